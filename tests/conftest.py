@@ -79,7 +79,7 @@ def own_environment() -> Iterator[None]:
 def java() -> Iterator[None]:
     """A Java runtime that Spark can use."""
     from ci_bot.errors import BadInput
-    from ci_bot.worker.process.java import java_environment
+    from ci_bot.worker.runtime.java import java_environment
 
     try:
         os.environ.update(java_environment(os.environ, python=sys.executable))

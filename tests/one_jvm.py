@@ -18,23 +18,11 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from ci_bot.contracts.base import Failure
-from ci_bot.contracts.documents.apply import ApplyDocument
-from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument
-from ci_bot.contracts.messages import (
-    ANSWER,
-    REQUEST,
-    AnyAnswer,
-    AnyRequest,
-    ApplyRequest,
-    CleanupRequest,
-    FailedAnswer,
-    ListRequest,
-    Owner,
-    SweepRequest,
-    Workplace,
-)
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.cleanup_report import (EnvironmentList, SweepDocument)
+from ci_bot.protocol.messages import (ANSWER, REQUEST, AnyAnswer, AnyRequest, ApplyRequest, CleanupRequest, FailedAnswer, ListRequest, Owner, SweepRequest, Workplace)
 from tests.projects import Shop
 from tests.shared_jvm import LENT, alone
 
@@ -246,7 +234,7 @@ class _Serving:
         """What a sweep tells on the way; here only the last word counts."""
 
     def ask(self, ask: str) -> dict[str, Any]:
-        from ci_bot.worker.__main__ import failed, perform
+        from ci_bot.worker.__main__ import (failed, perform)
 
         self._told, self._kept = [], []
         request = REQUEST.validate_json(ask)
@@ -324,7 +312,7 @@ class _Serving:
 
 def main() -> None:
     """Serves until nobody asks any more. What Spark prints goes to the log."""
-    from ci_bot.worker.process import java
+    from ci_bot.worker.runtime import java
 
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

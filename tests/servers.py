@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.worker.process.java import java_environment
+from ci_bot.worker.runtime.java import java_environment
 from tests.networks import NetworkMachine
 
 START_SECONDS = 90.0

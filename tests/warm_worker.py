@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ci_bot.bot.cage.launch import Launch
+    from ci_bot.bot.sandbox.launch import Launch
 
 # What SQLMesh reads of its environment when it is imported; `MAX_FORK_WORKERS` see `_constants`.
 _READ_ON_IMPORT = ("DATABRICKS_", "HOME", "MAX_FORK_WORKERS", "SQLMESH")
@@ -135,12 +135,12 @@ def _serve(line: socket.socket, search_path: Sequence[str]) -> None:
     """Imports what a worker imports, then forks for whoever asks; returns in each fork."""
     sys.path += [path for path in search_path if path not in sys.path]
     # In the order of `worker.__main__`.
-    from ci_bot.worker.process.late_patterns import compile_late
+    from ci_bot.worker.runtime.imports import compile_late
 
     compile_late()
     import ci_bot.worker.__main__
-    import ci_bot.worker.review.reviewing
-    import ci_bot.worker.review.scanning  # noqa: F401
+    import ci_bot.worker.review.review_plan
+    import ci_bot.worker.review.scan  # noqa: F401
 
     # Theirs alone: the trace that the bot wants begins before the first of the worker's own.
     for name in [name for name in sys.modules if f"{name}.".startswith("ci_bot.worker.")]:

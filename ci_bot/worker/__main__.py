@@ -13,35 +13,19 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ci_bot.contracts.base import Contract
-from ci_bot.contracts.environment import UnfitName
-from ci_bot.contracts.messages import (
-    AcceptRequest,
-    AnyRequest,
-    ApplyRequest,
-    BaseTestsRequest,
-    CleanupRequest,
-    DoctorRequest,
-    EstimateRequest,
-    FailedAnswer,
-    LearnRequest,
-    ListRequest,
-    RememberRequest,
-    ReviewRequest,
-    ScanRequest,
-    ScopesRequest,
-    SweepRequest,
-)
-from ci_bot.contracts.versions.sqlmesh import WAY_OUT, is_supported, outside
-from ci_bot.errors import BadInput, BotError, format_exception
-from ci_bot.worker.process.channel import Channel
-from ci_bot.worker.process.late_patterns import compile_late
-from ci_bot.worker.process.spark_end import SparkEnd
-from ci_bot.worker.process.stopping import Stop
-from ci_bot.worker.words.problems import cancelled, speakable
+from ci_bot.protocol.base import Contract
+from ci_bot.protocol.environment import UnfitName
+from ci_bot.protocol.messages import (AcceptRequest, AnyRequest, ApplyRequest, BaseTestsRequest, CleanupRequest, DoctorRequest, EstimateRequest, FailedAnswer, LearnRequest, ListRequest, RememberRequest, ReviewRequest, ScanRequest, ScopesRequest, SweepRequest)
+from ci_bot.protocol.supported_versions import (WAY_OUT, is_supported, outside)
+from ci_bot.errors import (BadInput, BotError, format_exception)
+from ci_bot.worker.runtime.channel import Channel
+from ci_bot.worker.runtime.imports import compile_late
+from ci_bot.worker.runtime.stopping import SparkEnd
+from ci_bot.worker.runtime.stopping import Stop
+from ci_bot.worker.messages.problems import (cancelled, speakable)
 
 if TYPE_CHECKING:
-    from ci_bot.worker.process.clock import Clock
+    from ci_bot.worker.runtime.background_process import Clock
 
 # Below this, forking loaders cost more than they save: a fork of a process that has SQLMesh
 # imported takes about 0.1 s, a model file about 5 ms.
@@ -121,7 +105,7 @@ def limit_forks(request: AnyRequest) -> None:
 
 def leave_nothing_behind(request: AnyRequest) -> None:
     """No byte code beside the project's modules, neither from here nor from Spark's Python."""
-    from ci_bot.worker.process import bytecode
+    from ci_bot.worker.runtime import imports as bytecode
 
     bytecode.keep_out_of(Path(request.workplace.repository))
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -129,7 +113,7 @@ def leave_nothing_behind(request: AnyRequest) -> None:
 
 def read_only(request: ScanRequest) -> Contract:
     """Reads the changed files, and loads nothing of the project."""
-    from ci_bot.worker.review import scanning
+    from ci_bot.worker.review import scan as scanning
 
     return scanning.scan(request, time.monotonic)
 
@@ -152,7 +136,7 @@ def perform(
     if not is_supported(version):
         told = outside(f"SQLMesh {version} is installed")
         raise BadInput(told, hint=WAY_OUT, reason_code="sqlmesh_version")
-    from ci_bot.worker.process import java
+    from ci_bot.worker.runtime import java
 
     progress = channel.progress
 
@@ -183,16 +167,16 @@ def perform(
         ReviewRequest | DoctorRequest | ListRequest | EstimateRequest | RememberRequest,
     )
     if isinstance(request, CleanupRequest) and request.expected:
-        from ci_bot.worker.process import early_java
-        from ci_bot.worker.words.yaml_data import load
+        from ci_bot.worker.runtime import early_java
+        from ci_bot.worker.messages.yaml_data import load_yaml
 
-        early_java.start_early(Path(request.projects[0]), request.gateway, ready_java, load)
-    from ci_bot.worker import compat
-    from ci_bot.worker.process import search_path
-    from ci_bot.worker.process.clock import Clock
+        early_java.start_early(Path(request.projects[0]), request.gateway, ready_java, load_yaml)
+    from ci_bot.worker import sqlmesh_compat as compat
+    from ci_bot.worker.runtime import imports as search_path
+    from ci_bot.worker.runtime.background_process import Clock
 
     if isinstance(request, ReviewRequest):
-        from ci_bot.worker.review import reviewing
+        from ci_bot.worker.review import review_plan as reviewing
 
         # Nothing of the project runs before here, and nothing of it beside the scan.
         channel.wait()
@@ -206,7 +190,7 @@ def perform(
     if isinstance(request, BaseTestsRequest | ScopesRequest | AcceptRequest | RememberRequest):
         return beside_the_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
-        from ci_bot.worker.apply import applying, probing
+        from ci_bot.worker.apply import (apply_plan as applying, probe as probing)
 
         apply_ports = applying.ApplyPorts(
             clock,
@@ -223,13 +207,13 @@ def perform(
     if isinstance(request, DoctorRequest | LearnRequest | EstimateRequest):
         return around(request, clock, progress, before_spark, stop)
     if isinstance(request, ListRequest | SweepRequest):
-        from ci_bot.worker.cleanup import sweeping
+        from ci_bot.worker.cleanup import sweep as sweeping
 
         sweep_ports = sweeping.SweepPorts(
             progress, before_spark, lambda: stop.requested, channel.answer
         )
         return sweeping.answer(request, sweep_ports)
-    from ci_bot.worker.cleanup import cleaning
+    from ci_bot.worker.cleanup import remove_environment as cleaning
 
     ports = cleaning.CleanupPorts(clock, progress, before_spark, spark_is_done, last_words)
     return cleaning.cleanup(request, ports)
@@ -243,18 +227,18 @@ def beside_the_plan(
 ) -> Contract:
     """Answers what needs no plan."""
     if isinstance(request, AcceptRequest):
-        from ci_bot.worker.review import accepting
+        from ci_bot.worker.review import policy_scopes as accepting
 
         return accepting.accept(request, clock, before_spark)
     if isinstance(request, RememberRequest):
-        from ci_bot.worker.review import remembering
+        from ci_bot.worker.review import review_plan as remembering
 
         return remembering.remember(request, clock, before_spark)
     if isinstance(request, ScopesRequest):
         from ci_bot.worker.review import policy_scopes
 
         return policy_scopes.answer(request, clock, before_spark)
-    from ci_bot.worker.review import base_test_runs, reviewing
+    from ci_bot.worker.review import (base_test_runs, review_plan as reviewing)
 
     return base_test_runs.base_tests(request, reviewing.ReviewPorts(clock, progress, before_spark))
 
@@ -269,19 +253,19 @@ def around(
     """Answers what is about the surroundings: how they are, what prod's runs have cost, and what
     a plan will."""
     if isinstance(request, LearnRequest):
-        from ci_bot.worker.cost.event_log import activity
+        from ci_bot.worker.cost import event_log_activity as activity
 
         learning = activity.LearnPorts(clock, progress, before_spark, lambda: stop.requested)
         return activity.learn_logs(request, learning)
     if isinstance(request, EstimateRequest):
-        from ci_bot.worker.cost.input_size import activity as estimating
+        from ci_bot.worker.cost import input_size_estimator as estimating
 
         estimate_ports = estimating.EstimatePorts(
             clock, progress, before_spark, lambda: stop.requested
         )
         return estimating.estimate_plan(request, estimate_ports)
-    from ci_bot.worker.doctor import examining
-    from ci_bot.worker.doctor.network import this_network
+    from ci_bot.worker.doctor import examination as examining
+    from ci_bot.worker.doctor.spark_network import this_network
 
     ports = examining.DoctorPorts(
         clock, progress, before_spark, os.environ, sys.executable, this_network()
@@ -291,7 +275,7 @@ def around(
 
 def failed(error: BaseException, request: AnyRequest) -> FailedAnswer:
     """The answer where an activity raised instead of giving a document."""
-    from ci_bot.worker.words.problems import NotLoaded, failure_of
+    from ci_bot.worker.messages.problems import (NotLoaded, failure_of)
 
     if isinstance(error, NotLoaded):
         return FailedAnswer(

@@ -28,12 +28,12 @@ from pathlib import Path
 from sqlmesh.core.context import Context
 from sqlmesh.utils.date import to_timestamp
 
-from ci_bot.bot.terminal.local_client import local_client
-from ci_bot.bot.worker_calls.base_cache import refresh
-from ci_bot.contracts.base import Failure
-from ci_bot.machine import of_this_process
-from ci_bot.worker import compat
-from ci_bot.worker.project.baseline import promote_as_prod
+from ci_bot.bot.laptop.session import local_client
+from ci_bot.bot.worker_client.base_branch import refresh
+from ci_bot.protocol.base import Failure
+from ci_bot.host import of_this_process
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.project.base_branch import promote_as_prod
 from tests.benchmarks.bench_large import write_models
 from tests.benchmarks.bench_life import ROOT, ours, theirs
 from tests.e2e.scene import Scene

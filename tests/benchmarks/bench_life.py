@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.worker.process.java import java_environment
+from ci_bot.worker.runtime.java import java_environment
 from tests.integration.test_review import REVENUE
 from tests.projects import CONFIG, Shop, write_shop
 

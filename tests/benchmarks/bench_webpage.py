@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from ci_bot.bot.webpage.page import render_page
+from ci_bot.bot.report.html.page import render_page
 from tests.browser import browser
 from tests.factories import make_context
 from tests.webpage_reports import large

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.worker.process.java import java_environment
+from ci_bot.worker.runtime.java import java_environment
 from tests.benchmarks.bench_life import ROOT
 
 _PR_SET_CHILD_SUBREAPER = 36

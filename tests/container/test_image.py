@@ -184,7 +184,7 @@ def test_content__pip_is_there_for_a_projects_own_requirements(engine: Engine, i
 
 
 def test_content__container_file_names_the_workers_account(engine: Engine, image: str) -> None:
-    # ci_bot.machine reads it beside the interpreter, and switches the cage on.
+    # ci_bot.host reads it beside the interpreter, and switches the cage on.
     content = json.loads(shell(engine, image, "cat /opt/ci-bot/ci-bot-container.json"))
     assert content == {
         "uid": int(shell(engine, image, "id -u worker")),
@@ -203,7 +203,7 @@ def test_content__templates_travel_with_the_package(engine: Engine, image: str) 
 UNCOMPILED = """
 import sys
 import github, pandas, sqlmesh.core.context, sqlmesh.core.test, sqlmesh.magics
-import ci_bot.bot.cli, ci_bot.worker.review.reviewing
+import ci_bot.bot.cli.commands, ci_bot.worker.review.review_plan
 from pathlib import Path
 for module in list(sys.modules.values()):
     compiled = getattr(module, "__cached__", None)

@@ -19,21 +19,21 @@ from tests.architecture import BEGIN, END, PAGE, ROOT, Contracts, table, written
 PLANTED = [
     ("bot.worker_calls.client", "from ci_bot.worker import project", "ci_bot.worker.project"),
     ("bot.pull_request.gate", "import ci_bot.worker", "ci_bot.worker"),
-    ("worker.plan.requested", "from ci_bot.bot import values", "ci_bot.bot.values"),
+    ("worker.plan.requested", "from ci_bot.bot import values", "ci_bot.bot.actions.values"),
     ("contracts.durations", "from ci_bot.errors import BotError", "ci_bot.errors"),
-    ("bot.comment.view", "from ci_bot.bot.terminal import local", "ci_bot.bot.terminal.local"),
+    ("bot.comment.view", "from ci_bot.bot.laptop import local", "ci_bot.bot.laptop.environments"),
     ("bot.comment.view", "from ci_bot.bot import decision", "ci_bot.bot.decision"),
     ("worker.project.opening", "from ci_bot.worker.review import checks", "ci_bot.worker.review"),
-    ("worker.cleanup.tables", "from ci_bot.worker.apply import proof", "ci_bot.worker.apply.proof"),
+    ("worker.cleanup.tables", "from ci_bot.worker.apply import proof", "ci_bot.worker.apply.verification"),
     ("bot.decision.judge", "import sqlmesh", "sqlmesh"),
     ("bot.worker_calls.doctor", "from pyspark.sql import SparkSession", "pyspark"),
     ("bot.pull_request.apply", "import requests", "requests"),
     ("worker.compat.states", "from github import Github", "github"),
-    ("worker.review.reviewing", "from ci_bot.machine import Machine", "ci_bot.machine"),
+    ("worker.review.reviewing", "from ci_bot.host import Machine", "ci_bot.host"),
     ("worker.rules.run", "import subprocess", "subprocess"),
     ("bot.decision.exits", "from os import environ", "os"),
-    ("bot.comment.marker", "from ci_bot.machine import Machine", "ci_bot.machine"),
-    ("bot.trigger.choice", "from ci_bot.bot.cage import git", "ci_bot.bot.cage.git"),
+    ("bot.comment.marker", "from ci_bot.host import Machine", "ci_bot.host"),
+    ("bot.trigger.choice", "from ci_bot.bot.sandbox import git", "ci_bot.bot.sandbox"),
     ("secrets.known", "import time", "time"),
     ("contracts.files", "import tempfile", "tempfile"),
 ]
@@ -78,12 +78,12 @@ def test_import__through_a_wall_is_noticed(
 
 
 def test_circle__of_modules_is_noticed(copy: Path) -> None:
-    file = copy / "ci_bot/secrets/shapes.py"
+    file = copy / "ci_bot/redaction/shapes.py"
     with file.open("a", encoding="utf-8") as out:
-        out.write("from ci_bot.secrets import known\n")
+        out.write("from ci_bot.redaction import known\n")
     done = lint_imports(copy)
     assert done.returncode == 1
-    assert "No cycles are allowed in ci_bot.secrets" in done.stdout
+    assert "No cycles are allowed in ci_bot.redaction" in done.stdout
 
 
 def test_contracts__know_every_package(copy: Path) -> None:

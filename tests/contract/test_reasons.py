@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import ci_bot
-from ci_bot.bot.cage.watch.answer import with_known_reasons
-from ci_bot.contracts import reasons
-from ci_bot.contracts.base import Failure
-from ci_bot.contracts.documents.apply import ApplyDocument
-from ci_bot.contracts.messages import FailedAnswer
+from ci_bot.bot.sandbox.answer_validation import with_known_reasons
+from ci_bot.protocol import reasons
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.messages import FailedAnswer
 from tests.factories import VERSIONS
 
 ROOT = Path(ci_bot.__file__).parent

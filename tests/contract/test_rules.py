@@ -18,13 +18,13 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from ci_bot.bot.decision.judge import NOT_LISTED
-from ci_bot.bot.decision.registry import compares, judges
-from ci_bot.contracts import rules
-from ci_bot.contracts.documents.plan import Severity
-from ci_bot.contracts.rules import FACTS, RULES, Registry, RuleSpec, Scope, UnknownRule, page, rule
+from ci_bot.bot.decision.judgement import NOT_LISTED
+from ci_bot.bot.decision.risks import (compares, judges)
+from ci_bot.protocol import rules
+from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.rules import (FACTS, RULES, Registry, RuleSpec, Scope, UnknownRule, page, rule)
 from ci_bot.worker.rules import registry as worker_registry
-from ci_bot.worker.rules.models.base import MODEL_RULES, ModelRule
+from ci_bot.worker.rules.models.linter_rule import (MODEL_RULES, ModelRule)
 from tests.conftest import REPOSITORY
 from tests.rule_pages import FOLDER, INDEX, faults, index, with_policy
 
@@ -52,8 +52,8 @@ def given(registries: tuple[Registry[Any], ...]) -> set[str]:
 
 SEVERITIES = set(get_args(Severity))
 # Where severities are chosen. `rules.sql` takes queries apart, and has words like these of its own.
-OURS = ("ci_bot.worker.rules", "ci_bot.worker.statements", "ci_bot.bot.decision")
-NOT_OURS = "ci_bot.worker.rules.sql"
+OURS = ("ci_bot.worker.rules", "ci_bot.worker.sql_effects", "ci_bot.bot.decision")
+NOT_OURS = "ci_bot.worker.sql"
 # What GitHub shows of a code block without scrolling, on a desk.
 LONGEST_SQL = 100
 

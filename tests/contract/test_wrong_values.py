@@ -19,12 +19,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot import cli
-from ci_bot.bot.trigger.inputs import Inputs, env_name, from_environ
-from ci_bot.bot.values import MOST_MINUTES
-from ci_bot.contracts.intervals import MOST_INTERVALS
+from ci_bot.bot.cli import commands as cli
+from ci_bot.bot.actions.inputs import (Inputs, env_name, from_environ)
+from ci_bot.bot.actions.values import MOST_MINUTES
+from ci_bot.protocol.limits import MOST_INTERVALS
 from ci_bot.errors import BadInput
-from ci_bot.secrets.cutting import LONGEST_QUOTED
+from ci_bot.redaction.redactor import LONGEST_QUOTED
 
 NO_UTF8 = "\udcff"
 LONG = "x" * 1_001
@@ -195,8 +195,8 @@ def test_tables__have_wrong_values_for_every_option() -> None:
 
 def test_options__are_all_of_the_kind_that_tells_its_wrong_values() -> None:
     for _, param in parameters():
-        assert type(param).__module__ == "ci_bot.bot.options.parameters", param
-        assert type(param.type).__module__ == "ci_bot.bot.options.parameters", param
+        assert type(param).__module__ == "ci_bot.bot.cli.options", param
+        assert type(param.type).__module__ == "ci_bot.bot.cli.options", param
 
 
 @pytest.mark.parametrize(

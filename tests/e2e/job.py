@@ -22,7 +22,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from ci_bot.bot.trigger.inputs import ALLOW_UNCAGED
+from ci_bot.bot.actions.inputs import ALLOW_UNCAGED
 from tests import shared_jvm
 from tests.github_standin.wire import Exchange
 from tests.oracle.runner import Command, RunnerLog, read_file_command

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.comment.marker import encode
+from ci_bot.bot.report.markdown.marker import encode
 from tests.e2e.scene import BOT, PROJECT, Change, Scene, add_largest, add_orders
 from tests.factories import make_marker
 from tests.github_standin import script

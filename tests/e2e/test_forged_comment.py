@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from ci_bot.bot.comment.marker import decode, encode
-from ci_bot.contracts.documents.comment import Marker
+from ci_bot.bot.report.markdown.marker import (decode, encode)
+from ci_bot.protocol.comment_marker import Marker
 from tests import nights
 from tests.e2e.scene import BOT, Change, Scene, add_orders
 from tests.github_standin.standin import GitHubStandin

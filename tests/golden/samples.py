@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from ci_bot.contracts.documents.apply import ApplyDocument
-from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.documents.report import Report
-from ci_bot.contracts.messages import Progress
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.messages import Progress
 from tests.golden.conversation import Conversation
 from tests.golden.record import read
 

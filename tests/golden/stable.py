@@ -19,7 +19,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ci_bot.contracts.base import Contract
+from ci_bot.protocol.base import Contract
 
 SECONDS = 1.5
 # A whole apply or cleanup.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.bot.cage.watch import supervisor
+from ci_bot.bot.sandbox import supervisor
 from tests.warm_worker import WarmWorkers
 
 

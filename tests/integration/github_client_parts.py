@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ci_bot.bot.comment.marker import encode
+from ci_bot.bot.report.markdown.marker import encode
 from ci_bot.bot.github.client import GitHubClient
-from ci_bot.bot.github.http.retry import PATIENT, RateLimits
-from ci_bot.bot.github.http.transport import Time
-from ci_bot.contracts.documents.comment import Marker
+from ci_bot.bot.github.retry import (PATIENT, RateLimits)
+from ci_bot.bot.github.transport import Time
+from ci_bot.protocol.comment_marker import Marker
 from tests.github_standin.script import (
     Reply,
 )

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlmesh.core.config.connection import DuckDBConnectionConfig
 
-from ci_bot.contracts.documents.policy import Acceptance
-from ci_bot.worker.records.ledger import Ledger
-from ci_bot.worker.records.ledger_schema import SCHEMA
+from ci_bot.protocol.review_report import Acceptance
+from ci_bot.worker.state_store.ledger import Ledger
+from ci_bot.worker.state_store.ledger_schema import SCHEMA
 from tests.integration.test_lease import database
 from tests.lease_process import connection
 

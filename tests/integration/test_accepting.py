@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_calls.review.review_options import Commits
-from ci_bot.contracts.documents.policy import Acceptance
-from ci_bot.contracts.documents.report import Report
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.protocol.review_report import Acceptance
+from ci_bot.protocol.review_report import Report
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_team_policy import MODEL, TOP, top, weight
 from tests.projects.duck import run_prod

@@ -9,8 +9,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ci_bot.bot.comment.report import render_review
-from ci_bot.contracts.documents.plan_options import GivenFlags
+from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.protocol.plan_identity import GivenFlags
 from tests.conftest import run_python
 from tests.factories import make_context
 from tests.integration.test_review import ADD_ORDERS, REVENUE, state_rows

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.bot.worker_calls import apply as applying
-from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.bot.worker_client import apply as applying
+from ci_bot.protocol.apply_report import ApplyDocument
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals
 from tests.integration.test_review import REVENUE

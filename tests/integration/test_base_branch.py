@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.documents.report import Report
+from ci_bot.protocol.review_report import Report
 from tests.projects.forward import FILES
 from tests.projects.history import CONFIG, Repository
 from tests.worker import reviewed_on_base

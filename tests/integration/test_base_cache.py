@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import sqlmesh.core.constants
 
-from ci_bot.contracts.base_cache.known import BaseCache, KnownFile
-from ci_bot.worker import compat
-from ci_bot.worker.compat.shortcuts.queries_in_files import QueryInFile
+from ci_bot.protocol.review_inputs import (BaseCache, KnownFile)
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.sqlmesh_compat.lazy_queries import QueryInFile
 from tests import nights
 from tests.integration.test_as_in_prod import EDITS, MORE, edited, opened, promoted, told
 from tests.projects import Shop

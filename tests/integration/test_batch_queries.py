@@ -11,14 +11,14 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from ci_bot.contracts.documents.plan_identity import PlanFlags
-from ci_bot.worker.cost.input_size.batches import batches_of
-from ci_bot.worker.cost.input_size.estimator import in_prod
-from ci_bot.worker.cost.input_size.queries import BatchQueries
-from ci_bot.worker.plan import planning
-from ci_bot.worker.plan.in_words import describe
-from ci_bot.worker.plan.planning import Planned, PlanRequest
-from ci_bot.worker.words import times
+from ci_bot.protocol.plan_identity import PlanFlags
+from ci_bot.worker.cost.input_size_rates import batches_of
+from ci_bot.worker.cost.input_size_estimator import in_prod
+from ci_bot.worker.cost.batch_queries import BatchQueries
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning.make_plan import (Planned, PlanRequest)
+from ci_bot.worker.messages import names_and_times as times
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened

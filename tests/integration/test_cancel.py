@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.bot.cage.watch.family import process_table
+from ci_bot.bot.sandbox.process_tree import process_table
 from tests.conftest import REPOSITORY
 from tests.projects import Shop
 

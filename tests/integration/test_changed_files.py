@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_calls.review.review_options import Commits
-from ci_bot.contracts.documents.report import Report
-from ci_bot.contracts.files import LARGEST_FILE_BYTES
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.limits import LARGEST_FILE_BYTES
 from ci_bot.errors import TimedOut
 from tests import nights
 from tests.checkout import Repository

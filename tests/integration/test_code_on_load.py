@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.documents.report import Report
+from ci_bot.protocol.review_report import Report
 from tests import nights
 from tests.conftest import missing
 from tests.projects.duck import run_prod
@@ -189,7 +189,7 @@ for number in range(3, 64):
         os.write(number, {words!r} * {times})
     except OSError:
         pass
-sys.modules["ci_bot.worker.process.load_trace"] = None
+sys.modules["ci_bot.worker.runtime.load_trace"] = None
 """
 
 

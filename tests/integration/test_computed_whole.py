@@ -8,9 +8,9 @@ import duckdb
 import pytest
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.comment.first_screen.headline import headline
-from ci_bot.contracts.documents.plan_options import GivenFlags
-from ci_bot.contracts.documents.report import Report
+from ci_bot.bot.report.model.headline import headline
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.review_report import Report
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.worker import Client

@@ -25,12 +25,12 @@ from sqlmesh.core.table_diff import TableDiff as Oracle
 from sqlmesh.engines.spark.db_api import spark_session
 from sqlmesh.utils.date import to_datetime, to_time_column, to_timestamp
 
-from ci_bot.contracts.documents.apply import TableDiff
-from ci_bot.worker.apply.diff.compare import compare
-from ci_bot.worker.apply.diff.plan import CANCELLED, Candidate, Controls, compare_models
-from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side
-from ci_bot.worker.apply.diff.spec import DiffSpec, SeenTable, SqlError, TimeWindow
-from ci_bot.worker.apply.diff.window import literal
+from ci_bot.protocol.apply_report import TableDiff
+from ci_bot.worker.data_diff.compare import compare
+from ci_bot.worker.data_diff.budgeted_run import (CANCELLED, Candidate, Controls, compare_models)
+from ci_bot.worker.data_diff.spark_port import (SparkPort, side_by_side)
+from ci_bot.worker.data_diff.spec import (DiffSpec, SeenTable, SqlError, TimeWindow)
+from ci_bot.worker.data_diff.spec import literal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
@@ -111,7 +111,7 @@ def oracle(
 
 
 def agree(found: TableDiff, theirs: RowDiff, *, extra_full_matches: int = 0) -> None:
-    """Every count that SQLMesh has, in the relations that ci_bot/worker/apply/diff/__init__.py states."""
+    """Every count that SQLMesh has, in the relations that ci_bot/worker/data_diff/__init__.py states."""
     assert found.matched is not None
     assert found.only_prod is not None
     assert found.only_pr is not None
@@ -328,7 +328,7 @@ def test_rates__zero_rows_are_no_match(spark: SparkSession) -> None:
     assert [column.match_rate for column in found.columns] == [None]
 
 
-# Where SQLMesh counts something that no table holds: the list of ci_bot/worker/apply/diff/__init__.py.
+# Where SQLMesh counts something that no table holds: the list of ci_bot/worker/data_diff/__init__.py.
 
 
 def test_difference__rows_are_the_tables_rows(spark: SparkSession) -> None:

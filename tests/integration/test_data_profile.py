@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ci_bot.contracts.documents.apply import ColumnMatch, Profile, TableDiff
-from ci_bot.worker.apply.diff.compare import compare
-from ci_bot.worker.apply.diff.spark_port import SparkPort
-from ci_bot.worker.apply.diff.spec import DiffSpec
+from ci_bot.protocol.apply_report import (ColumnMatch, Profile, TableDiff)
+from ci_bot.worker.data_diff.compare import compare
+from ci_bot.worker.data_diff.spark_port import SparkPort
+from ci_bot.worker.data_diff.spec import DiffSpec
 from tests.integration.test_data_diff import spark, values, view
 
 __all__ = ["spark"]

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.demo.layout import CHANGE_FILES, PROJECT_FILES, DemoLayout, change_files
+from ci_bot.bot.laptop.demo_repository import (CHANGE_FILES, PROJECT_FILES, DemoLayout, change_files)
 from ci_bot.errors import BadInput
-from ci_bot.worker.demo.data import RAW_TABLES, export_flights
-from ci_bot.worker.process.java import java_environment
+from ci_bot.worker.demo_prod import (RAW_TABLES, export_flights)
+from ci_bot.worker.runtime.java import java_environment
 
 END = "2013-01-31"
 REPOSITORY = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
     build = _python(
         environment,
         layout.home,
-        *("-m", "ci_bot.worker.demo.build_prod", "project", "--data", "data", "--end", END),
+        *("-m", "ci_bot.worker.demo_prod", "project", "--data", "data", "--end", END),
     )
     # The base stays beside the change, so that both are checked in one JVM.
     base = DemoLayout(layout.home / "base")

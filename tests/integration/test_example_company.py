@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ci_bot.bot.worker_calls.review.review_options import Commits
-from ci_bot.machine import of_this_process
-from ci_bot.worker.process.java import java_environment
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.host import of_this_process
+from ci_bot.worker.runtime.java import java_environment
 from tests.conftest import REPOSITORY, missing
 from tests.github_standin.local_git import LocalGit
 from tests.integration.test_postgres_state import own_database, server

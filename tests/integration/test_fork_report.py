@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.comment import marker as markers
-from ci_bot.contracts.documents.report import Report
+from ci_bot.bot.report.markdown import marker as markers
+from ci_bot.protocol.review_report import Report
 from tests.factories import make_change, make_report, make_risk
 from tests.github_standin import events, script
 from tests.github_standin.pull import Pull

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.github.port import NotFound, PullRequest, PullState
-from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
+from ci_bot.bot.github.port import (NotFound, PullRequest, PullState)
+from ci_bot.errors import (BadInput, BotError, GitHubUnavailable, Refused)
 from tests.github_standin.script import (
     Reply,
     broken_json,
@@ -402,7 +402,7 @@ def test_client__imports_pygithub_with_its_first_request_only() -> None:
     code = (
         "import sys, time\n"
         "from ci_bot.bot.github.client import GitHubClient\n"
-        "from ci_bot.bot.github.http.transport import Time\n"
+        "from ci_bot.bot.github.transport import Time\n"
         "GitHubClient(repository='octo/flights', token='ghs_x', api_url='https://api.github.com',"
         " time=Time(time.time, time.monotonic, time.sleep, lambda: 0.0))\n"
         "print(sorted({'github', 'requests', 'urllib3', 'pydantic'} & set(sys.modules)))"

@@ -12,9 +12,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ci_bot.contracts.documents.apply import ApplyDocument, TableDiff
-from ci_bot.contracts.documents.plan_options import GivenFlags
-from ci_bot.contracts.documents.report import Report
+from ci_bot.protocol.apply_report import (ApplyDocument, TableDiff)
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.review_report import Report
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_apply_and_cleanup import sql
 from tests.integration.test_doctor import examine

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.words.problems import SPARK_IS_GONE
+from ci_bot.worker.messages.problems import SPARK_IS_GONE
 from tests.conftest import REPOSITORY
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
@@ -21,11 +21,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 # moment. So this one is given the descriptor of each, as it is at that moment.
 PROGRAM = """
 import os, signal, subprocess, sys, threading, time
-from ci_bot.worker.process import java
+from ci_bot.worker.runtime import java
 os.environ.update(java.java_environment(os.environ, python=sys.executable))
 from pyspark.sql import SparkSession
-from ci_bot.worker.process.java_watch import WATCH
-from ci_bot.worker.words.problems import sentence
+from ci_bot.worker.runtime.java_watch import WATCH
+from ci_bot.worker.messages.problems import sentence
 if sys.argv[1] == "watched":
     WATCH.start()
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()

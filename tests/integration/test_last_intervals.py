@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.documents.plan_options import GivenFlags
-from ci_bot.contracts.documents.report import Report
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.review_report import Report
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.worker import Client

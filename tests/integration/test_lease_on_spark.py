@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.messages import Owner
-from ci_bot.worker.records.ledger_schema import SCHEMA
+from ci_bot.protocol.messages import Owner
+from ci_bot.worker.state_store.ledger_schema import SCHEMA
 from tests.conftest import PROD_UNTIL, REPOSITORY, missing, run_python
 from tests.integration.test_apply_and_cleanup import sql
 from tests.integration.test_cancel import family

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.documents.report import Report
+from ci_bot.protocol.review_report import Report
 from ci_bot.errors import BadInput
 from tests.projects.history import CONFIG, Repository, sql_model
 from tests.worker import Client, reviewed_on_base

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_calls.review.review_options import Commits
-from ci_bot.contracts.documents.report import Report
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.protocol.review_report import Report
 from tests.github_standin.local_git import LocalGit
 from tests.projects.duck import run_prod
 from tests.projects.repository import Files, Repository, write_repository

@@ -12,8 +12,8 @@ import duckdb
 import pytest
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.comment.first_screen.stands_for_prod import baseline_notice
-from ci_bot.contracts.documents.report import Report
+from ci_bot.bot.report.model.headline import baseline_notice
+from ci_bot.protocol.review_report import Report
 from tests.integration.test_postgres_state import connect, own_database, server
 from tests.projects.history import Repository
 from tests.worker import Client

@@ -10,9 +10,9 @@ import re
 
 import pytest
 
-from ci_bot.bot.worker_calls.review.review_options import Commits
-from ci_bot.contracts.documents.plan_options import GivenFlags
-from ci_bot.contracts.documents.report import Report
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.review_report import Report
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
 from tests.unit.rules.test_pages import (

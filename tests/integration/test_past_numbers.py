@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.comment.first_screen.headline import headline
-from ci_bot.contracts.documents.report import Report
+from ci_bot.bot.report.model.headline import headline
+from ci_bot.protocol.review_report import Report
 from tests.projects.history import Repository
 from tests.worker import reviewed_on_base
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.worker_calls.client import WorkerClient
-from ci_bot.bot.worker_calls.prefix import prefix_here, prefix_of
-from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.documents.sweep import EnvironmentList
-from ci_bot.contracts.messages import ListRequest, Owner
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.session import (prefix_here, prefix_of)
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.cleanup_report import EnvironmentList
+from ci_bot.protocol.messages import (ListRequest, Owner)
 from ci_bot.errors import BadInput
-from ci_bot.plain_config import WrittenPrefix
-from ci_bot.worker import compat
-from ci_bot.worker.cleanup import sweeping
-from ci_bot.worker.records.ledger import Ledger, LedgerPhase, LedgerRow
+from ci_bot.static_config import WrittenPrefix
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.cleanup import sweep as sweeping
+from ci_bot.worker.state_store.ledger import (Ledger, LedgerPhase, LedgerRow)
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened
@@ -98,8 +98,8 @@ def test_prefix__on_a_laptop_is_that_of_the_checkout(repository: Repository) -> 
 def test_cleanup__on_a_laptop_takes_the_projects_prefix_unless_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ci_bot.bot.terminal.local_client import local_prefix
-    from ci_bot.machine import of_this_process
+    from ci_bot.bot.laptop.session import local_prefix
+    from ci_bot.host import of_this_process
 
     shop = write_duck_shop(tmp_path)
     config = shop.project / "config.yaml"
@@ -185,7 +185,7 @@ def test_list__holds_what_this_repository_made_under_another_prefix(
 
 
 def test_documents__of_two_names_tell_what_became_of_something() -> None:
-    from ci_bot.bot.pull_request.cleanup import _worth_telling
+    from ci_bot.bot.handlers.cleanup import _worth_telling
     from tests.factories import make_cleanup
 
     def document(environment: str, **facts: Any) -> CleanupDocument:

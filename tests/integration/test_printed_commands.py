@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ci_bot.bot.terminal.report_text import to_markdown
+from ci_bot.bot.report.text.report_text import to_markdown
 from tests.factories import make_context
 from tests.projects.duck import CONFIG, run_prod
 from tests.projects.repository import Files, Repository, write_repository

@@ -12,7 +12,7 @@ import pytest
 import sqlmesh
 from sqlmesh.core.context import Context
 
-from ci_bot.contracts.versions.sqlmesh import numbers
+from ci_bot.protocol.supported_versions import numbers
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.worker import Client
@@ -76,7 +76,7 @@ def test_cache__with_entries_of_deleted_models__is_not_asked(shop: Shop) -> None
 
 def test_end_of_one_environment__leaves_the_others(shop: Shop) -> None:
     """`delete_expired_environments` deletes every expired one below 0.235."""
-    from ci_bot.worker import compat
+    from ci_bot.worker import sqlmesh_compat as compat
 
     shop.edit("models/top_customers.sql", "r.revenue > 100", "r.revenue > 50")
     context = Context(paths=[str(shop.project)])

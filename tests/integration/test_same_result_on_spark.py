@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from ci_bot.worker.rules.sql.algebra import functions
-from ci_bot.worker.rules.sql.algebra.terms import Interner
-from ci_bot.worker.rules.sql.proof import form_of
-from ci_bot.worker.rules.sql.queries import Queries
+from ci_bot.worker.sql import functions
+from ci_bot.worker.sql.algebra_blocks import Interner
+from ci_bot.worker.sql.equivalence_proof import form_of
+from ci_bot.worker.sql.model_query import Queries
 from tests.unit.rules.rewrites import ON_SPARK, OTHER, ROWS, SAME, TABLES
 from tests.unit.rules.world import models
 

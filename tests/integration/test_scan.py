@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.documents.report import Report
+from ci_bot.protocol.review_report import Report
 from tests import nights
 from tests.projects.duck import run_prod
 from tests.projects.repository import Files, Repository, write_repository

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ci_bot.worker.records.leases import Leases
+from ci_bot.worker.state_store.leases import Leases
 from tests import databases
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_postgres_state import DUCKDB, own_database

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_calls.review.review_options import Commits
-from ci_bot.contracts.documents.report import Report, Risk
-from ci_bot.contracts.messages import BaselineChoice
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.protocol.review_report import (Report, Risk)
+from ci_bot.protocol.messages import BaselineChoice
 from tests import nights
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop

@@ -14,7 +14,7 @@ from sqlmesh.core.snapshot import SnapshotChangeCategory
 from sqlmesh.utils import cron
 from sqlmesh.utils.date import to_datetime
 
-from ci_bot.worker import compat
+from ci_bot.worker import sqlmesh_compat as compat
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.security.forked import forked

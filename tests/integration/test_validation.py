@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.comment.text.advice import recommendations
-from ci_bot.contracts.documents.report import Report
+from ci_bot.bot.report.model.advice import recommendations
+from ci_bot.protocol.review_report import Report
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.worker import Client

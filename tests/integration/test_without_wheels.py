@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.cage import caged_pip
+from ci_bot.bot.sandbox import caged_pip
 
 SETUP = """\
 from setuptools import setup

@@ -27,19 +27,19 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.cage.launch import MIB, Launch, WorkerLimits
-from ci_bot.bot.cage.requirements import install_requirements
-from ci_bot.bot.cage.run import Second, WorkerCancelled, WorkerTimedOut, run_worker
-from ci_bot.bot.cage.user import ENTER, Identity, may
-from ci_bot.bot.cage.variables import WorkerVariables, build, with_python_path
-from ci_bot.bot.cage.watch.deadline import Deadline
-from ci_bot.bot.cage.watch.family import process_table
-from ci_bot.bot.cage.watch.signals import CancelToken
-from ci_bot.bot.cage.workspace import Workspace, private_workspace
-from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.messages import CleanupRequest, Owner, Progress
-from ci_bot.errors import BadInput, Cancelled, WorkerFailed
-from ci_bot.secrets import Redactor
+from ci_bot.bot.sandbox.launch import (MIB, Launch, WorkerLimits)
+from ci_bot.bot.sandbox.requirements import install_requirements
+from ci_bot.bot.sandbox.worker_run import (Second, WorkerCancelled, WorkerTimedOut, run_worker)
+from ci_bot.bot.sandbox.launch import (ENTER, Identity, may)
+from ci_bot.bot.sandbox.worker_environment import (WorkerVariables, build, with_python_path)
+from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.bot.sandbox.process_tree import process_table
+from ci_bot.bot.sandbox.deadline import CancelToken
+from ci_bot.bot.sandbox.run_directories import (Workspace, private_workspace)
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.messages import (CleanupRequest, Owner, Progress)
+from ci_bot.errors import (BadInput, Cancelled, WorkerFailed)
+from ci_bot.redaction import Redactor
 from tests.conftest import missing
 
 REPOSITORY = Path(__file__).parents[2]
@@ -601,15 +601,15 @@ def test_listener_that_fails__leaves_no_process(cage: Cage) -> None:
 BOT = """
 import json, os, signal, sys, time
 from pathlib import Path
-from ci_bot.contracts.messages import CleanupRequest, Owner
+from ci_bot.protocol.messages import CleanupRequest, Owner
 from ci_bot.errors import BotError, Cancelled
-from ci_bot.bot.cage.watch.deadline import Deadline
-from ci_bot.bot.cage.user import Identity
-from ci_bot.bot.cage.launch import Launch, WorkerLimits
-from ci_bot.bot.cage.run import run_worker
-from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
-from ci_bot.bot.cage.workspace import private_workspace
-from ci_bot.secrets import Redactor
+from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.bot.sandbox.launch import Identity
+from ci_bot.bot.sandbox.launch import Launch, WorkerLimits
+from ci_bot.bot.sandbox.worker_run import run_worker
+from ci_bot.bot.sandbox.deadline import CancelToken, handle_signals
+from ci_bot.bot.sandbox.run_directories import private_workspace
+from ci_bot.redaction import Redactor
 
 ground, python, scenario, probe, seconds, uid, *search = sys.argv[1:]
 identity = Identity(uid=int(uid), gid=int(uid)) if int(uid) else None

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ci_bot.contracts.base import Versions
-from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.messages import CleanupRequest
-from ci_bot.worker.process.channel import Channel
+from ci_bot.protocol.base import Versions
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.messages import CleanupRequest
+from ci_bot.worker.runtime.channel import Channel
 
 Scenario = Callable[[Channel, CleanupRequest], None]
 

@@ -153,7 +153,7 @@ class Shop:
 
     def not_cleaned_up(self) -> set[str]:
         """The environments that SQLMesh's state or the ledger says are there, in whole or in part."""
-        from ci_bot.worker.records.ledger import REMOVED
+        from ci_bot.worker.state_store.ledger import REMOVED
 
         has_ledger = self._ask(
             "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'sqlmesh_ci_bot' "

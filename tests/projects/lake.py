@@ -13,8 +13,8 @@ from pathlib import Path
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.worker import compat
-from ci_bot.worker.process import java
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.runtime import java
 from tests.projects import CONFIG, Shop
 
 FILES = {

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ci_bot.worker.process.clock import Clock
+from ci_bot.worker.runtime.background_process import Clock
 from ci_bot.worker.project import opening
-from ci_bot.worker.project.directories import ProjectPlace
+from ci_bot.worker.project.configuration import ProjectPlace
 from ci_bot.worker.project.opening import OpenProject
 
 

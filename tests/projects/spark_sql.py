@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.worker.process import java
+from ci_bot.worker.runtime import java
 
 
 def run(project: Path, statements: list[str]) -> list[list[list[str]]]:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ci_bot.worker import compat
+from ci_bot.worker import sqlmesh_compat as compat
 from tests.projects.opened import opened
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ci_bot.contracts.documents.report import ReviewFacts
+from ci_bot.protocol.review_report import ReviewFacts
 from tests.factories import make_report
 from tests.github_standin.event_parts import PullFacts
 from tests.github_standin.events import pull_request

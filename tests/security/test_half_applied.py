@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.messages import Progress
+from ci_bot.protocol.messages import Progress
 from tests.integration.test_apply_and_cleanup import prod_intervals
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop

@@ -10,16 +10,10 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.worker_calls.client import WorkerClient
-from ci_bot.contracts.base import Failure
-from ci_bot.contracts.documents.plan_options import GivenFlags
-from ci_bot.contracts.messages import (
-    ApplyRequest,
-    CleanupRequest,
-    FailedAnswer,
-    Owner,
-    ReviewRequest,
-)
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.messages import (ApplyRequest, CleanupRequest, FailedAnswer, Owner, ReviewRequest)
 from tests.conftest import REPOSITORY
 from tests.worker import Client
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.trigger.inputs import from_environ
+from ci_bot.bot.actions.inputs import from_environ
 from tests.conftest import REPOSITORY
 from tests.security.probe_job import SECRET
 

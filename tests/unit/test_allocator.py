@@ -10,7 +10,7 @@ import pytest
 # Frees a block of 4 MB, which raises the bound where it moves; then one of 3 MB below a small one.
 STORY = """
 import ctypes, sys
-from ci_bot.bot.allocator import keep_large_apart
+from ci_bot.bot.cli.memory import keep_large_apart
 if sys.argv[1] == "kept":
     assert keep_large_apart()
 libc = ctypes.CDLL(None)

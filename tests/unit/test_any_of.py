@@ -8,8 +8,8 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.secrets import Redactor
-from ci_bot.secrets.known import any_of
+from ci_bot.redaction import Redactor
+from ci_bot.redaction.known_values import any_of
 
 TEXTS = st.text(alphabet="ab.*(", min_size=1, max_size=6)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import ci_bot
-from ci_bot.bot.worker_calls.failures import checked, error_of
-from ci_bot.contracts import messages
-from ci_bot.contracts.base import Failure
-from ci_bot.contracts.documents.plan_options import GivenFlags
-from ci_bot.contracts.messages import ApplyRequest, Owner, Workplace
+from ci_bot.bot.worker_client.failures import (checked, error_of)
+from ci_bot.protocol import messages
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.messages import (ApplyRequest, Owner, Workplace)
 from ci_bot.errors import BadInput
 
 REQUESTS = {

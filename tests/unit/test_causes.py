@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from sqlmesh.core.config.connection import MSSQLConnectionConfig
 
-from ci_bot.contracts.base import Failure
-from ci_bot.worker.words.problems import failure_of, sentence
+from ci_bot.protocol.base import Failure
+from ci_bot.worker.messages.problems import (failure_of, sentence)
 
 Load = Callable[..., Failure]
 
@@ -137,7 +137,7 @@ def test_syntax_error__names_its_own_file_and_line(load: Load) -> None:
 def test_input__is_named_for_what_it_is(tmp_path: Path) -> None:
     # In a process of its own, whose standard input is closed as the worker's is.
     script = (
-        "import sys\nfrom pathlib import Path\nfrom ci_bot.worker.words.problems import failure_of\n"
+        "import sys\nfrom pathlib import Path\nfrom ci_bot.worker.messages.problems import failure_of\n"
         "root = Path(sys.argv[1])\nsys.path.insert(0, str(root))\n"
         "try:\n    import config9\nexcept EOFError as error:\n"
         "    print(failure_of(error, stage='load', repository=root).to_json())\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.pull_request.cleanup import is_expected
+from ci_bot.bot.handlers.cleanup import is_expected
 from tests.factories import make_marker
 
 

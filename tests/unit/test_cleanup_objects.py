@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from ci_bot.worker.cleanup.cleaning import separate_from_prod
-from ci_bot.worker.warehouse.catalog import Relation
-from ci_bot.worker.words.problems import headline_with_cause
+from ci_bot.worker.cleanup.remove_environment import separate_from_prod
+from ci_bot.worker.runtime.spark_catalog import Relation
+from ci_bot.worker.messages.problems import headline_with_cause
 
 REVENUE = Relation("spark_catalog", "shop__pr_7", "revenue")
 SPELLED = Relation("Spark_Catalog", "SHOP__PR_7", "Revenue")

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from ci_bot.contracts.base import Contract, Failure, readable_path
-from ci_bot.contracts.documents.report import Report
+from ci_bot.protocol.base import (Contract, Failure, readable_path)
+from ci_bot.protocol.review_report import Report
 from tests.factories import make_cleanup, make_report
 
 FAILURE = Failure(stage="load", reason_code="failed", exit_code=1, message="No.")

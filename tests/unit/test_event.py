@@ -14,19 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.trigger.event import (
-    CommentEvent,
-    DispatchEvent,
-    Event,
-    MergeGroupEvent,
-    OtherEvent,
-    PullRequestEvent,
-    ScheduleEvent,
-    WorkflowRunEvent,
-    parse_event,
-    read_event,
-)
-from ci_bot.bot.trigger.payload import is_repository
+from ci_bot.bot.actions.event import (CommentEvent, DispatchEvent, Event, MergeGroupEvent, OtherEvent, PullRequestEvent, ScheduleEvent, WorkflowRunEvent, parse_event, read_event)
+from ci_bot.bot.actions.event import is_repository
 from ci_bot.errors import BadInput
 
 HEAD, BASE, MERGE = "a" * 40, "b" * 40, "c" * 40
@@ -439,10 +428,10 @@ def test_read_event__any_text_is_an_event_or_bad_input(text: str) -> None:
 def test_import__is_light_enough_for_an_event_that_needs_nothing() -> None:
     """Neither pydantic, PyGithub, Jinja nor the warehouse's libraries come with the routing."""
     code = (
-        "import sys, ci_bot.bot.trigger.event, ci_bot.bot.trigger.job, ci_bot.bot.trigger.comment_command;"
+        "import sys, ci_bot.bot.actions.event, ci_bot.bot.actions.activities, ci_bot.bot.actions.comment_command;"
         "heavy = {'pydantic', 'github', 'requests', 'jinja2', 'sqlmesh', 'pyspark'};"
         "print(sorted({name.split('.')[0] for name in sys.modules} & {*heavy, 'click'}));"
-        "import ci_bot.bot.cli;"
+        "import ci_bot.bot.cli.commands;"
         "print(sorted({name.split('.')[0] for name in sys.modules} & heavy))"
     )
     found = subprocess.run(

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.github.port import NotFound, PullRequest
-from ci_bot.bot.pull_request import fork_report
-from ci_bot.bot.trigger import job
-from ci_bot.contracts.documents.report import Report
+from ci_bot.bot.github.port import (NotFound, PullRequest)
+from ci_bot.bot.handlers import fork_report
+from ci_bot.bot.actions import activities as job
+from ci_bot.protocol.review_report import Report
 from ci_bot.errors import Refused
 from tests.factories import HEAD, make_report
 from tests.publishing import Memory, publisher_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.terminal.review.local_review import LocalReview, review_locally
+from ci_bot.bot.laptop.local_review import (LocalReview, review_locally)
 from ci_bot.errors import BadInput
-from ci_bot.machine import of_this_process
+from ci_bot.host import of_this_process
 
 
 @pytest.mark.parametrize("base_ref", [None, "main"])

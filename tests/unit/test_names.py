@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ci_bot.worker.words.names import Names
+from ci_bot.worker.messages.names_and_times import Names
 
 
 @dataclass

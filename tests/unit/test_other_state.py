@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.words.other_state import other_version
+from ci_bot.worker.messages.state_failures import other_version
 
 
 @pytest.mark.parametrize(

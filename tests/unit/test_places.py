@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.contracts.base import Failure
-from ci_bot.contracts.messages import FailedAnswer
-from ci_bot.contracts.places import Places
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import FailedAnswer
+from ci_bot.protocol.directories import Places
 from tests.factories import make_report
 from tests.oracle.fuzzing import caught, fuzz
 

@@ -6,18 +6,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.documents.plan import Window
-from ci_bot.contracts.documents.plan_identity import (
-    PlanFlags,
-    PlanIdentity,
-    ProdIdentity,
-    ProdSnapshot,
-    RestatedRange,
-    StatementIdentity,
-    TargetSnapshot,
-    difference,
-    matches,
-)
+from ci_bot.protocol.plan import Window
+from ci_bot.protocol.plan_identity import (PlanFlags, PlanIdentity, ProdIdentity, ProdSnapshot, RestatedRange, StatementIdentity, TargetSnapshot, difference, matches)
 
 SNAPSHOT = TargetSnapshot(
     model="shop.orders",

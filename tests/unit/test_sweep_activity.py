@@ -10,31 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.cage.run import WorkerTimedOut
-from ci_bot.bot.cage.watch.answer import AnswerRefusedError, check_subject
-from ci_bot.bot.comment.sweep_summary import render_sweep
-from ci_bot.bot.github.laptop import repository_of, token_of
+from ci_bot.bot.sandbox.worker_run import WorkerTimedOut
+from ci_bot.bot.sandbox.answer_validation import (AnswerRefusedError, check_subject)
+from ci_bot.bot.report.markdown.outcome_comment import render_sweep
+from ci_bot.bot.github.remote_repository import (repository_of, token_of)
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.worker_calls.client import WorkerClient
-from ci_bot.bot.worker_calls.sweeping import sweep as sweeping
-from ci_bot.bot.worker_calls.sweeping.rows import (
-    AskStates,
-    SweepOptions,
-    SweptEnvironment,
-    sort_out,
-)
-from ci_bot.contracts.base import Failure, Versions
-from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.documents.sweep import (
-    EnvironmentList,
-    FoundEnvironment,
-    SweepDocument,
-    SweepReport,
-    SweepRow,
-)
-from ci_bot.contracts.messages import ListRequest, SweepRequest, Workplace
-from ci_bot.errors import BadInput, BotError, GitHubUnavailable
-from ci_bot.secrets import Redactor
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client import cleanup as sweeping
+from ci_bot.bot.worker_client.cleanup import (AskStates, SweepOptions, SweptEnvironment, sort_out)
+from ci_bot.protocol.base import (Failure, Versions)
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.cleanup_report import (EnvironmentList, FoundEnvironment, SweepDocument, SweepReport, SweepRow)
+from ci_bot.protocol.messages import (ListRequest, SweepRequest, Workplace)
+from ci_bot.errors import (BadInput, BotError, GitHubUnavailable)
+from ci_bot.redaction import Redactor
 from tests.factories import make_cleanup, make_context, on_terminal
 from tests.unit.rendering.dom import parse
 
@@ -144,7 +133,7 @@ def test_sweep__removes_what_is_ours_and_closed_and_nothing_else() -> None:
         "pr_009": "odd_record",
     }
     assert swept.others == 1
-    assert sweeping.exit_code(swept) == 0
+    assert sweeping.sweep_exit_code(swept) == 0
 
 
 def test_sweep__tells_of_another_prefix_and_leaves_what_it_made() -> None:
@@ -175,7 +164,7 @@ def test_sweep__tells_of_another_prefix_and_leaves_what_it_made() -> None:
         "old_15": "odd_record",
     }
     assert not swept.left
-    assert sweeping.exit_code(swept) == 0
+    assert sweeping.sweep_exit_code(swept) == 0
     shown = render_sweep(swept.report(), make_context())
     assert "is closed, and it was made under another prefix" in shown
 
@@ -229,7 +218,7 @@ def test_sweep__that_finds_nothing_asks_github_nothing() -> None:
         raise AssertionError("there is nothing to ask about")
 
     swept = run(Worker([found(4, owner=None)]), never)
-    assert sweeping.exit_code(swept) == 0
+    assert sweeping.sweep_exit_code(swept) == 0
 
 
 def test_sweep__dry_run_names_and_leaves() -> None:
@@ -238,7 +227,7 @@ def test_sweep__dry_run_names_and_leaves() -> None:
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED), heard, dry_run=True)
     assert worker.asked == []
     assert heard == ["pr_1", "pr_2"]
-    assert sweeping.exit_code(swept) == 0
+    assert sweeping.sweep_exit_code(swept) == 0
     assert "would be removed" in on_terminal(swept.report())
 
 
@@ -254,7 +243,7 @@ def test_sweep__over_its_limit_takes_the_oldest_and_leaves_the_rest_for_the_next
     assert worker.removed == ["pr_2", "pr_3"]
     assert [row.environment for row in swept.left] == ["pr_1"]
     assert "max-deletions" in (swept.left[0].waits or "")
-    assert sweeping.exit_code(swept) == 4
+    assert sweeping.sweep_exit_code(swept) == 4
 
 
 def test_sweep__that_leaves_something_is_exit_4_and_the_others_are_gone() -> None:
@@ -267,7 +256,7 @@ def test_sweep__that_leaves_something_is_exit_4_and_the_others_are_gone() -> Non
 
     swept = run(Worker([found(1), found(2)], clean=clean), answers(_1=CLOSED, _2=CLOSED))
     assert [(row.environment, row.waits) for row in swept.left] == [("pr_1", "1 object is left.")]
-    assert sweeping.exit_code(swept) == 4
+    assert sweeping.sweep_exit_code(swept) == 4
 
 
 def test_sweep__of_a_worker_that_ended_early_leaves_what_it_did_not_reach() -> None:
@@ -277,14 +266,14 @@ def test_sweep__of_a_worker_that_ended_early_leaves_what_it_did_not_reach() -> N
     worker = Worker([found(1), found(2)], answer=partial)
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED))
     assert [row.environment for row in swept.left] == ["pr_2"]
-    assert sweeping.exit_code(swept) == 4
+    assert sweeping.sweep_exit_code(swept) == 4
     late = WorkerTimedOut("The worker did not finish in time.")
     late.answer = partial
     swept = run(Worker([found(1), found(2)], answer=late), answers(_1=CLOSED, _2=CLOSED))
     assert [(row.environment, row.waits) for row in swept.left] == [
         ("pr_2", "The worker did not finish in time.")
     ]
-    assert sweeping.exit_code(swept) == 1
+    assert sweeping.sweep_exit_code(swept) == 1
 
 
 @pytest.mark.parametrize("answer", [FAILURE, BadInput("No.")])
@@ -294,7 +283,7 @@ def test_sweep__with_a_failure_of_the_worker_has_its_exit_code(answer: Any) -> N
             run(Worker([found(1)], answer=answer), answers(_1=CLOSED))
         return
     swept = run(Worker([found(1)], answer=answer), answers(_1=CLOSED))
-    assert sweeping.exit_code(swept) == 2
+    assert sweeping.sweep_exit_code(swept) == 2
     assert [row.environment for row in swept.left] == ["pr_1"]
 
 

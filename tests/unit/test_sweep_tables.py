@@ -6,12 +6,12 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ci_bot.bot.comment.outcome import render_cleanup
-from ci_bot.bot.comment.sweep_summary import render_sweep
+from ci_bot.bot.report.markdown.outcome_comment import render_cleanup
+from ci_bot.bot.report.markdown.outcome_comment import render_sweep
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.worker_calls.sweeping import sweep as sweeping
-from ci_bot.contracts.documents.cleanup import KeptTable, ReclaimedTable
-from ci_bot.contracts.documents.sweep import FoundEnvironment, SweepReport, SweepRow
+from ci_bot.bot.worker_client import cleanup as sweeping
+from ci_bot.protocol.cleanup_report import (KeptTable, ReclaimedTable)
+from ci_bot.protocol.cleanup_report import (FoundEnvironment, SweepReport, SweepRow)
 from tests.factories import make_cleanup, make_context, on_terminal
 from tests.unit.test_sweep_activity import CLOSED, OPEN, Worker, answers, found, run
 
@@ -73,7 +73,7 @@ def test_sweep__reclaims_what_is_due_and_closed_and_asks_about_nothing_else() ->
         "pr_4": "grace",
         "pr_6": "pinned",
     }
-    assert sweeping.exit_code(swept) == 0
+    assert sweeping.sweep_exit_code(swept) == 0
 
 
 def test_sweep__removes_environments_before_it_reclaims_tables() -> None:
@@ -82,7 +82,7 @@ def test_sweep__removes_environments_before_it_reclaims_tables() -> None:
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED), max_deletions=1)
     assert worker.removed == ["pr_2"]
     assert [row.environment for row in swept.left] == ["pr_1"]
-    assert sweeping.exit_code(swept) == 4
+    assert sweeping.sweep_exit_code(swept) == 4
 
 
 def report(**changes: Any) -> SweepReport:

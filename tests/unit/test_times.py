@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 import pytest
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.words import times
-from ci_bot.worker.words.names import Names
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.names_and_times import Names
 
 DAY = 86_400_000
 # 2024-02-01, a Thursday, half past ten.

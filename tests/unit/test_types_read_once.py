@@ -6,7 +6,7 @@ import pytest
 from sqlglot import ParseError, exp
 from sqlmesh.core.model import meta
 
-from ci_bot.worker.compat.shortcuts.types_read_once import types_read_once
+from ci_bot.worker.sqlmesh_compat.cache_writes import types_read_once
 
 TEXTS = ["int", "VARCHAR(10)", "struct<a: int, b: array<string>>", "decimal(18, 4)", "unknown"]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.trigger import job, without_spark
-from ci_bot.bot.trigger.comment_command import Help
-from ci_bot.errors import EXIT_BAD_INPUT, BadInput
-from ci_bot.machine import CONTAINER_FILE, ContainerUser, container_user
-from ci_bot.worker.process import java
+from ci_bot.bot.actions import (activities as job, activities as without_spark)
+from ci_bot.bot.actions.comment_command import Help
+from ci_bot.errors import (EXIT_BAD_INPUT, BadInput)
+from ci_bot.host import (CONTAINER_FILE, ContainerUser, container_user)
+from ci_bot.worker.runtime import java
 
 ON_SPARK = {
     "An apply": job.Apply(number=7, requested_by="octocat"),

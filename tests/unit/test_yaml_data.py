@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from ci_bot.worker.rules import find_in_files, find_in_statements
+from ci_bot.worker.rules import (find_in_files, find_in_statements)
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.words.yaml_data import MOST_NODES, load
+from ci_bot.worker.messages.yaml_data import (MOST_NODES, load_yaml)
 
 
 def of_aliases(lines: int) -> str:
@@ -20,12 +20,12 @@ def of_aliases(lines: int) -> str:
 
 @pytest.mark.parametrize("text", [of_aliases(9), "a: &a\n  b: *a\n", "a: &a [*a]\n", "[" * 20_000])
 def test_load__of_what_has_no_end__is_nothing(text: str) -> None:
-    assert load(text) is None
+    assert load_yaml(text) is None
 
 
 def test_load__with_a_few_aliases__is_the_document() -> None:
-    assert load("a: &a {x: 1}\nb: *a\n") == {"a": {"x": 1}, "b": {"x": 1}}
-    assert load("\n".join(f"- {n}" for n in range(MOST_NODES // 10))) is not None
+    assert load_yaml("a: &a {x: 1}\nb: *a\n") == {"a": {"x": 1}, "b": {"x": 1}}
+    assert load_yaml("\n".join(f"- {n}" for n in range(MOST_NODES // 10))) is not None
 
 
 @pytest.mark.parametrize("path", ["config.yaml", "tests/test_a.yaml", "models/a.yaml"])

@@ -7,14 +7,14 @@ sentence that says when it clears. The rules judge the change, and not what was 
 
 from __future__ import annotations
 
-from ci_bot.bot.decision.blame import Blame, blame, in_one
-from ci_bot.bot.decision.code_on_load import ChangedFile, code_that_runs_on_load, could_run_on_load
-from ci_bot.bot.decision.evidence.applied import judge_applied
-from ci_bot.bot.decision.evidence.diffs import diff_risks
-from ci_bot.bot.decision.exits import exit_code, is_misleading, review_exit_code
-from ci_bot.bot.decision.given import BotFacts, Limits
-from ci_bot.bot.decision.judge import Judgement, decide, judge, judge_again
-from ci_bot.bot.decision.rules.plan_rules import FAILURE_RISKS
+from ci_bot.bot.decision.load_failure_cause import (Blame, blame, in_one)
+from ci_bot.bot.decision.code_on_load import (ChangedFile, code_that_runs_on_load, could_run_on_load)
+from ci_bot.bot.decision.data_evidence import judge_applied
+from ci_bot.bot.decision.data_evidence import diff_risks
+from ci_bot.bot.decision.judgement import (exit_code, is_misleading, review_exit_code)
+from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
+from ci_bot.bot.decision.judgement import (Judgement, decide, judge, judge_again)
+from ci_bot.bot.decision.plan_rules import FAILURE_RISKS
 
 __all__ = [
     "FAILURE_RISKS",

@@ -9,18 +9,197 @@ code: byte code, native modules, archives, pickles, `.pth` and `.env` files.
 """
 
 from __future__ import annotations
-
+import ast
+from __future__ import annotations
+from jinja2 import Environment, nodes
+from jinja2.exceptions import TemplateSyntaxError
+from jinja2.sandbox import (
+    UNSAFE_ASYNC_GENERATOR_ATTRIBUTES,
+    UNSAFE_COROUTINE_ATTRIBUTES,
+    UNSAFE_FUNCTION_ATTRIBUTES,
+    UNSAFE_GENERATOR_ATTRIBUTES,
+    UNSAFE_METHOD_ATTRIBUTES,
+)
+from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-
 from jinja2 import Environment
 from jinja2.exceptions import TemplateSyntaxError
 
-from ci_bot.bot.decision.harmless_jinja import only_writes_text
-from ci_bot.bot.decision.unused_code import defined
+
+# Python files of which nothing but definitions ran, and whose definitions nobody uses.
+#
+# A new macro that no model calls is loaded, and its body is not run. Whether that is so is read
+# from the text alone, because code that did run could answer anything: the file may import and
+# define, and its names may stand nowhere else in the repository.
+
+
+_MACRO = "macro"
+# What an annotation may not do: it is computed where its function is defined.
+_RUNS = (
+    ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.ListComp,
+    ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.JoinedStr,
+)  # fmt: skip
+
+
+def defined(source: bytes) -> frozenset[str] | None:
+    """The names that a module defines; None where it may do more when it is imported.
+
+    Imports are no more: what they run is a file that is judged by itself, or a package that is
+    installed. Of decorators only SQLMesh's own `macro` is, which enters a function by its name.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    names: set[str] = set()
+    for node in tree.body:
+        found = _function(node) if isinstance(node, ast.FunctionDef) else _inert(node)
+        if found is None:
+            return None
+        names |= found
+    used = any(node.decorator_list for node in tree.body if isinstance(node, ast.FunctionDef))
+    return frozenset(names) if not used or _macro_is_sqlmeshs(tree) else None
+
+
+def _inert(node: ast.stmt) -> set[str] | None:
+    """No names, for a statement that runs nothing of this file."""
+    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return set() if text or isinstance(node, ast.Import | ast.ImportFrom) else None
+
+
+def _macro_is_sqlmeshs(tree: ast.Module) -> bool:
+    """Whether `macro` can only be the decorator of SQLMesh."""
+    given = [
+        (node.module if isinstance(node, ast.ImportFrom) else None, alias.name)
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+        if (alias.asname or alias.name) in {_MACRO, "*"}
+    ]
+    own = any(isinstance(node, ast.FunctionDef) and node.name == _MACRO for node in tree.body)
+    return given == [("sqlmesh", _MACRO)] and not own
+
+
+def _function(node: ast.FunctionDef) -> set[str] | None:
+    """The names by which a function can be called; None where its definition runs something."""
+    names = {node.name}
+    for decorator in node.decorator_list:
+        if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Name):
+            return None
+        given = [*decorator.args, *(keyword.value for keyword in decorator.keywords)]
+        constant = all(isinstance(value, ast.Constant) for value in given)
+        if decorator.func.id != _MACRO or not constant:
+            return None
+        names |= {str(value.value) for value in given if isinstance(value, ast.Constant)}
+    arguments = node.args
+    defaults = [*arguments.defaults, *(value for value in arguments.kw_defaults if value)]
+    if not all(isinstance(value, ast.Constant) for value in defaults):
+        return None
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    every += [one for one in (arguments.vararg, arguments.kwarg) if one is not None]
+    hints = [hint for hint in (*(one.annotation for one in every), node.returns) if hint]
+    if any(isinstance(part, _RUNS) for hint in hints for part in ast.walk(hint)):
+        return None
+    return names
+
+
+# Jinja that can do nothing but write text.
+#
+# SQLMesh renders the Jinja of models, macros and configurations outside of a sandbox, and a
+# template that reaches for Python's own attributes runs whatever it likes. Most templates do not:
+# they call a macro, loop over names and put in variables. Whether one is of that kind is read from
+# its syntax tree, by a list of what is allowed. What the text that it writes does is judged where
+# the text is parsed, as for every other model.
+
+
+# With the statements that SQLMesh's own environment has.
+_ENVIRONMENT = Environment(autoescape=True, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
+
+_NODES = (
+    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Const, nodes.Name, nodes.NSRef,
+    nodes.Getattr, nodes.Getitem, nodes.Slice, nodes.Call, nodes.Keyword, nodes.Filter, nodes.Test,
+    nodes.Compare, nodes.Operand, nodes.BinExpr, nodes.UnaryExpr, nodes.Concat, nodes.CondExpr,
+    nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair, nodes.If, nodes.For, nodes.Assign,
+    nodes.AssignBlock, nodes.Macro, nodes.CallBlock, nodes.ExprStmt, nodes.Break, nodes.Continue,
+)  # fmt: skip
+# Those that take no name of an attribute to look up.
+_FILTERS = frozenset(
+    {"abs", "capitalize", "count", "d", "default", "e", "escape", "first", "float", "indent", "int",
+     "items", "last", "length", "list", "lower", "replace", "reverse", "round", "safe", "string",
+     "title", "tojson", "trim", "upper", "as_bool", "as_number", "as_text"}
+)  # fmt: skip
+
+_FILTERS_WITHOUT_ATTRIBUTES = frozenset({"join", "max", "min", "sort", "sum", "unique"})
+# The objects of dbt through which a template reaches the engine, the context or Python's modules.
+_OBJECTS = frozenset(
+    {"adapter", "api", "builtins", "context", "dbt", "engine_adapter", "exceptions", "graph",
+     "load_result", "model", "modules", "run_query", "self", "statement", "store_raw_result",
+     "store_result"}
+)  # fmt: skip
+# What Jinja's own sandbox refuses beside names that begin with an underscore; and the methods of a
+# text that look attributes up by themselves.
+_ATTRIBUTES = frozenset(
+    UNSAFE_ASYNC_GENERATOR_ATTRIBUTES
+    | UNSAFE_COROUTINE_ATTRIBUTES
+    | UNSAFE_FUNCTION_ATTRIBUTES
+    | UNSAFE_GENERATOR_ATTRIBUTES
+    | UNSAFE_METHOD_ATTRIBUTES
+    | {"mro", "format", "format_map", "tb_frame", "f_globals", "f_builtins", "f_locals"}
+)
+
+
+def only_writes_text(template: str) -> bool:
+    """Whether nothing in a template can run more than macros and functions that are there.
+
+    A template that cannot be parsed, and one that holds what this list does not know, is not.
+    """
+    try:
+        tree = _ENVIRONMENT.parse(template)
+        return all(_is_harmless(node) for node in [tree, *tree.find_all(nodes.Node)])
+    except (TemplateSyntaxError, RecursionError, MemoryError, ValueError):
+        return False
+
+
+def _is_harmless(node: nodes.Node) -> bool:
+    if isinstance(node, nodes.Name):
+        return node.name not in _OBJECTS and not node.name.startswith("_")
+    if isinstance(node, nodes.NSRef | nodes.Getattr):
+        return _may_be_read(node.attr)
+    if isinstance(node, nodes.Getitem):
+        return _may_be_looked_up(node.arg)
+    if isinstance(node, nodes.Filter):
+        given = len(node.args) + len(node.kwargs)
+        return node.name in _FILTERS or (
+            # The first argument of `join` stands between its parts; the others' are attributes.
+            node.name in _FILTERS_WITHOUT_ATTRIBUTES
+            and not node.kwargs
+            and given <= (1 if node.name == "join" else 0)
+        )
+    if isinstance(node, nodes.Call | nodes.Test):
+        return node.dyn_args is None and node.dyn_kwargs is None
+    return isinstance(node, _NODES)
+
+
+def _may_be_read(name: str) -> bool:
+    return not name.startswith("_") and name not in _ATTRIBUTES
+
+
+def _may_be_looked_up(key: nodes.Node) -> bool:
+    """What is no item is looked up as an attribute, so only known keys are harmless."""
+    if isinstance(key, nodes.Slice):
+        return True
+    if isinstance(key, nodes.Neg):
+        key = key.node
+    if not isinstance(key, nodes.Const):
+        return False
+    return _may_be_read(key.value) if isinstance(key.value, str) else isinstance(key.value, int)
+
+
+
 
 _REQUIREMENTS = re.compile(
     r"(^|/)(requirements[^/]*\.(txt|in)|constraints[^/]*\.txt|pyproject\.toml|setup\.(py|cfg)|"
@@ -30,11 +209,15 @@ _REQUIREMENTS = re.compile(
 _LOOKED_THROUGH = frozenset(
     {"audits", "linter", "macros", "materializations", "metrics", "models", "signals", "tests"}
 )
+
 _NAMELESS = frozenset(
     {"__init__", "__main__", "config", "conftest", "sitecustomize", "usercustomize"}
 )
+
 _JINJA = Environment(autoescape=True)
+
 _TAG_BEGINS = frozenset({"variable_begin", "block_begin"})
+
 _TAG_ENDS = frozenset({"variable_end", "block_end"})
 # Rows, which nobody renders or runs.
 _TABLES = frozenset({".csv", ".tsv"})
@@ -49,6 +232,7 @@ _CODE = frozenset(
 # Both sides of one file, and of all together. A change's author chooses what is parsed here, in the
 # process that nothing bounds; a megabyte of small statements takes half a minute.
 LONGEST_PARSED_BYTES = 256 * 1024
+
 MOST_PARSED_BYTES = 4 * 1024 * 1024
 
 

@@ -1,14 +1,19 @@
 """Making risks, and putting them in order."""
 
 from __future__ import annotations
-
 from collections.abc import Iterable
-
-from ci_bot.contracts.documents.plan import SEVERITIES, Finding, Severity
-from ci_bot.contracts.documents.report import Risk
-from ci_bot.contracts.rules import RuleSpec
+from ci_bot.protocol.plan import (SEVERITIES, Finding, Severity)
+from ci_bot.protocol.review_report import Risk
+from ci_bot.protocol.rules import RuleSpec
+from __future__ import annotations
+from collections.abc import Callable, Iterator
+from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
+from ci_bot.protocol.apply_report import TableDiff
+from ci_bot.protocol.review_report import (ReviewFacts, Risk)
+from ci_bot.protocol.rules import Registry
 
 EVIDENCE_LENGTH = 4_000
+
 NAMES_SHOWN = 5
 
 
@@ -80,3 +85,20 @@ def listed(names: Iterable[str]) -> str:
 def counted(number: int, noun: str) -> str:
     """1 model, 2 models, 1,204 intervals."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+# The bot's rules: each is entered where it is defined. `judge` runs those on a plan, and
+# `diff_risks` those on what an apply compared.
+
+
+PlanRule = Callable[[ReviewFacts, Limits, BotFacts], Iterator[Risk]]
+
+DiffRule = Callable[[TableDiff, Limits], Iterator[Risk]]
+
+judges: Registry[PlanRule] = Registry()
+
+"""`@judges(SPEC, ...)` stands on a function that reads a review's facts and gives these risks."""
+
+compares: Registry[DiffRule] = Registry()
+
+"""The same for what one table's data diff says. It is given diffs that were made."""

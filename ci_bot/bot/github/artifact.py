@@ -1,12 +1,17 @@
 """An artifact of another run: a zip file that somebody else's code may have made. Pure."""
 
 from __future__ import annotations
-
 import io
 import stat
 import zipfile
-
 from ci_bot.errors import Refused
+from __future__ import annotations
+from collections.abc import Callable
+from urllib.parse import urlsplit
+from ci_bot.bot.github.failures import (unexpected, unreachable)
+from ci_bot.bot.github.network_faults import trouble
+from ci_bot.bot.github.urls import safe_download_url
+from ci_bot.errors import (GitHubUnavailable, Refused)
 
 _MOST_ENTRIES = 100
 # What GitHub writes. The other kinds are unpacked without a limit, whatever `read` is asked for.
@@ -58,3 +63,81 @@ def _refused(what: str) -> Refused:
         hint="Run the review again; it leaves a fresh artifact.",
         reason_code="artifact_refused",
     )
+
+
+# The one request that leaves the API's host: an artifact, from where GitHub's storage has it.
+#
+# GitHub answers a download with a redirect to a signed URL on a storage host of its choosing, so
+# this request carries no token, no cookie and no credentials of any kind, follows no further
+# redirect, and reads no more than it was told to.
+
+
+_CHUNK = 65_536
+
+_OK = 200
+
+
+def download(
+    url: str,
+    *,
+    doing: str,
+    max_bytes: int,
+    timeout: float,
+    monotonic: Callable[[], float],
+    budget: float,
+    trust: str | None = None,
+) -> bytes:
+    """The body at a signed URL.
+
+    Args:
+        url: Where GitHub said that it is; https, or http on a loopback address.
+        doing: What this is for, for error messages.
+        max_bytes: A longer body is refused.
+        timeout: Seconds for the connection and for each wait for bytes.
+        monotonic: A clock, against which `budget` seconds in all are counted.
+        budget: Seconds in all.
+        trust: A file or directory of certificates to trust instead of the usual ones.
+
+    Raises:
+        Refused: The body is too long.
+        GitHubUnavailable: It did not come, or the URL is not one to ask.
+        BadInput: A setting keeps it from coming.
+    """
+    import requests
+    from urllib3.exceptions import HTTPError
+
+    if not safe_download_url(url):
+        raise unexpected(doing, "points to a place that is not asked")
+    started = monotonic()
+    body = bytearray()
+    try:
+        with requests.Session() as session:
+            session.auth = lambda request: request  # else a .netrc file could add credentials
+            session.headers["Accept-Encoding"] = "identity"  # so that what is counted is all of it
+            with session.get(
+                url, stream=True, timeout=timeout, allow_redirects=False, verify=trust or True
+            ) as answer:
+                if answer.status_code != _OK:
+                    raise GitHubUnavailable(
+                        f"The bot could not {doing}: the storage answered with status "
+                        f"{answer.status_code}.",
+                        hint="Run the job again.",
+                    )
+                for chunk in answer.iter_content(_CHUNK):
+                    body += chunk
+                    if len(body) > max_bytes:
+                        raise Refused(
+                            f"The artifact is larger than {max_bytes} bytes.",
+                            hint="It is not a report that this action made.",
+                            reason_code="artifact_refused",
+                        )
+                    if monotonic() - started > budget:
+                        raise GitHubUnavailable(
+                            f"The bot could not {doing} within {budget:.0f} s.",
+                            hint="Run the job again.",
+                        )
+    except (OSError, HTTPError) as error:
+        why = trouble(error)
+        host = f"the storage at {urlsplit(url).hostname}"
+        raise unreachable(why.kind, why.words, doing=doing, host=host) from None
+    return bytes(body)

@@ -5,11 +5,9 @@ The same classes check a file and give the JSON Schema with which editors comple
 """
 
 from __future__ import annotations
-
 import re
 from datetime import date
 from typing import Annotated, Any, Literal
-
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -21,15 +19,25 @@ from pydantic import (
     model_validator,
 )
 from typing_extensions import Self, TypeAliasType
-
-from ci_bot.bot.values import FailOn
-from ci_bot.contracts.cost.figures import PRICE, Price
-from ci_bot.contracts.documents.plan import Severity
-from ci_bot.contracts.intervals import MOST_INTERVALS
+from ci_bot.bot.actions.values import FailOn
+from ci_bot.protocol.cost import (PRICE, Price)
+from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.limits import MOST_INTERVALS
+from __future__ import annotations
+from collections.abc import Mapping
+from __future__ import annotations
+from collections.abc import Mapping
+from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.rules import RULES
+from __future__ import annotations
+from typing import Any
 
 EVERY_RULE = "*"
+
 OFF: Literal["off"] = "off"
+
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
 _ACCOUNT = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99})?")
 # SQLMesh would run git for it, which the process that plans does not have.
 _GIT = re.compile(r"(?<![\w.])git:")
@@ -74,15 +82,21 @@ def _selection(text: str) -> str:
 
 
 RuleName = TypeAliasType("RuleName", Annotated[str, Field(max_length=100)])
+
 _Word = Annotated[str, Field(max_length=500), AfterValidator(_line)]
+
 _Selection = Annotated[_Word, AfterValidator(_selection)]
+
 _Account = Annotated[str, AfterValidator(_account)]
+
 _Price = Annotated[
     str,
     BeforeValidator(_price),
     WithJsonSchema({"type": "string", "pattern": f"^{PRICE}$", "examples": ["0.42 EUR"]}),
 ]
+
 StatementDeed = Literal["writes", "creates", "replaces", "alters", "drops", "grants", "describes"]
+
 _Some = Field(min_length=1, max_length=500)
 # A list of one may be written without its brackets.
 _Words = Annotated[
@@ -94,35 +108,44 @@ Day = Annotated[
     BeforeValidator(_as_date, json_schema_input_type=str),
     WithJsonSchema({"type": "string", "format": "date"}),
 ]
+
 Rules = Annotated[
     list[RuleName],
     _Some,
     BeforeValidator(_as_list, json_schema_input_type=RuleName | list[RuleName]),
     Field(description="A rule's id, or a list of them."),
 ]
+
 PolicyReason = Annotated[_Word, Field(description="Why; shown with every finding that it changes.")]
+
 Models = Annotated[
     list[_Selection],
     _Some,
     BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
     Field(description="Models in SQLMesh's selector syntax: names with *, tag:x, +m+, &, |, ^."),
 ]
+
 Owners = Annotated[_Words, Field(description="SQLMesh owners, as models name them.")]
+
 Paths = Annotated[
     _Words, Field(description="Files, relative to the repository; * also matches directories.")
 ]
+
 Targets = Annotated[
     _Words, Field(description="Tables that it may be done to, as in audit.*; part by part.")
 ]
+
 Deeds = Annotated[
     list[StatementDeed],
     _Some,
     BeforeValidator(_as_list, json_schema_input_type=StatementDeed | list[StatementDeed]),
     Field(description="What may be done to them."),
 ]
+
 Schemas = Annotated[
     _Words, Field(description="Schemas whose models may hold personal data, as in crm or raw_*.")
 ]
+
 Accounts = Annotated[
     list[_Account],
     _Some,
@@ -287,3 +310,73 @@ class PolicyFile(_Part):
 
 
 AnyWeight = Severity | Literal["off"]
+
+
+# Which rules a policy may not weigh, or in the narrow forms only, and why.
+
+
+# No decision can be made without what these ask for, so nothing in a file can take its place.
+UNWEIGHED: Mapping[str, str] = {
+    "R01-load-failed": "there is no plan to decide on",
+    "R01-plan-failed": "there is no plan to decide on",
+    "R01-base-broken": "there is no plan to compare with",
+    "R01-uncategorized": "SQLMesh cannot apply the plan",
+    "R01-prod-plan-fails": "the merge would fail in prod",
+    "R03-conflict": "there is no merged project to plan",
+    "R05-forward-only-destructive": "SQLMesh refuses the plan; `allow-destructive` is what allows "
+    "it",
+    **dict.fromkeys(
+        (
+            "R09-duplicate-keys",
+            "R09-null-keys",
+            "R09-rows-gained",
+            "R09-rows-lost",
+            "R09-values-differ",
+        ),
+        "an apply tells it and no review; `data-diff` says how much may differ",
+    ),
+    "R10-files-not-read": "nobody has looked for credentials",
+    "R10-not-listed": "it stands for findings that are not listed",
+    "R12-code-on-load": "code of the pull request may have made up the rest of the report",
+    "policy-changed": "a pull request would silence its own alarm",
+    "policy-expired": "it is about the policy itself",
+    "rule-crashed": "a rule has not looked",
+}
+
+# What these stop cannot be taken back: rows of prod, and secrets that others have read. So they are
+# never made lighter as such. For named models or files they can be ignored until a day, and what a
+# statement writes can be allowed by its target.
+PROTECTED: Mapping[str, str] = {
+    "destructive-statement": "it keeps statements from writing what is not the environment's",
+    "code-in-sql": "it keeps programs out of Spark",
+    "macro-runs-python": "it keeps SQL from running as Python beside credentials",
+    "setting-runs-code": "it keeps settings from running code beside credentials",
+    "hardcoded-secret": "it keeps credentials out of the repository",
+    "env-file-tracked": "it keeps credentials out of the repository",
+    "forward-only-destructive": "it keeps columns of prod's tables from being lost",
+}
+
+
+# The rules that a policy may name, with every weight that each may have by itself.
+
+
+
+def known_rules() -> Mapping[str, frozenset[Severity]]:
+    """By id, as the rules' pages declare them."""
+    return {id_: spec.severities for id_, spec in RULES.items()}
+
+
+# The JSON Schema with which an editor completes a policy, and finds what is wrong with it.
+
+
+
+
+
+
+
+def policy_schema() -> dict[str, Any]:
+    """Draft 2020-12, with the rules that a policy may name."""
+    schema = PolicyFile.model_json_schema(mode="validation")
+    rules = sorted(set(known_rules()) - set(UNWEIGHED))
+    schema["$defs"]["RuleName"] = {"enum": [EVERY_RULE, *rules]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

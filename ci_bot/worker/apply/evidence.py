@@ -6,27 +6,31 @@ for the others.
 """
 
 from __future__ import annotations
-
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-
 from sqlmesh.core import constants as c
 from sqlmesh.core.snapshot import Snapshot
-
-from ci_bot.contracts.documents.apply import TableDiff, View
-from ci_bot.contracts.messages import ApplyRequest
-from ci_bot.secrets.cutting import shortened
-from ci_bot.worker.apply.diff.grain import key_columns
-from ci_bot.worker.apply.diff.plan import FAILED, Budget, Candidate, Controls, compare_models
-from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side, spark_failures
-from ci_bot.worker.apply.diff.spec import FEW_ROWS, DiffSpec, TimeWindow
-from ci_bot.worker.plan import planning
-from ci_bot.worker.plan.planning import Planned
-from ci_bot.worker.warehouse import objects
-from ci_bot.worker.warehouse.catalog import Catalog, Relation
-from ci_bot.worker.words.names import Names
-from ci_bot.worker.words.problems import headline, sentence
+from ci_bot.protocol.apply_report import (TableDiff, View)
+from ci_bot.protocol.messages import ApplyRequest
+from ci_bot.redaction.redactor import shortened
+from ci_bot.worker.data_diff.column_layout import key_columns
+from ci_bot.worker.data_diff.budgeted_run import (FAILED, Budget, Candidate, Controls, compare_models)
+from ci_bot.worker.data_diff.spark_port import (SparkPort, side_by_side, spark_failures)
+from ci_bot.worker.data_diff.spec import (FEW_ROWS, DiffSpec, TimeWindow)
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning.make_plan import Planned
+from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime.spark_catalog import (Catalog, Relation)
+from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.problems import (headline, sentence)
+from __future__ import annotations
+from collections.abc import Mapping
+from typing import Any
+from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.worker.data_diff.spec import (DiffPort, SqlError)
+from ci_bot.worker.runtime.spark_catalog import Relation
+from ci_bot.worker.messages.problems import sentence
 
 Result = TypeVar("Result")
 
@@ -34,6 +38,7 @@ Result = TypeVar("Result")
 MAX_ROWS = 2_000_000_000
 # Of both sides. Beyond this, counting distinct values takes longer than people wait for it.
 MAX_ROWS_DISTINCT = 1_000_000
+
 NO_TABLE_DIFF = "The input `table-diff` is false."
 # Each is a question to the driver and its metastore, and an environment can have thousands.
 RESOLVED_AT_ONCE = 4
@@ -42,6 +47,7 @@ RESOLVED_AT_ONCE = 4
 MOST_KEPT = 1_000
 # Replacing a view takes Hive a fraction of this.
 PAUSE_SECONDS = 2.0
+
 _LONGEST = 4_000
 
 
@@ -317,3 +323,38 @@ def _window(planned: Planned, new: Snapshot, old: Snapshot | None) -> TimeWindow
         pr=held,
         format=column.format or c.DEFAULT_TIME_COLUMN_FORMAT,
     )
+
+
+# Whether prod has what an audit has found: the same query, asked of prod's views.
+#
+# It tells a mistake of the change from one that was there before. Nothing but a count leaves the
+# warehouse.
+
+
+NEW_MODEL = "The model is new: prod does not have it."
+
+_LINE = 1_000
+
+
+def ask_prod(
+    recorder: Recorder, port: DiffPort, adapter: Any, there: Mapping[str, Relation]
+) -> None:
+    """Asks prod each failed audit of an apply, and enters what it answers.
+
+    Args:
+        there: Prod's views, by the name of their model.
+    """
+    tables = {name: view.sql for name, view in there.items()}
+    for model, key, question in recorder.failed_audits():
+        rows, why = None, None
+        if question.snapshot.name not in tables:
+            why = NEW_MODEL
+        else:
+            try:
+                rows = int(port.rows(question.sql(adapter, tables))[0][0])
+            except SqlError as error:
+                # Most often a column that prod's view does not have.
+                why = str(error)[:_LINE]
+            except Exception as error:
+                why = f"The audit could not be rendered for prod: {sentence(error)}"[:_LINE]
+        recorder.prod_answered(model, key, rows, why)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.contracts.environment import PROD
-from ci_bot.worker import compat
-from ci_bot.worker.cleanup.reclaim_rules import StateRow, TableFacts, TableNames, Use
-from ci_bot.worker.records.ledger import REMOVED, Ledger, LedgerRow
-from ci_bot.worker.warehouse.catalog import Relation
+from ci_bot.protocol.environment import PROD
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.cleanup.reclaim_rules import (StateRow, TableFacts, TableNames, Use)
+from ci_bot.worker.state_store.ledger import (REMOVED, Ledger, LedgerRow)
+from ci_bot.worker.runtime.spark_catalog import Relation
 
 
 def recorded_tables(row: LedgerRow) -> list[Relation]:

@@ -5,28 +5,37 @@ parts are asked one by one before Spark is started, each with its own sentence.
 """
 
 from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
-
-from ci_bot.contracts.documents.plan import ProjectCheck
+from ci_bot.protocol.plan import ProjectCheck
+from __future__ import annotations
+import socket
 
 SparkSettings = Mapping[str, str]
+
 LOCAL = re.compile(r"local(\[.*\]|-cluster.*)?\Z")
+
 _METASTORES = ("spark.hadoop.hive.metastore.uris", "spark.hive.metastore.uris")
+
 _CATALOG_URI = re.compile(r"spark\.sql\.catalog\.(\w+)\.uri\Z")
+
 _FIX = (
     "Start it, correct its address in the gateway's connection, or open the way from this machine "
     "to it."
 )
+
 _HOST_FIX = "Write the address by which the cluster reaches this machine."
+
 _BIND_FIX = "0.0.0.0 listens on all of this machine's addresses."
+
 _JDBC = re.compile(r"jdbc:(?P<kind>\w+)://(?P<place>[^/?;]+)")
+
 _PORTS = {"http": 80, "https": 443, "thrift": 9083, "postgresql": 5432, "mysql": 3306}
+
 _PORTS |= {"mariadb": 3306, "spark": 7077}
 
 
@@ -211,3 +220,48 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+# This machine's network, asked with sockets: what the checks on where Spark runs ask.
+
+
+
+
+# A firewall that drops what it does not like never answers.
+SECONDS = 5.0
+
+
+def this_network() -> Network:
+    """What the process sees from where it runs."""
+    return Network(reach=_reach, addresses=_addresses, listen=_listen)
+
+
+def _reach(host: str, port: int) -> str | None:
+    try:
+        socket.create_connection((host, port), timeout=SECONDS).close()
+    except TimeoutError:
+        return f"no answer in {SECONDS:.0f} s"
+    except socket.gaierror:
+        return "nobody here knows that name"
+    except OSError as error:
+        return str(error.strerror or error)
+    return None
+
+
+def _addresses(host: str) -> list[str]:
+    try:
+        return sorted({str(found[4][0]) for found in socket.getaddrinfo(host, None)})
+    except (OSError, UnicodeError):
+        return []
+
+
+def _listen(host: str) -> str | None:
+    if not (found := _addresses(host)):
+        return "nobody here knows that name"
+    family = socket.AF_INET6 if ":" in found[0] else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            probe.bind((found[0], 0))
+    except OSError as error:
+        return str(error.strerror or error)
+    return None

@@ -1,22 +1,28 @@
 """Loading a project's models, and finding everything that keeps them from being loaded."""
 
 from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
-
-from ci_bot.contracts.base import Failure
+from ci_bot.protocol.base import Failure
 from ci_bot.errors import BotError
-from ci_bot.worker import compat
-from ci_bot.worker.words.causes import unit_of
-from ci_bot.worker.words.problems import NotLoaded, failure_of
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.messages.load_failures import unit_of
+from ci_bot.worker.messages.problems import (NotLoaded, failure_of)
+from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project.configuration import (configure, new_context)
+from ci_bot.worker.project.configuration import ProjectPlace
 
 HINT = "Correct it and push; `sqlmesh info` shows the same locally."
 # Each round loads the project once more, without the files that failed so far.
 MAX_ROUNDS = 10
+
 MAX_FAILURES = 1_000
 # In SQL the name mostly stands first, as SQLMesh's formatter writes it; in Python it always does.
 _MODEL_NAME = re.compile(
@@ -24,6 +30,7 @@ _MODEL_NAME = re.compile(
     r"|^@model\(\s*(?:name\s*=\s*)?[\"']([\w.]+)",
     re.IGNORECASE | re.MULTILINE,
 )
+
 LONGEST_READ = 64 * 1024
 
 
@@ -107,3 +114,31 @@ def _model_of(file: Path) -> str | None:
     except OSError:
         return None
     return (named[1] or named[2]) if named else None
+
+
+# A project loaded by itself: no state is read, and none is there afterwards.
+
+
+
+
+def load_alone(
+    place: ProjectPlace, clock: Clock, on_spark_start: Callable[[], None], *, name: str
+) -> Any:
+    """SQLMesh's context with everything loaded.
+
+    Args:
+        name: Of the throw-away state, among those of this run.
+
+    Raises:
+        BadInput: the configuration cannot be read.
+        NotLoaded: the project does not load.
+    """
+    configs, _ = configure(
+        place, on_spark_start, clock=clock, read=compat.read_configs_without_state
+    )
+    context = new_context(configs, place)
+    state = compat.throwaway_state(place.scratch_dir / f"{name}.duckdb", context)
+    compat.give_state(context, state)
+    compat.merge_nothing_from_state(context)
+    load(context, clock.phase("load"), place.repository)
+    return context

@@ -1,7 +1,10 @@
 """Opening a SQLMesh project for one run: configuration, state, models, and Spark asleep."""
 
 from __future__ import annotations
-
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from ci_bot.worker.project.merge_support import (GatewayFacts, list_gateways)
+from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
 import sqlglot
 import sqlmesh
 from sqlglot import exp
@@ -18,32 +20,94 @@ from sqlmesh.core.config import DuckDBConnectionConfig
 from sqlmesh.core.context import Context
 from sqlmesh.core.state_sync import StateSync
 from sqlmesh.utils.errors import ConfigError, SQLMeshError
-
 import ci_bot
-from ci_bot.contracts.base import Failure, Versions
-from ci_bot.contracts.base_cache.known import KnownFile
-from ci_bot.contracts.documents.prod_not_found import ProdNotFound
-from ci_bot.contracts.documents.report import Baseline, Project
+from ci_bot.protocol.base import (Failure, Versions)
+from ci_bot.protocol.review_inputs import KnownFile
+from ci_bot.protocol.review_report import ProdNotFound
+from ci_bot.protocol.review_report import (Baseline, Project)
 from ci_bot.errors import BadInput
-from ci_bot.worker import compat
-from ci_bot.worker.process.clock import Clock
-from ci_bot.worker.project.config_facts import ConfigFacts
-from ci_bot.worker.project.configuring import (
-    bad_configuration,
-    configure,
-    new_context,
-    require_spark,
-)
-from ci_bot.worker.project.directories import ProjectPlace, display_path
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project.configuration import (bad_configuration, configure, new_context, require_spark)
+from ci_bot.worker.project.configuration import (ProjectPlace, display_path)
 from ci_bot.worker.project.loading import load
 from ci_bot.worker.project.missing_prod import find_missing_prod
-from ci_bot.worker.project.other_projects import with_failures_of_others
-from ci_bot.worker.words.other_state import other_version
-from ci_bot.worker.words.problems import NotLoaded
-from ci_bot.worker.words.state_failures import unusable_state
+from ci_bot.worker.project.missing_prod import with_failures_of_others
+from ci_bot.worker.messages.state_failures import other_version
+from ci_bot.worker.messages.problems import NotLoaded
+from ci_bot.worker.messages.state_failures import unusable_state
+
+
+# What the rules compare of two configurations, as plain values.
+#
+# The base branch's configuration is read in another process, and its objects cannot leave it: they
+# may be of classes that its own `config.py` defines.
+
+
+
+@dataclass(frozen=True)
+class ConfigFacts:
+    """The settings of one configuration that change models or data.
+
+    Attributes:
+        settings: values by dotted key (the parts separated by NUL), None where nothing is set.
+        variables: the names of all variables, of the gateways' too, in lower case.
+        gateways: what of each gateway decides about the format of tables.
+    """
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    variables: frozenset[str] = frozenset()
+    gateways: dict[str, GatewayFacts] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: Any, gateway: str | None = None) -> ConfigFacts:
+        """The facts of SQLMesh's configuration object.
+
+        Args:
+            gateway: the one that runs what names none, where that is not the configuration's.
+        """
+        names = set(config.variables)
+        for each in config.gateways.values():
+            names |= set(each.variables)
+        start = config.model_defaults.start
+        return cls(
+            settings={
+                "project": config.project,
+                "default_gateway": config.default_gateway,
+                "model_defaults\x00dialect": config.model_defaults.dialect,
+                "model_defaults\x00start": None if start is None else str(start),
+                "linter\x00enabled": config.linter.enabled,
+                "linter\x00rules": sorted(config.linter.rules),
+                "physical_table_naming_convention": str(
+                    config.physical_table_naming_convention.value
+                ),
+                "physical_schema_mapping": {
+                    pattern.pattern: name
+                    for pattern, name in config.physical_schema_mapping.items()
+                },
+                "ignore_patterns": list(config.ignore_patterns),
+                "environment_suffix_target": str(config.environment_suffix_target.value),
+            },
+            variables=frozenset(name.lower() for name in names),
+            gateways=list_gateways(config, gateway),
+        )
+
+    def as_values(self) -> dict[str, Any]:
+        """The facts as JSON holds them; `from_values` reads them again."""
+        return {**asdict(self), "variables": sorted(self.variables)}
+
+    @classmethod
+    def from_values(cls, values: dict[str, Any]) -> ConfigFacts:
+        """The facts that `as_values` gave."""
+        return cls(
+            dict(values["settings"]),
+            frozenset(values["variables"]),
+            {name: GatewayFacts(**facts) for name, facts in values["gateways"].items()},
+        )
 
 # libpq reads this variable, so that every PostgreSQL connection of a review refuses to write.
 PG_READ_ONLY = "-c default_transaction_read_only=on"
+
 _READ_BY_PLANS = ("_environments", "_snapshots", "_intervals")
 
 

@@ -1,43 +1,136 @@
 """What a review tells of one plan: its work, its cost, what a merge does, and what to note."""
 
 from __future__ import annotations
-
+from collections.abc import Mapping
+from typing import Any
+from sqlmesh.core.snapshot import Snapshot
+from ci_bot.protocol.environment import PROD
+from ci_bot.protocol.messages import Owner
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.planning.make_plan import Planned
+from ci_bot.worker.state_store.ledger import Ledger
+from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
 from sqlmesh.core.snapshot import Snapshot, SnapshotId
-
-from ci_bot.contracts.documents.plan import Backfill, ChangeType, ColumnChange, Cost, ProdPlan
-from ci_bot.contracts.documents.policy import Acceptance
-from ci_bot.contracts.messages import ReviewRequest
-from ci_bot.worker import compat
-from ci_bot.worker.cost.estimate import estimate
-from ci_bot.worker.cost.known import known_of
-from ci_bot.worker.cost.savings import with_reused
-from ci_bot.worker.plan import first_build, planning, prod_plan
-from ci_bot.worker.plan.drift import Drift
-from ci_bot.worker.plan.identity import identity_of
-from ci_bot.worker.plan.in_words import describe
-from ci_bot.worker.plan.in_words.short_window import short_window
-from ci_bot.worker.plan.in_words.stage_list import describe_stages
-from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
-from ci_bot.worker.plan.removals import removed_by_others
-from ci_bot.worker.process import load_trace
+from ci_bot.protocol.plan import (Backfill, ChangeType, ColumnChange, Cost, ProdPlan)
+from ci_bot.protocol.review_report import Acceptance
+from ci_bot.protocol.messages import ReviewRequest
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.cost.plan_estimate import estimate
+from ci_bot.worker.cost.known_costs import known_of
+from ci_bot.worker.cost.known_costs import with_reused
+from ci_bot.worker.planning import (first_build, make_plan as planning, prod_plan)
+from ci_bot.worker.planning.prod_guard import Drift
+from ci_bot.worker.planning.identity import identity_of
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning.first_build import short_window
+from ci_bot.worker.planning.stage_sentences import describe_stages
+from ci_bot.worker.planning.make_plan import (Interval, Planned, PlanRequest)
+from ci_bot.worker.planning.removals import removed_by_others
+from ci_bot.worker.runtime import load_trace
 from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.project.plan_settings import PlanSettings
-from ci_bot.worker.records import ownership
-from ci_bot.worker.records.cost_ledger import CostLedger
-from ci_bot.worker.records.ledger import Ledger
-from ci_bot.worker.review import elsewhere
-from ci_bot.worker.review.refused import no_plan
+from ci_bot.worker.project.checks import PlanSettings
+from ci_bot.worker.state_store import ownership
+from ci_bot.worker.state_store.cost_ledger import CostLedger
+from ci_bot.worker.state_store.ledger import Ledger
+from ci_bot.worker.review.refused_plan import no_plan
 from ci_bot.worker.review.rule_inputs import known_rows
-from ci_bot.worker.rules import column_changes, reading
-from ci_bot.worker.words import same_code
-from ci_bot.worker.words.names import Names
+from ci_bot.worker.rules import inputs as reading
+from ci_bot.worker.sql.column_changes import list_column_changes
+from ci_bot.worker.messages import same_code
+from ci_bot.worker.messages.names_and_times import Names
+
+
+# What other environments of the same state have to do with the models of a plan.
+#
+# An environment of a pull request is made by an apply and removed when the pull request is closed,
+# so those that the ledger has are of open ones. One that was never applied is not known here.
+
+
+Key = tuple[str, str]
+
+
+def also_changed(
+    context: Any, ledger: Ledger, planned: Planned, owner: Owner, environment: str
+) -> Mapping[str, list[str]]:
+    """The other pull requests (`#141`) that change what this plan changes directly or removes.
+
+    By fully qualified name. A pull request that makes the very same change, as one does that is
+    stacked on this one, is none; nor is one in which the model only follows another.
+    """
+    own = _own_changes(context, planned)
+    others = {
+        row.environment: row
+        for row in (ledger.of_owner(owner.name) if own else ())
+        if row.environment != environment and row.pr_number is not None
+    }
+    recorded = {
+        name: {(item.name, item.identifier) for item in row.snapshots if item.name in own}
+        for name, row in others.items()
+    }
+    used = {name: keys & _in_use(context, name) for name, keys in recorded.items() if keys}
+    theirs = compat.full_snapshots(context, {key for keys in used.values() for key in keys})
+    found: dict[str, list[str]] = {}
+    for name, keys in sorted(used.items(), key=lambda item: others[item[0]].pr_number or 0):
+        for key in keys & theirs.keys():
+            new, prod = own[key[0]]
+            if not _same(theirs[key], prod) and not (new and _same(theirs[key], new)):
+                found.setdefault(key[0], []).append(f"#{others[name].pr_number}")
+    return found
+
+
+def _own_changes(context: Any, planned: Planned) -> dict[str, tuple[Snapshot | None, Snapshot]]:
+    """What the plan changes directly or removes: (new snapshot, prod's) by name."""
+    diff = planned.plan.context_diff
+    changed: dict[str, tuple[Snapshot | None, Snapshot]] = {
+        name: (new, old)
+        for name, (new, old) in diff.modified_snapshots.items()
+        if diff.directly_modified(name) and new.is_model
+    }
+    removed = context.state_reader.get_snapshots(diff.removed_snapshots.values())
+    return changed | {item.name: (None, item) for item in removed.values() if item.is_model}
+
+
+def _in_use(context: Any, environment: str) -> set[Key]:
+    """The snapshots that an environment of the state consists of now."""
+    stored = context.state_reader.get_environment(environment)
+    return {(info.name, info.identifier) for info in stored.snapshots} if stored else set()
+
+
+def _same(one: Snapshot, other: Snapshot) -> bool:
+    """Whether two versions of a model have one definition, whatever they read."""
+    mine, its = one.fingerprint, other.fingerprint
+    return bool(mine.data_hash == its.data_hash and mine.metadata_hash == its.metadata_hash)
+
+
+def users_of_restated(context: Any, planned: Planned, environment: str) -> Mapping[str, list[str]]:
+    """The other environments that use a table of which this plan restates intervals.
+
+    By fully qualified name. Asked only where something is restated: it reads all environments.
+    """
+    restated = {
+        s_id.name: planned.snapshots[s_id]
+        for s_id in planned.plan.restatements
+        if planned.flags.restate_models and s_id in planned.snapshots
+    }
+    if not restated:
+        return {}
+    found: dict[str, list[str]] = {}
+    for name, infos in sorted(compat.environment_snapshots(context).items()):
+        for info in infos if name not in (environment, PROD) else ():
+            ours = restated.get(info.name)
+            if ours is not None and (
+                info.version == ours.version
+                if planned.deployable.is_deployable(ours)
+                else info.dev_version == ours.dev_version
+            ):
+                found.setdefault(info.name, []).append(name)
+    return found
 
 
 @dataclass
@@ -95,7 +188,7 @@ class PlanFacts:
         def columns(new: Snapshot, old: Snapshot | None) -> list[ColumnChange]:
             if old is None or not new.is_model or not old.is_model:
                 return []
-            found = column_changes(old.node, new.node, readers.get(new.name, ()))
+            found = list_column_changes(old.node, new.node, readers.get(new.name, ()))
             return [
                 change.model_copy(update={"readers": [self.names.of(r) for r in change.readers]})
                 for change in found
@@ -134,7 +227,7 @@ class PlanFacts:
             "restatements": describe.restatements(
                 planned,
                 self.names,
-                elsewhere.users_of_restated(self.opened.context, planned, self.request.environment),
+                users_of_restated(self.opened.context, planned, self.request.environment),
             ),
             "statements": describe.statements(planned),
             "lineage": describe.lineage(planned, self.names),
@@ -157,7 +250,7 @@ class PlanFacts:
     def _also_changed(self, planned: Planned) -> Mapping[str, list[str]]:
         if self.opened.baseline != "state":
             return {}
-        return elsewhere.also_changed(
+        return also_changed(
             self.opened.context,
             self._ledger,
             planned,

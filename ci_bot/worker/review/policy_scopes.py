@@ -1,28 +1,32 @@
 """Which models the scopes of a team's policy mean, evaluated by SQLMesh itself."""
 
 from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-from ci_bot.contracts.messages import ScopesRequest
-from ci_bot.contracts.policy.scopes import (
-    ModelScope,
-    ScopedModels,
-    ScopesAnswer,
-    SelectedModel,
-)
-from ci_bot.worker import compat
-from ci_bot.worker.process.clock import Clock
-from ci_bot.worker.project.directories import place_of
-from ci_bot.worker.project.stateless import load_alone
+from ci_bot.protocol.messages import ScopesRequest
+from ci_bot.protocol.review_inputs import (ModelScope, ScopedModels, ScopesAnswer, SelectedModel)
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project.configuration import place_of
+from ci_bot.worker.project.loading import load_alone
 from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.words.names import Names
-from ci_bot.worker.words.problems import headline
+from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.problems import headline
+from __future__ import annotations
+from collections.abc import Callable
+from ci_bot.protocol.messages import (AcceptAnswer, AcceptRequest)
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project import opening
+from ci_bot.worker.project.configuration import place_of
+from ci_bot.worker.state_store.ledger import Ledger
+from ci_bot.worker.state_store.ledger_schema import KEEP_DAYS
+from ci_bot.worker.messages import names_and_times as times
 
 _LONGEST_PROBLEM = 300
+
 Expand = Callable[[Sequence[str]], set[str]]
 
 
@@ -161,3 +165,27 @@ def _scoped(
         except Exception as error:  # a kind of resource that it does not know
             problem = headline(error)[:_LONGEST_PROBLEM]
     return ScopedModels(before=[], after=[], problem=problem)
+
+
+# An owner's acceptance is written into the ledger, where no pull request's review can write.
+
+
+
+def accept(
+    request: AcceptRequest, clock: Clock, on_spark_start: Callable[[], None]
+) -> AcceptAnswer:
+    """Writes it. Only the configuration is read for it, and no model.
+
+    Raises:
+        BadInput: the configuration is broken, or there is no state yet.
+    """
+    place = place_of(request, request.projects)
+    with opening.state_to_write(place, on_spark_start, clock) as context:
+        ledger = Ledger(compat.state_adapter(context))
+        ledger.prepare()
+        number = request.owner.pr_number or 0
+        oldest = times.milliseconds(request.acceptance.at) - KEEP_DAYS * 86_400_000
+        ledger.accept(
+            request.owner.name, number, request.acceptance, forget_before=times.iso(oldest)
+        )
+        return AcceptAnswer(acceptances=ledger.acceptances(request.owner.name, number))

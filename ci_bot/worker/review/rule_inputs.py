@@ -9,20 +9,20 @@ from typing import Any
 
 from sqlmesh.core import constants as c
 
-from ci_bot.contracts.documents.plan_identity import PlanFlags
-from ci_bot.contracts.messages import ReviewRequest
-from ci_bot.worker import compat
-from ci_bot.worker.cost.estimate import row_counts
-from ci_bot.worker.plan.drift import Drift
-from ci_bot.worker.plan.in_words.describe import change_type, statements
-from ci_bot.worker.plan.planning import Planned, category_of
-from ci_bot.worker.process import load_trace
-from ci_bot.worker.project.config_facts import ConfigFacts
+from ci_bot.protocol.plan_identity import PlanFlags
+from ci_bot.protocol.messages import ReviewRequest
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.cost.plan_estimate import row_counts
+from ci_bot.worker.planning.prod_guard import Drift
+from ci_bot.worker.planning.describe_plan import (change_type, statements)
+from ci_bot.worker.planning.make_plan import (Planned, category_of)
+from ci_bot.worker.runtime import load_trace
+from ci_bot.worker.project.opening import ConfigFacts
 from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.records.cost_ledger import CostLedger
-from ci_bot.worker.rules import RuleInputs, reading
-from ci_bot.worker.statements.plan_statements import judge_plan
-from ci_bot.worker.words.names import Names, file_name
+from ci_bot.worker.state_store.cost_ledger import CostLedger
+from ci_bot.worker.rules import (RuleInputs, inputs as reading)
+from ci_bot.worker.sql_effects.plan_statements import judge_plan
+from ci_bot.worker.messages.names_and_times import (Names, file_name)
 
 
 def rule_inputs(

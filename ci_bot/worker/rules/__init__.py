@@ -9,17 +9,10 @@ what was there before is not held against it.
 from __future__ import annotations
 
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.run import (
-    find,
-    find_in_files,
-    find_in_statements,
-    find_without_plan,
-)
-from ci_bot.worker.rules.sql.columns import column_changes
+from ci_bot.worker.rules.run_rules import (find, find_in_files, find_in_statements, find_without_plan)
 
 __all__ = [
     "RuleInputs",
-    "column_changes",
     "find",
     "find_in_files",
     "find_in_statements",

@@ -1,18 +1,20 @@
 """What a rule saw, before it becomes a finding with a file and a line."""
 
 from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
-
-from ci_bot.contracts.documents.plan import Finding, Severity, StatementEffect
-from ci_bot.contracts.rules import RuleSpec
-from ci_bot.secrets import hide
-from ci_bot.secrets.cutting import shortened
-from ci_bot.worker.words.names import Names
+from ci_bot.protocol.plan import (Finding, Severity, StatementEffect)
+from ci_bot.protocol.rules import RuleSpec
+from ci_bot.redaction import hide
+from ci_bot.redaction.redactor import shortened
+from ci_bot.worker.messages.names_and_times import Names
+from __future__ import annotations
+import re
+from collections.abc import Iterable
 
 EVIDENCE_LENGTH = 1_000
+
 SUBJECT_LENGTH = 500
 # The severities, heaviest first.
 _WEIGHTS = get_args(Severity)
@@ -113,3 +115,42 @@ def names(items: object, limit: int = 5) -> str:
     shown = ", ".join(f"`{item}`" for item in every[:limit])
     rest = len(every) - limit
     return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+# Finding the line that a reader should look at.
+#
+# SQLMesh keeps the query of a model as text of its own, so the positions that the parser notes are
+# not those of the file. Words are looked up in the file instead: cheap, and right whatever cache
+# the model came from.
+
+
+_MODEL_BLOCK = re.compile(r"^\s*MODEL\s*\(", re.IGNORECASE | re.MULTILINE)
+
+
+def line_of(text: str, anchors: Iterable[str], model_name: str | None = None) -> int | None:
+    """The 1-based line of the first anchor that occurs in `text` as a word.
+
+    Comment lines are passed over. Without a hit it is the line that names the model, or the MODEL
+    block's.
+    """
+    lines = text.splitlines()
+    for anchor in anchors:
+        pattern = _word(anchor)
+        for number, line in enumerate(lines, start=1):
+            if not line.lstrip().startswith(("--", "#")) and pattern.search(line):
+                return number
+    if model_name:
+        short = re.escape(model_name.replace('"', "").replace("`", ""))
+        named = re.compile(rf"(?:name\s*:?\s+|@model\(\s*f?[\"']){short}\b", re.IGNORECASE)
+        if found := named.search(text):
+            return text.count("\n", 0, found.start()) + 1
+    if found := _MODEL_BLOCK.search(text):
+        return text.count("\n", 0, found.end()) + 1
+    return 1 if lines else None
+
+
+def _word(anchor: str) -> re.Pattern[str]:
+    escaped = r"\s+".join(re.escape(part) for part in anchor.split())
+    left = r"(?<![\w.])" if anchor[:1].isalnum() or anchor[:1] == "_" else ""
+    right = r"(?!\w)" if anchor[-1:].isalnum() or anchor[-1:] == "_" else ""
+    return re.compile(f"{left}{escaped}{right}", re.IGNORECASE)

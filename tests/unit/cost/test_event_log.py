@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from sqlmesh.core.config.connection import DuckDBConnectionConfig
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.cost.event_log.activity import LearnPorts, into_ledger
-from ci_bot.worker.cost.event_log.application import Application
-from ci_bot.worker.cost.event_log.files import LocalFiles, is_compressed, local_path, logs
-from ci_bot.worker.cost.event_log.learning import Learned, learn
-from ci_bot.worker.cost.event_log.plans import written_range, written_table
-from ci_bot.worker.process.clock import Clock
-from ci_bot.worker.records.cost_ledger import CostLedger
+from ci_bot.worker.cost.event_log_activity import (LearnPorts, into_ledger)
+from ci_bot.worker.cost.event_log_application import Application
+from ci_bot.worker.cost.event_log_files import (LocalFiles, is_compressed, local_path, logs)
+from ci_bot.worker.cost.event_log_activity import (Learned, learn)
+from ci_bot.worker.cost.event_log_application import (written_range, written_table)
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.state_store.cost_ledger import CostLedger
 from tests.unit.cost.event_logs import (
     NODE,
     TABLE,
@@ -323,7 +323,7 @@ class Closed(LocalFiles):
 def test_learn__without_permission_says_so(ledger: CostLedger) -> None:
     with pytest.raises(PermissionError) as raised:
         learn(Closed(never), "/logs", ledger, now=NOW)
-    from ci_bot.worker.cost.event_log.files import unreadable
+    from ci_bot.worker.cost.event_log_files import unreadable
 
     assert "reading it is not permitted" in unreadable("/logs", raised.value).message
 

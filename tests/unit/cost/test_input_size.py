@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.contracts.cost.figures import ModelEstimate
-from ci_bot.contracts.documents.plan import Cost
-from ci_bot.worker.cost.budget import over_budget
-from ci_bot.worker.cost.input_size.batches import spread
-from ci_bot.worker.cost.input_size.measuring import Asked, measure
-from ci_bot.worker.cost.input_size.rates import CountedRun, InputSize, by_size
+from ci_bot.protocol.cost import ModelEstimate
+from ci_bot.protocol.plan import Cost
+from ci_bot.worker.cost.plan_estimate import over_budget
+from ci_bot.worker.cost.input_size_rates import spread
+from ci_bot.worker.cost.input_size_measurement import (Asked, measure)
+from ci_bot.worker.cost.input_size_rates import (CountedRun, InputSize, by_size)
 from ci_bot.worker.cost.prediction import Past
 
 GB = 1_000_000_000

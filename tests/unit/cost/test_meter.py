@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.cost.figures import Price
-from ci_bot.worker.cost.counters.actual import counted_cost
-from ci_bot.worker.cost.counters.meter import Meter
+from ci_bot.protocol.cost import Price
+from ci_bot.worker.cost.batch_meter import counted_cost
+from ci_bot.worker.cost.batch_meter import Meter
 
 MB = 1024 * 1024
 

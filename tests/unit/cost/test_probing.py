@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.contracts.documents.plan import Cost
-from ci_bot.worker.cost.budget import over_budget
-from ci_bot.worker.cost.estimate import Known, estimate, past_of
-from ci_bot.worker.cost.input_size.batches import batches_of
+from ci_bot.protocol.plan import Cost
+from ci_bot.worker.cost.plan_estimate import over_budget
+from ci_bot.worker.cost.plan_estimate import (Known, estimate, past_of)
+from ci_bot.worker.cost.input_size_rates import batches_of
 from ci_bot.worker.cost.prediction import Past
-from ci_bot.worker.cost.probing import newest_batch
-from ci_bot.worker.plan.in_words.describe import count_intervals
-from ci_bot.worker.plan.prod_plan import subtract
-from ci_bot.worker.records.cost_ledger import RunRow
+from ci_bot.worker.cost.probe_selection import newest_batch
+from ci_bot.worker.planning.describe_plan import count_intervals
+from ci_bot.worker.planning.prod_plan import subtract
+from ci_bot.worker.state_store.cost_ledger import RunRow
 from tests.factories import make_backfill
 from tests.unit.cost.test_intervals import moment, snapshot
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from ci_bot.contracts.cost.figures import Counters
-from ci_bot.contracts.documents.plan import Backfill
-from ci_bot.worker.cost.estimate import Known, estimate, past_of
-from ci_bot.worker.cost.upstream import Upstream
-from ci_bot.worker.records.cost_ledger import RunRow
+from ci_bot.protocol.cost import Counters
+from ci_bot.protocol.plan import Backfill
+from ci_bot.worker.cost.plan_estimate import (Known, estimate, past_of)
+from ci_bot.worker.cost.prediction import Upstream
+from ci_bot.worker.state_store.cost_ledger import RunRow
 from tests.unit.cost.test_estimate import HOUR, work
 from tests.unit.cost.test_estimate import run as run_of
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.decision.followers import followers
-from ci_bot.contracts.documents.plan import Lineage
+from ci_bot.bot.decision.planned_work import followers
+from ci_bot.protocol.plan import Lineage
 from tests.unit.decision.facts import changed, facts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision.harmless_jinja import only_writes_text
+from ci_bot.bot.decision.code_on_load import only_writes_text
 
 HARMLESS = [
     "SELECT {{ safe_hash(['a', 'b']) }} AS id",

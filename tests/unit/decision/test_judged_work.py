@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.decision import Limits
-from ci_bot.bot.decision.judged import judged_work
-from ci_bot.contracts.documents.plan import Backfill, Change, Cost, Lineage, ModelRange, ProdPlan
+from ci_bot.bot.decision.planned_work import judged_work
+from ci_bot.protocol.plan import (Backfill, Change, Cost, Lineage, ModelRange, ProdPlan)
 from tests.unit.decision.facts import (
     built,
     changed,

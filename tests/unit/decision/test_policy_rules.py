@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from ci_bot.bot.decision import BotFacts
-from ci_bot.bot.decision.rules.policy_rules import MOST_CHANGES
-from ci_bot.bot.policy.comparing import PolicyChange
+from ci_bot.bot.decision.plan_rules import MOST_CHANGES
+from ci_bot.bot.policy.comparison import PolicyChange
 from ci_bot.bot.policy.policy import Matches
-from ci_bot.bot.policy.weighing import Weighing
-from ci_bot.contracts.policy.scopes import ScopedModels
+from ci_bot.bot.policy.severity_overrides import Weighing
+from ci_bot.protocol.review_inputs import ScopedModels
 from tests.unit.decision.facts import changed, judged, only
 from tests.unit.policy.given import PATH, TODAY, policy
 

@@ -8,11 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from ci_bot.worker.apply.diff.layout import lay_out
-from ci_bot.worker.apply.diff.profile import measures
-from ci_bot.worker.apply.diff.query import COUNTS, DiffQuery, build, table_name
-from ci_bot.worker.apply.diff.spec import SqlError
-from ci_bot.worker.warehouse.catalog import quoted
+from ci_bot.worker.data_diff.column_layout import lay_out
+from ci_bot.worker.data_diff.value_comparison import measures
+from ci_bot.worker.data_diff.query import (COUNTS, DiffQuery, build, table_name)
+from ci_bot.worker.data_diff.spec import SqlError
+from ci_bot.worker.runtime.spark_catalog import quoted
 
 NAMES = st.text(
     alphabet=st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("`'\";-.* "),

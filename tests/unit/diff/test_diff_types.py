@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.apply.diff.comparison import (
-    align,
-    canonical,
-    carried,
-    cast,
-    comparable,
-    equal,
-    usable_as_key,
-)
-from ci_bot.worker.apply.diff.spark_types import SparkType, parse
+from ci_bot.worker.data_diff.value_comparison import (align, canonical, carried, cast, comparable, equal, usable_as_key)
+from ci_bot.worker.data_diff.spec import (SparkType, parse)
 
 ATOMS = st.sampled_from(
     ["int", "bigint", "string", "double", "date", "timestamp_ntz", "interval day to second"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.documents.plan import ProjectCheck
-from ci_bot.worker.doctor import spark_files
+from ci_bot.protocol.plan import ProjectCheck
+from ci_bot.worker.doctor import spark_checks as spark_files
 
 ICEBERG = "org.apache.iceberg.spark.SparkCatalog"
 CATALOG = {"spark.sql.catalog.lake": ICEBERG, "spark.sql.catalog.lake.type": "rest"}

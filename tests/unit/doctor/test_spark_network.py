@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.documents.plan import ProjectCheck
+from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker.doctor import spark_network
 from ci_bot.worker.doctor.spark_network import Network
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.doctor.workflows import check
+from ci_bot.worker.doctor.examination import check
 
 EXAMPLES = Path(__file__).resolve().parents[3] / ".github" / "examples"
 

@@ -8,7 +8,7 @@ import pytest
 from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker.review.column_impact.impact_changes import beside_query
+from ci_bot.worker.review.lineage_inputs import beside_query
 
 
 def model(kind: str = "FULL", more: str = "", after: str = "") -> Any:

@@ -9,7 +9,7 @@ from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.utils.jinja import JinjaMacroRegistry, MacroInfo
 
-from ci_bot.worker.review.column_impact.impact_changes import beside_query
+from ci_bot.worker.review.lineage_inputs import beside_query
 
 MACRO = "{% macro twice(x) %}{{ x }} * 2{% endmacro %}"
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import sqlglot
 
-from ci_bot.worker.impact.facts import ChangedProject, Definition, Model
-from ci_bot.worker.impact.spreading import spread
+from ci_bot.worker.sql.lineage_facts import (ChangedProject, Definition, Model)
+from ci_bot.worker.sql.lineage_propagation import spread
 from tests.unit.impact.parts import SOURCES
 
 MODELS = 1_000

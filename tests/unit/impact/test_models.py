@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.contracts.lineage.impact import Impact
+from ci_bot.protocol.review_report import Impact
 from tests.unit.impact.real import CHAIN, ORDERS, impact, indirect, model, parts, reached
 
 

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 from ci_bot.bot.policy.policy import Policy
 from ci_bot.bot.policy.policy_file import read_policy
-from ci_bot.contracts.documents.plan import Severity
+from ci_bot.protocol.plan import Severity
 
 PATH = "shop/.sqlmesh-review.yaml"
 TODAY = date(2026, 11, 22)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.decision import judge_again
-from ci_bot.bot.policy.owning.accepting import Acceptances
-from ci_bot.bot.policy.weighing import Weighing
-from ci_bot.bot.worker_calls.review.model_owners import fallen
-from ci_bot.contracts.documents.policy import Acceptance
+from ci_bot.bot.policy.model_owners import Acceptances
+from ci_bot.bot.policy.severity_overrides import Weighing
+from ci_bot.bot.worker_client.team_policy import fallen
+from ci_bot.protocol.review_report import Acceptance
 from tests.factories import make_change, make_report, make_risk
 from tests.unit.policy.test_weighing import risk, weighing, weight_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.policy.comments import compared
-from ci_bot.bot.policy.owning.model_files import ModelFiles, names_model
+from ci_bot.bot.policy.policy import compared
+from ci_bot.bot.policy.model_owners import (ModelFiles, names_model)
 from ci_bot.bot.policy.policy import Policy
 from tests.unit.policy.given import WEIGHTS
 from tests.unit.policy.test_weighing import risk, weighing, weight_of

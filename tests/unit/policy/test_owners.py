@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.policy.owning.codeowners import CodeOwners, owners_of
-from ci_bot.bot.policy.owning.owners import CodeOwnersFile, Ownership, ownership
+from ci_bot.bot.policy.model_owners import (CodeOwners, owners_of)
+from ci_bot.bot.policy.model_owners import (CodeOwnersFile, Ownership, ownership)
 from ci_bot.bot.policy.policy import Matches
-from ci_bot.contracts.policy.scopes import ScopedModels
+from ci_bot.protocol.review_inputs import ScopedModels
 from tests.unit.policy.given import PATH, policy
 
 # From GitHub's page about the file: pattern, a path, and whether it is meant.

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.policy.policy_file import MOST_BYTES, UnfitPolicy, read_policy
-from ci_bot.bot.policy.yaml_lines import UnfitYaml, read
+from ci_bot.bot.policy.policy_file import (MOST_POLICY_BYTES, UnfitPolicy, read_policy)
+from ci_bot.bot.policy.policy_file import (UnfitYaml, read)
 from tests.unit.policy.given import PATH, TODAY, WEIGHTS, policy
 
 WHOLE = """\
@@ -233,7 +233,7 @@ def test_policy__that_is_not_utf8__says_in_which_line() -> None:
 
 
 def test_policy__that_is_too_large__is_not_parsed() -> None:
-    error = problem(b"#" * (MOST_BYTES + 1))
+    error = problem(b"#" * (MOST_POLICY_BYTES + 1))
     assert "more than 64 KiB" in error.message
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.cage.git.repository import Git
-from ci_bot.contracts.files import LARGEST_FILE_BYTES
+from ci_bot.bot.sandbox.git_repository import Git
+from ci_bot.protocol.limits import LARGEST_FILE_BYTES
 from tests.checkout import Repository
 
 USER = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_DIR": "/nowhere"}

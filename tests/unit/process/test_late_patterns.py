@@ -9,7 +9,7 @@ import sys
 PROGRAM = """
 import json, sys
 if sys.argv[1] == "late":
-    from ci_bot.worker.process.late_patterns import compile_late
+    from ci_bot.worker.runtime.imports import compile_late
     compile_late()
     import regex
     plain = regex.compile

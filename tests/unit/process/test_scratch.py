@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.cage.scratch import PREFIX, held_directory, sweep
-from ci_bot.bot.cage.user import Identity
-from ci_bot.bot.cage.workspace import private_workspace
+from ci_bot.bot.sandbox.run_directories import (PREFIX, held_directory, sweep)
+from ci_bot.bot.sandbox.launch import Identity
+from ci_bot.bot.sandbox.run_directories import private_workspace
 from tests.conftest import REPOSITORY
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")
@@ -24,7 +24,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs ro
 HOLDER = """
 import sys, time
 from pathlib import Path
-from ci_bot.bot.cage.scratch import held_directory
+from ci_bot.bot.sandbox.run_directories import held_directory
 with held_directory(Path(sys.argv[1])) as path:
     (path / "cache").mkdir()
     (path / "cache" / "entry").write_text("x")

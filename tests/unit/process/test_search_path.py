@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.cage.variables import with_python_path
-from ci_bot.bot.cage.workspace import search_path
-from ci_bot.bot.worker_calls.opening import start_directory
+from ci_bot.bot.sandbox.worker_environment import with_python_path
+from ci_bot.bot.sandbox.run_directories import search_path
+from ci_bot.bot.worker_client.session import start_directory
 from ci_bot.errors import BadInput
-from ci_bot.worker.process import search_path as worker_path
+from ci_bot.worker.runtime import imports as worker_path
 
 
 def test_search_path__is_relative_to_the_checkout_and_each_once(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from types import SimpleNamespace
 
-from ci_bot.worker.process.spark_end import SparkEnd
+from ci_bot.worker.runtime.stopping import SparkEnd
 
 
 class Spark:

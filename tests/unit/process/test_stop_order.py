@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.worker.process.stopping import Stop
+from ci_bot.worker.runtime.stopping import Stop
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.cage.watch import trace
-from ci_bot.bot.cage.watch.trace import TraceReader, opened_among
+from ci_bot.bot.sandbox import load_trace as trace
+from ci_bot.bot.sandbox.load_trace import (TraceReader, opened_among)
 
 HOOK = Path(trace.__file__).parents[3] / "worker" / "process" / "load_trace.py"
 START = """\

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.cage.watch.log import LogReader
-from ci_bot.bot.cage.watch.progress import ProgressReader
-from ci_bot.contracts.messages import Progress
-from ci_bot.secrets import Redactor
+from ci_bot.bot.sandbox.worker_output import LogReader
+from ci_bot.bot.sandbox.worker_output import ProgressReader
+from ci_bot.protocol.messages import Progress
+from ci_bot.redaction import Redactor
 
 SECRET = "s3cret-value-of-the-warehouse"
 

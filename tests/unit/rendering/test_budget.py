@@ -8,22 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.comment.marker import decode
-from ci_bot.bot.comment.outcome import render_apply
-from ci_bot.bot.comment.parts.blocks import joined, split, tidy, trim
-from ci_bot.bot.comment.parts.budget import (
-    COMMENT_BYTES,
-    SUMMARY_BYTES,
-    Piece,
-    Share,
-    first_pieces,
-    fit,
-)
-from ci_bot.bot.comment.parts.sections import Diff, Diffs, Rows, Stages
-from ci_bot.bot.comment.report import render_review
-from ci_bot.bot.comment.text.markdown import SafeMarkdown
-from ci_bot.contracts.documents.report import Report
-from ci_bot.secrets.documents import redacted
+from ci_bot.bot.report.markdown.marker import decode
+from ci_bot.bot.report.markdown.outcome_comment import render_apply
+from ci_bot.bot.report.markdown.blocks import (joined, split, tidy, trim)
+from ci_bot.bot.report.markdown.budget import (COMMENT_BYTES, SUMMARY_BYTES, Piece, Share, first_pieces, fit)
+from ci_bot.bot.report.markdown.sections import (Diff, Diffs, Rows, Stages)
+from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.protocol.review_report import Report
+from ci_bot.redaction.redactor import redacted
 from tests.factories import DIFF, make_apply, make_context, make_marker, make_report, make_risk
 from tests.reports import full_report, large_report
 from tests.unit.rendering.dom import assert_inert, parse

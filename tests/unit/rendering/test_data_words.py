@@ -6,19 +6,11 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.comment.evidence import data_words
-from ci_bot.bot.comment.evidence.diff_view import DiffView
-from ci_bot.bot.comment.outcome import render_apply
-from ci_bot.contracts.documents.apply import (
-    AppliedModel,
-    ApplyVerdict,
-    ColumnMatch,
-    ModelAudit,
-    NotCleared,
-    Profile,
-    SchemaDifference,
-)
-from ci_bot.contracts.documents.policy import Weighed
+from ci_bot.bot.report.model import data_words
+from ci_bot.bot.report.model.data_words import DiffView
+from ci_bot.bot.report.markdown.outcome_comment import render_apply
+from ci_bot.protocol.apply_report import (AppliedModel, ApplyVerdict, ColumnMatch, ModelAudit, NotCleared, Profile, SchemaDifference)
+from ci_bot.protocol.review_report import Weighed
 from tests.factories import make_apply, make_context, make_risk, make_table_diff
 
 SAME = {"matched": 100, "full_match": 100, "rows_prod": 100, "rows_pr": 100, "columns": []}

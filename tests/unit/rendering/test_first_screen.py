@@ -6,17 +6,17 @@ import re
 
 import pytest
 
-from ci_bot.bot.comment.first_screen.headline import headline
-from ci_bot.bot.comment.first_screen.spelling import one_spelling
-from ci_bot.bot.comment.marker import decode
-from ci_bot.bot.comment.report import render_review
-from ci_bot.bot.comment.text.prose import shortened
-from ci_bot.bot.comment.text.words import CUT_OFF
-from ci_bot.contracts.base import Failure
-from ci_bot.contracts.documents.plan import ColumnChange, Cost, LineageNode, ProdPlan
-from ci_bot.contracts.documents.report import Report
-from ci_bot.contracts.lineage.impact import ChangedPart, Impact, IndirectModel, ReachedModel
-from ci_bot.contracts.rules import RULES
+from ci_bot.bot.report.model.headline import headline
+from ci_bot.bot.report.model.words import one_spelling
+from ci_bot.bot.report.markdown.marker import decode
+from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.model.prose import shortened
+from ci_bot.bot.report.model.words import CUT_OFF
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.plan import (ColumnChange, Cost, LineageNode, ProdPlan)
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.review_report import (ChangedPart, Impact, IndirectModel, ReachedModel)
+from ci_bot.protocol.rules import RULES
 from tests.factories import make_backfill, make_change, make_context, make_report, make_risk
 from tests.golden.samples import SAMPLES, report
 from tests.reports import large_report

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from ci_bot.bot.comment.lineage import MAX_NODES, draw, label
-from ci_bot.contracts.documents.plan import Lineage, LineageNode
+from ci_bot.bot.report.model.lineage import (MAX_LINEAGE_NODES, draw, label)
+from ci_bot.protocol.plan import (Lineage, LineageNode)
 from tests.reports import large_report
 from tests.unit.rendering.dom import assert_inert
 from tests.unit.rendering.evil import TEXTS
@@ -23,7 +23,7 @@ def chain(*names: str, change: str | None = "indirect") -> Lineage:
     return Lineage(nodes=nodes, edges=list(pairwise(names)))
 
 
-def lines(lineage: Lineage, limit: int = MAX_NODES) -> list[str]:
+def lines(lineage: Lineage, limit: int = MAX_LINEAGE_NODES) -> list[str]:
     drawn = draw(lineage, limit)
     assert drawn is not None
     return drawn.text.split("\n")[1:-1]

@@ -8,14 +8,10 @@ import pytest
 from jinja2 import UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 
-from ci_bot.bot.comment.text import filters
-from ci_bot.bot.comment.text.templating import (
-    environment,
-    finalize,
-    templates_directory,
-)
-from ci_bot.bot.resources import find
-from ci_bot.contracts.documents.comment import Phase
+from ci_bot.bot.report.markdown import templating as filters
+from ci_bot.bot.report.markdown.templating import (environment, finalize, templates_directory)
+from ci_bot.bot.report.resources import find
+from ci_bot.protocol.comment_marker import Phase
 
 NAMES = sorted(item.name for item in templates_directory().iterdir() if item.name.endswith(".j2"))
 PRINTING = filters.ESCAPES.keys() | filters.WORDS.keys()

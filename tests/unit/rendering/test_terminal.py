@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from ci_bot.bot.comment.text.markdown import cell, code, fence
-from ci_bot.bot.terminal.output.page import Page
-from ci_bot.bot.terminal.output.plain import plain
-from ci_bot.bot.terminal.report_text import Document
+from ci_bot.bot.report.model.markdown_text import (cell, code, fence)
+from ci_bot.bot.report.text.page import Page
+from ci_bot.bot.report.text.plain_markdown import plain
+from ci_bot.bot.report.text.report_text import Document
 from tests.factories import make_apply, make_cleanup, make_report, on_terminal
 from tests.reports import full_report, large_report
 

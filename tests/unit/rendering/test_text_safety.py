@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from ci_bot.bot.comment.context import Condition, DisplayProgress, Override, Refusal
-from ci_bot.bot.comment.outcome import render_apply, render_cleanup
-from ci_bot.bot.comment.report import render_planning, render_review
-from ci_bot.bot.comment.text import filters, templating
-from ci_bot.bot.comment.text.markdown import SafeMarkdown
-from ci_bot.secrets.documents import redacted
+from ci_bot.bot.report.model.context import (Condition, DisplayProgress, Override, Refusal)
+from ci_bot.bot.report.markdown.outcome_comment import (render_apply, render_cleanup)
+from ci_bot.bot.report.markdown.review_comment import (render_planning, render_review)
+from ci_bot.bot.report.markdown import (templating as filters, templating)
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.redaction.redactor import redacted
 from tests.factories import make_apply, make_cleanup, make_context, make_report, on_terminal
 from tests.golden.samples import SAMPLES
 from tests.reports import full_report

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.comment.text import words
-from ci_bot.bot.comment.text.links import Links
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.markdown_text import Links
 from tests.factories import HEAD, make_context
 
 
@@ -72,7 +72,7 @@ def test_size__reads_well(amount: int, text: str) -> None:
 def test_window__end_is_the_last_day_included(
     start: str | None, end: str | None, text: str
 ) -> None:
-    assert words.window(start, end) == text
+    assert words.format_window(start, end) == text
 
 
 def test_count__nouns_agree() -> None:

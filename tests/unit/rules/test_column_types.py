@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.rules.sql.columns import column_changes
+from ci_bot.worker.sql.column_changes import list_column_changes
 from tests.unit.rules.world import models
 
 QUERY = "SELECT order_id, {} FROM raw.orders"
@@ -20,7 +20,7 @@ def model(query: str, columns: str = "") -> Any:
 
 def retyped(query: str, expression: str, columns: str = "") -> list[tuple[str, str | None]]:
     before, after = model(query.format("amount")), model(query.format(expression), columns)
-    return [(change.name, change.after) for change in column_changes(before, after)]
+    return [(change.name, change.after) for change in list_column_changes(before, after)]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from sqlmesh.cli.project_init import ProjectTemplate, init_example_project
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.contracts.documents.plan import Finding
-from ci_bot.worker import compat
-from ci_bot.worker.project.config_facts import ConfigFacts
+from ci_bot.protocol.plan import Finding
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.project.opening import ConfigFacts
 from ci_bot.worker.rules import RuleInputs
 from tests.unit.rules.world import seen
 

@@ -11,22 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from ci_bot.contracts.messages import Workplace
-from ci_bot.worker.rules import RuleInputs, column_changes, find, find_in_files, reading
-from ci_bot.worker.rules.models.base import ProjectView
-from ci_bot.worker.rules.models.storage.size import HugeFullModel
-from ci_bot.worker.rules.models.timing import TimeFilterMissing
-from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.sql.columns import retyped
-from ci_bot.worker.rules.sql.interval import bounds_of
-from ci_bot.worker.rules.sql.personal import is_personal
-from ci_bot.worker.rules.sql.python_code import (
-    clock_calls_in,
-    is_pure,
-    random_calls_in,
-    side_effects_in,
-)
-from ci_bot.worker.rules.sql.queries import Queries
+from ci_bot.protocol.messages import Workplace
+from ci_bot.worker.rules import (RuleInputs, find, find_in_files, inputs as reading)
+from ci_bot.worker.sql.column_changes import list_column_changes
+from ci_bot.worker.rules.models.linter_rule import ProjectView
+from ci_bot.worker.rules.models.storage import HugeFullModel
+from ci_bot.worker.rules.models.intervals import TimeFilterMissing
+from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.sql.column_changes import retyped
+from ci_bot.worker.sql.interval_filters import bounds_of
+from ci_bot.worker.sql.personal_data import is_personal
+from ci_bot.worker.sql.python_code import (clock_calls_in, is_pure, random_calls_in, side_effects_in)
+from ci_bot.worker.sql.model_query import Queries
 from tests.unit.rules.shop import FILES, edited
 from tests.unit.rules.world import change, files, models, rules
 
@@ -85,7 +81,7 @@ def test_column_changes__names_who_still_reads_them() -> None:
     name = '"spark_catalog"."stg"."orders"'
     readers = [inputs.after[reader] for reader in sorted(inputs.readers[name])]
 
-    found = column_changes(inputs.before[name], inputs.after[name], readers)
+    found = list_column_changes(inputs.before[name], inputs.after[name], readers)
 
     assert [(c.name, c.before, c.after) for c in found] == [
         ("amount", "DECIMAL(10, 2)", None),
@@ -102,7 +98,7 @@ def test_column_changes__of_a_new_model_are_additions() -> None:
         {"models/m.sql": "MODEL (name a.b, kind FULL); SELECT 1 AS x"}, external={}
     ).values()
 
-    assert [(c.name, c.before) for c in column_changes(None, model)] == [("x", None)]
+    assert [(c.name, c.before) for c in list_column_changes(None, model)] == [("x", None)]
 
 
 def test_column_changes__unknown_columns_give_none() -> None:
@@ -111,7 +107,7 @@ def test_column_changes__unknown_columns_give_none() -> None:
     (before,) = models(star, external={}).values()
     (after,) = models(known, external={}).values()
 
-    assert column_changes(before, after) == []
+    assert list_column_changes(before, after) == []
 
 
 # -------------------------------------------------------------------------------------- places

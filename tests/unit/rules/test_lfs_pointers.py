@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.files import is_lfs_pointer
-from ci_bot.worker.project.lfs_pointers import list_files_below
+from ci_bot.protocol.limits import is_lfs_pointer
+from ci_bot.worker.project.missing_content import list_files_below
 from ci_bot.worker.rules import RuleInputs
 from tests.unit.rules.world import seen
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlmesh.core.macros import MacroRegistry, macro
 
-from ci_bot.contracts.documents.plan import Finding
+from ci_bot.protocol.plan import Finding
 from tests.unit.rules.world import change, models, seen
 
 HEAD = "MODEL (name mart.m, kind FULL);\n"

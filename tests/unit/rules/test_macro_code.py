@@ -23,11 +23,11 @@ from sqlmesh.core.macros import MacroEvaluator
 from sqlmesh.utils.errors import SQLMeshError
 from sqlmesh.utils.metaprogramming import Executable, ExecutableKind
 
-from ci_bot.worker import compat
-from ci_bot.worker.compat.macro_code import objection
-from ci_bot.worker.rules.files.raw.macro_arguments import evaluated
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.sqlmesh_compat.macro_code import objection
+from ci_bot.worker.rules.files.macro_arguments import evaluated
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.words.problems import refusal_in
+from ci_bot.worker.messages.problems import refusal_in
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.rules.world import files
 

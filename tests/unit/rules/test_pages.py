@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from ci_bot.contracts.rules import RULES, page
-from ci_bot.worker.project.config_facts import ConfigFacts
+from ci_bot.protocol.rules import (RULES, page)
+from ci_bot.worker.project.opening import ConfigFacts
 from ci_bot.worker.project.merge_support import GatewayFacts
 from tests.unit.rules.world import change, seen
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.rules.files.python_settings import settings_in_python
+from ci_bot.worker.rules.files.macro_code import settings_in_python
 from tests.unit.rules.world import files
 
 PATH = "models/days.py"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlmesh.core.model import SeedModel
 
-from ci_bot.contracts.documents.plan import Finding
+from ci_bot.protocol.plan import Finding
 from tests.unit.rules.world import change, models, seen
 
 SEED = """MODEL (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.rules.files.versions import held_versions
+from ci_bot.worker.rules.files.engine_versions import held_versions
 from tests.unit.rules.world import change, files, seen
 
 HISTORY = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.rules.run import find_in_statements
+from ci_bot.worker.rules.run_rules import find_in_statements
 from tests.unit.rules.world import files
 
 HEAD = "MODEL (name shop.a, kind FULL, dialect spark);\nSELECT 1 AS x;\n"

@@ -14,11 +14,11 @@ from sqlmesh.core.audit import ModelAudit, load_audit
 from sqlmesh.core.model import SqlModel, create_external_model, load_sql_based_model
 from sqlmesh.core.signal import signal
 
-from ci_bot.contracts.documents.plan import Finding
-from ci_bot.contracts.rules import RULES
+from ci_bot.protocol.plan import Finding
+from ci_bot.protocol.rules import RULES
 from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.rules.run import findings, observed, observed_in_files
-from ci_bot.worker.words.names import Names
+from ci_bot.worker.rules.run_rules import (findings, observed, observed_in_files)
+from ci_bot.worker.messages.names_and_times import Names
 
 ROOT = Path("/repository")
 

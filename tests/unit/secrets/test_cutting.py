@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.secrets import Redactor
-from ci_bot.secrets.cutting import shortened
+from ci_bot.redaction import Redactor
+from ci_bot.redaction.redactor import shortened
 from tests.unit.secrets.leaks import made
 
 SECRET = made("cut", 24)

@@ -8,8 +8,8 @@ import pytest
 from sqlmesh.core.config import Config
 from sqlmesh.core.config.loader import load_configs
 
-from ci_bot.secrets import hide
-from ci_bot.secrets.environment import from_dotenv
+from ci_bot.redaction import hide
+from ci_bot.redaction.secret_parts import from_dotenv
 
 PASSWORD = "hunter" + "22pw"
 YAML = """\

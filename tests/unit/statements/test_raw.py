@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from ci_bot.worker.statements.raw import Reading, of_file
-from ci_bot.worker.statements.text.reading import _DEEDS, ACTING_WORDS
+from ci_bot.worker.sql_effects.raw_files import (Reading, of_file)
+from ci_bot.worker.sql_effects.read_statement import (_DEEDS, ACTING_WORDS)
 
 
 def model(post: str = "", pre: str = "", properties: str = "") -> Reading:
@@ -152,7 +152,7 @@ def test_reading__evaluates_nothing_of_a_file() -> None:
         "JINJA_END;"
     )
     code = (
-        "import sys\nfrom ci_bot.worker.statements.raw import of_file\n"
+        "import sys\nfrom ci_bot.worker.sql_effects.raw_files import of_file\n"
         "print(of_file('a.sql', sys.argv[1], 'spark').judged)\n"
     )
 

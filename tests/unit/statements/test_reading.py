@@ -12,8 +12,8 @@ from sqlglot import exp
 from sqlmesh.core import dialect as d
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker import compat
-from ci_bot.worker.statements.text.reading import effects_of
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.sql_effects.read_statement import effects_of
 
 # From the grammars of Spark 3.4 to 4.1 and of the SQL extensions of Delta and Iceberg; statement,
 # and each effect as action, kind and target.

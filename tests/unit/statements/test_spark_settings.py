@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.statements.effects import Effect
-from ci_bot.worker.statements.spark_settings import is_fixed, meaning_of, spelling_of
-from ci_bot.worker.statements.text.reading import effects_of
+from ci_bot.worker.sql_effects.effects import Effect
+from ci_bot.worker.sql_effects.spark_settings import (is_fixed, meaning_of, spelling_of)
+from ci_bot.worker.sql_effects.read_statement import effects_of
 
 VALUES = [
     "spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy",

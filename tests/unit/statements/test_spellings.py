@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from ci_bot.worker.statements.plan_statements import judge_models
-from ci_bot.worker.statements.raw import of_file
+from ci_bot.worker.sql_effects.plan_statements import judge_models
+from ci_bot.worker.sql_effects.raw_files import of_file
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.rules.world import models
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.statements.text.template import literals
+from ci_bot.worker.sql_effects.jinja_templates import literals
 
 
 def told(template: str) -> list[tuple[str, str, object]]:

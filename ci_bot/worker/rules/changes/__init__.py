@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from ci_bot.worker.rules.changes import (
-    audits,
-    definition,
-    exposure,
-    forward,
-    joins,
-    results,
-    rows,
-    schedule,
-    storage,
-    windows,
-)
-from ci_bot.worker.rules.registry import on_change, on_new_model
+from ci_bot.worker.rules.changes import (audits, model_block as definition, access as exposure, forward_only as forward, joins, results, rows, schedule, storage, rows as windows)
+from ci_bot.worker.rules.registry import (on_change, on_new_model)
 
 CHANGE_RULES, NEW_MODEL_RULES = on_change, on_new_model
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_bot.contracts.rules import rule
+from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.rules.model_pair import Pair
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.rules.sql.columns import known_types
-from ci_bot.worker.rules.sql.strictness import (
-    Strictness,
-    compare_arguments,
-    compare_queries,
-    same_arguments,
-)
+from ci_bot.worker.sql.column_changes import known_types
+from ci_bot.worker.sql.audit_promises import (Strictness, compare_arguments, compare_queries, same_arguments)
 
 REMOVED = rule("removed-audit")
 WEAKENED = rule("weakened-audit")

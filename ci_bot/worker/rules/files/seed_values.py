@@ -5,30 +5,55 @@ afterwards: what pandas has taken for a number, a missing value or a date by the
 """
 
 from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-
 from sqlglot import exp
-
-from ci_bot.contracts.rules import rule
-from ci_bot.secrets import hide
-from ci_bot.secrets.cutting import shortened
-from ci_bot.worker.rules.files.seeds import seeds_changed, table
+from ci_bot.protocol.rules import rule
+from ci_bot.redaction import hide
+from ci_bot.redaction.redactor import shortened
+from ci_bot.worker.rules.files.seeds import (seeds_changed, table)
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.observation import (Observation, names)
 from ci_bot.worker.rules.registry import on_file_and_models
+from __future__ import annotations
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
+from ci_bot.worker.rules.files.seeds import (seeds_changed, table)
+from ci_bot.worker.rules.inputs import RuleInputs
+from __future__ import annotations
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+from sqlglot import exp
+from ci_bot.worker.rules.changes.results import (RETYPED, observe_retyped)
+from ci_bot.worker.rules.files.seeds import (seeds_changed, table)
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.sql.column_changes import known_types
 
 MISREAD = rule("seed-misread")
+
 VALUES = rule("seed-values-changed")
 
 _ISO = re.compile(r"^\d{4}-\d{2}-\d{2}")
+
 _DAY_OR_MONTH = re.compile(r"^(\d{1,2})[./-](\d{1,2})[./-]\d{2,4}")
+
 MONTHS = 12
+
 _LEADING_ZERO = re.compile(r"^0\d+$")
+
 _EXAMPLES = 3
+
 LONGEST = 40
 
 
@@ -258,3 +283,174 @@ def _is_text(name: str, model: Any, *sides: list[list[str]]) -> bool:
         return kind.this in exp.DataType.TEXT_TYPES
     cells = [value for side in sides for value in list_cells(side).get(name, [])]
     return not _all_numbers(cells)
+
+
+# Which rows of a seed come, go or change, where both versions of its file are at hand.
+
+
+
+@dataclass(frozen=True)
+class SeedRows:
+    """How the rows of a seed differ.
+
+    Attributes:
+        columns: those that hold other values, in lower case, where the same rows are still there.
+        added, removed: rows that the file did not have, or has no more.
+    """
+
+    columns: tuple[str, ...] = ()
+    added: int = 0
+    removed: int = 0
+
+    @property
+    def sentence(self) -> str | None:
+        """How the rows differ; None where there are the same ones."""
+        parts = []
+        if self.added:
+            parts.append(f"gets {self.added:,} more row{_s(self.added)}")
+        if self.removed:
+            parts.append(f"loses {self.removed:,} row{_s(self.removed)}")
+        return f"It {' and '.join(parts)}." if parts else None
+
+
+def _s(number: int) -> str:
+    return "" if number == 1 else "s"
+
+
+def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
+    """The seeds whose file changes, by fully qualified name; none whose former rows are not known.
+
+    Prod may hold another version than the base branch: the text counts only where it has the hashes
+    that prod's snapshot was built with.
+    """
+    found = {}
+    for path, model in seeds_changed(inputs):
+        old = inputs.before.get(model.fqn) if model is not None else None
+        if old is None or not getattr(old, "is_seed", False):
+            continue
+        before, after = (table(inputs, path, model, before=side) for side in (True, False))
+        if before and after and _is_content(inputs, path, old):
+            rows = _difference(before, after)
+            if rows is not None:
+                found[model.fqn] = rows
+    return found
+
+
+def _is_content(inputs: RuleInputs, path: str, model: Any) -> bool:
+    """Whether the file before the change is what the former seed was loaded from."""
+    content = inputs.files_before(path)
+    settings = model.kind.csv_settings or CsvSettings()
+    try:
+        text = (content or b"").decode(settings.encoding or "utf-8")
+        hashes = CsvSeedReader(text, model.dialect, settings).column_hashes
+    except Exception:  # pandas has many; what it cannot read is compared with nothing
+        return False
+    return bool(hashes == model.column_hashes)
+
+
+def _difference(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
+    """None where the columns of both versions cannot be told apart."""
+    old, new = (_records(rows) for rows in (before, after))
+    if old is None or new is None:
+        return None
+    common = [name for name in old.header if name in new.header]
+    left, right = old.of(common), new.of(common)
+    gone, come = Counter(left) - Counter(right), Counter(right) - Counter(left)
+    if len(left) != len(right):
+        return SeedRows((), come.total(), gone.total())
+    # As many rows as before: the first that is gone became the first that is new, and so on.
+    pairs = list(zip(_taken(left, gone), _taken(right, come), strict=True))
+    differ = [any(one[i] != other[i] for one, other in pairs) for i in range(len(common))]
+    return SeedRows(tuple(name for name, yes in zip(common, differ, strict=True) if yes))
+
+
+def _taken(rows: list[tuple[str, ...]], wanted: Counter[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The rows that `wanted` counts, in their order in the file."""
+    left = Counter(wanted)
+    taken = []
+    for row in rows:
+        if left[row] > 0:
+            left[row] -= 1
+            taken.append(row)
+    return taken
+
+
+@dataclass(frozen=True)
+class _Records:
+    header: Mapping[str, int]
+    rows: list[list[str]]
+
+    def of(self, names: list[str]) -> list[tuple[str, ...]]:
+        return [tuple(row[self.header[name]] for name in names) for row in self.rows]
+
+
+def _records(rows: list[list[str]]) -> _Records | None:
+    header = [name.strip().lower() for name in rows[0]]
+    whole = all(len(row) == len(header) for row in rows[1:])
+    return _Records(dict(zip(header, range(len(header)), strict=True)), rows[1:]) if whole else None
+
+
+# The types of a seed that declares none: its values decide them, so one new value changes them.
+
+
+_WHOLE_NUMBER = re.compile(r"^[+-]?\d+$")
+
+_NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+
+_TRUTH = re.compile(r"^(true|false)$", re.IGNORECASE)
+
+
+@on_change(RETYPED)
+def inferred_types(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Columns of another type, with the value that made it so."""
+    if not pair.has_inferred_types:
+        return
+    for found in observe_retyped(pair, inputs):
+        columns = found.subject
+        yield replace(
+            found,
+            evidence=found.told + _describe_cause(pair.after, columns, inputs),
+            clears=f"{found.clears}, or the seed's model declares its `columns`",
+            severity=found.severity
+            if any(_needs_whole_numbers(pair, name) for name in columns)
+            else "medium",
+        )
+
+
+def _describe_cause(model: Any, columns: Iterable[str], inputs: RuleInputs) -> str:
+    """Why columns of a seed have other types although nobody declares any: their values do it."""
+    told = " The model declares no `columns`, so SQLMesh takes the types from the values"
+    path = next((path for path, reader in seeds_changed(inputs) if reader is model), None)
+    if path is None:
+        return f"{told}."
+    before, after = (list_cells(table(inputs, path, model, before=side)) for side in (True, False))
+    # What all old values were, and a new one is not.
+    for name in columns:
+        was = [value for value in before.get(name, ()) if value.strip()]
+        for shape in (_WHOLE_NUMBER, _NUMBER, _TRUTH):
+            if was and all(shape.match(value.strip()) for value in was):
+                others = {v.strip() for v in after.get(name, ()) if not shape.match(v.strip())}
+                if others:
+                    which = "an empty one" if others == {""} else quote_some(sorted(others - {""}))
+                    return f"{told}, and all of them change with {which}."
+                break
+    return f"{told}."
+
+
+def _needs_whole_numbers(pair: Pair, name: str) -> bool:
+    """Whether readers see more of a column's new type than that numbers may have fractions."""
+    old, new = known_types(pair.before) or {}, known_types(pair.after) or {}
+    if not (old[name].this in exp.DataType.INTEGER_TYPES and new[name].is_type("DOUBLE")):
+        return True
+    if any(name in grain for grain in grain_of(pair.after)):
+        return True
+    for reader in pair.readers:
+        query = pair.queries.of(reader)
+        for column in query.rendered_tree.all(exp.Column) if query is not None else ():
+            cast = column.find_ancestor(exp.Cast, exp.TryCast)
+            if column.name.lower() == name and (
+                column.find_ancestor(exp.Join, exp.Concat, exp.ConcatWs, exp.DPipe) is not None
+                or (cast is not None and cast.to.this in exp.DataType.TEXT_TYPES)
+            ):
+                return True
+    return False

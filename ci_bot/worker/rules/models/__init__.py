@@ -10,26 +10,9 @@ and name them in `linter.rules` or `linter.warn_rules`, by their class in lower 
 
 from __future__ import annotations
 
-from ci_bot.worker.rules.models import (  # noqa: F401 - each enters its classes
-    clock,
-    contract,
-    deletes,
-    dependencies,
-    joining,
-    keys,
-    shape,
-    subqueries,
-    timing,
-    totals,
-    unordered,
-    validity,
-)
-from ci_bot.worker.rules.models.base import MODEL_RULES
-from ci_bot.worker.rules.models.storage import (  # noqa: F401 - as above
-    merging,
-    partitions,
-    size,
-)
+from ci_bot.worker.rules.models import (current_time as clock, declarations as contract, hard_deletes as deletes, declarations as dependencies, join_fan_out as joining, keys, query_shape as shape, query_shape as subqueries, intervals as timing, intervals as totals, unordered_aggregates as unordered, dimensions_and_variables as validity)
+from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
+from ci_bot.worker.rules.models import (storage as merging, storage as partitions, storage as size)
 
 # What the import with a star gives: SQLMesh's linter looks for classes in the project's module.
 globals().update({kind.__name__: kind for kind in MODEL_RULES})

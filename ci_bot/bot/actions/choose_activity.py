@@ -1,0 +1,281 @@
+"""Which activity an event asks for. All branching on events lives here. Pure, and fast to import.
+
+The rules, one after the other:
+
+- `pull_request` opened, synchronize, reopened, ready_for_review, and edited where the edit gave it
+  another base branch: **review**. For a fork or Dependabot GitHub gives the run no secrets and a
+  read-only token, so the review works from the base branch and writes no comment; it leaves its
+  report for a `workflow_run` to post.
+- `pull_request` or `pull_request_target` closed, merged or not: **cleanup**, and never anything
+  else, whatever `mode` says.
+- `pull_request_target` with any other action: refused. It would load the pull request's code beside
+  the base repository's secrets; `pull_request` is the trigger that is safe.
+- `workflow_dispatch`: **apply** of a pull request by its number; `mode` may ask for review, probe,
+  estimate, accept, cleanup or sweep instead. Only sweep needs no number, and only accept needs a
+  comment. A **review** has a workflow of its own, where `mode` is written in the file: whoever
+  starts a workflow that applies may not turn it into a review, which would run with the credentials
+  of an apply.
+- `issue_comment` created on a pull request, by a person, whose first line is a command:
+  **command**. Edited, deleted, a bot's, or no command: skipped without asking GitHub anything.
+  On a closed pull request only `cleanup` is served, to finish what was left over.
+- `schedule`: **sweep**.
+- `workflow_run` completed, of a review of a fork or of Dependabot: **post its report**.
+- `merge_group`: **review** of the queue's merge commit, without a comment.
+- Anything else is skipped with a reason, and that is a success.
+
+`mode` narrows, it never widens: where it names another activity than the event's own the run is
+skipped with that reason, and where it can never fit the event it is a configuration error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from typing_extensions import assert_never
+
+from ci_bot.bot.actions import values
+from ci_bot.bot.actions.comment_command import (ApplyCommand, CleanupCommand, parse_command)
+from ci_bot.bot.actions.event import (CommentEvent, DispatchEvent, Event, MergeGroupEvent, OtherEvent, PullRequestEvent, ScheduleEvent, WorkflowRunEvent)
+from ci_bot.bot.actions.inputs import (Inputs, Mode)
+from ci_bot.bot.actions.activities import (Accept, Activity, Apply, Cleanup, Command, Estimate, PostForkReport, Review, Skip, Sweep)
+from ci_bot.errors import (BadInput, Refused)
+
+REVIEWED_ACTIONS = frozenset({"opened", "synchronize", "reopened", "ready_for_review"})
+# A workflow_run names no author. Dependabot's branches are recognised by their prefix here, and the
+# author is looked at again when the report is posted.
+_DEPENDABOT_BRANCH = "dependabot/"
+
+
+def choose(  # noqa: PLR0911 - one return per event
+    event: Event, inputs: Inputs, *, actor: str | None = None
+) -> Activity:
+    """The activity that `event` asks for, by the rules above.
+
+    Args:
+        inputs: `pr_number`, `plan_id` and `comment_id` are for `workflow_dispatch`; where one is
+            not given, the dispatch's own input of that name counts.
+        actor: The login of the triggering actor; without it the event's sender is taken.
+
+    Raises:
+        BadInput: The trigger is not safe, the mode cannot fit it, or the number is missing.
+        Refused: A review is asked of a workflow that holds the credentials of an apply.
+    """
+    match event:
+        case PullRequestEvent():
+            return _pull_request(event, inputs.mode)
+        case DispatchEvent():
+            return _dispatch(event, inputs, actor or event.sender)
+        case CommentEvent():
+            return _comment(event, inputs.mode)
+        case ScheduleEvent():
+            _fits(inputs.mode, {"auto", "sweep"}, "schedule")
+            return Sweep()
+        case WorkflowRunEvent():
+            return _workflow_run(event, inputs.mode)
+        case MergeGroupEvent():
+            return _merge_group(event, inputs.mode)
+        case OtherEvent():
+            return Skip(f"The event `{_word(event.name)}` asks for nothing here.")
+        case _:  # pragma: no cover - mypy proves that this cannot be reached
+            assert_never(event)
+
+
+def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
+    if event.action == "closed":
+        if mode not in ("auto", "cleanup"):
+            return Skip(f"The pull request was closed, and `mode: {mode}` does not clean up.")
+        return Cleanup(
+            number=event.number,
+            merged=event.merged,
+            closed=True,
+            has_secrets=event.has_secrets,
+            head_sha=event.head_sha,
+        )
+    if event.name == "pull_request_target":
+        raise BadInput(
+            "This workflow runs on `pull_request_target`, which would load the pull request's code "
+            "beside the secrets of the base repository.",
+            hint=(
+                "Use `on: pull_request` for reviews; `pull_request_target` serves "
+                "`types: [closed]` only."
+            ),
+            reason_code="unsafe_trigger",
+        )
+    _fits(mode, {"auto", "review", "cleanup"}, "pull_request")
+    if event.action == "edited" and not event.retargeted:
+        return Skip(
+            "The title or the text of the pull request was edited, and its base branch was not, so "
+            "the plan is the same."
+        )
+    if event.action not in REVIEWED_ACTIONS and not event.retargeted:
+        return Skip(f"`pull_request` {_word(event.action)} changes nothing that a plan depends on.")
+    if mode == "cleanup":
+        return Skip("The pull request is open, and `mode: cleanup` serves closed ones.")
+    return Review(
+        number=event.number,
+        head_sha=event.head_sha,
+        base_sha=event.base_sha,
+        # GitHub starts such a run on the merge commit that it has, and that can be the one with the
+        # former base branch: https://github.com/actions/checkout/issues/919
+        merge_sha=None if event.retargeted else event.merge_sha,
+        head_ref=event.head_ref,
+        base_ref=event.base_ref,
+        untrusted=_why_untrusted(fork=event.is_fork, dependabot=event.is_dependabot),
+        comment=event.has_secrets,
+        onto_default=event.base_ref == event.default_branch,
+        retargeted=event.retargeted,
+    )
+
+
+def _why_untrusted(*, fork: bool, dependabot: bool) -> str | None:
+    if fork:
+        return "The pull request comes from a fork, so this run has no secrets and may not comment."
+    if dependabot:
+        return "Dependabot opened the pull request, so this run has no secrets and may not comment."
+    return None
+
+
+def _dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
+    if inputs.mode == "sweep":
+        return Sweep()
+    number = inputs.pr_number or _positive_number(event.inputs, "pr-number")
+    if number is None:
+        raise BadInput(
+            "No pull request is named.",
+            hint="Give the input `pr-number`, or `mode: sweep`, which needs none.",
+            reason_code="missing_pr_number",
+        )
+    comment_id = inputs.comment_id or _positive_number(event.inputs, "comment-id")
+    if inputs.mode == "review":
+        if event.inputs.get("mode", "").strip() == "review":
+            raise Refused(
+                "A review was asked for by the input `mode` of a workflow that does other things, "
+                "too, and it would run with the credentials of those.",
+                hint="Start the review's own workflow, review.yml, or comment `/sqlmesh plan`. "
+                "There `mode: review` stands in the file.",
+                reason_code="review_beside_writer",
+            )
+        return Review(number=number)
+    if inputs.mode == "accept":
+        if comment_id is None:
+            raise BadInput(
+                "No comment is named, and findings are accepted by a comment of their owner only.",
+                hint='Write `/sqlmesh accept <rule> <model> "reason"` on the pull request.',
+                reason_code="bad_comment",
+            )
+        return Accept(number=number, comment_id=comment_id)
+    if inputs.mode == "estimate":
+        return Estimate(number=number, requested_by=actor, comment_id=comment_id)
+    if inputs.mode == "cleanup":
+        return Cleanup(
+            number=number, merged=None, closed=None, comment_id=comment_id, requested_by=actor
+        )
+    command = ApplyCommand(
+        inputs.plan_id or _plan_id(event.inputs),
+        inputs.override_reason,
+        probe=inputs.mode == "probe",
+    )
+    return Apply(number=number, requested_by=actor, command=command, comment_id=comment_id)
+
+
+def _comment(event: CommentEvent, mode: Mode) -> Activity:
+    if not event.on_pull_request:
+        return Skip("The comment is on an issue, not on a pull request.")
+    if event.action != "created":
+        return Skip("Only new comments are read; an edited or deleted one is no command.")
+    if event.author_is_bot:
+        return Skip("The comment was written by a bot.")
+    command = parse_command(event.body)
+    if command is None:
+        return Skip("The comment is no command.")
+    if not event.open and not isinstance(command, CleanupCommand):
+        return Skip("The pull request is closed; only `/sqlmesh cleanup` is served there.")
+    _fits(mode, {"auto"}, "issue_comment")
+    return Command(
+        number=event.number,
+        comment_id=event.comment_id,
+        author=event.author,
+        command=command,
+        default_branch=event.default_branch,
+    )
+
+
+def _workflow_run(event: WorkflowRunEvent, mode: Mode) -> Activity:
+    _fits(mode, {"auto"}, "workflow_run")
+    if event.action != "completed":
+        return Skip("The other workflow has not ended yet.")
+    if event.run_event != "pull_request":
+        return Skip("The other workflow was not started by a pull request.")
+    if event.conclusion in ("cancelled", "skipped", "action_required", "stale"):
+        return Skip("The other workflow did not finish, so there is no report to post.")
+    if not event.is_fork and not (event.head_branch or "").startswith(_DEPENDABOT_BRANCH):
+        return Skip("The review ran in this repository and has written its own comment.")
+    return PostForkReport(
+        run_id=event.run_id,
+        head_sha=event.head_sha,
+        head_repository=event.head_repository,
+        head_branch=event.head_branch,
+        fork=event.is_fork,
+    )
+
+
+def _merge_group(event: MergeGroupEvent, mode: Mode) -> Activity:
+    _fits(mode, {"auto", "review"}, "merge_group")
+    if event.action != "checks_requested":
+        return Skip("The merge queue asks for no check.")
+    return Review(
+        number=event.number,
+        head_sha=event.head_sha,
+        base_sha=event.base_sha,
+        merge_sha=event.head_sha,
+        base_ref=event.base_ref,
+        comment=False,
+        onto_default=event.base_ref is not None and event.base_ref == event.default_branch,
+    )
+
+
+def _fits(mode: Mode, allowed: set[Mode], trigger: str) -> None:
+    if mode not in allowed:
+        raise BadInput(
+            f"`mode: {mode}` cannot be done on `{trigger}`.",
+            hint=(
+                f"On `{trigger}` use `mode: {'` or `'.join(sorted(allowed))}`; "
+                "review, apply, probe, estimate, accept, cleanup and sweep all run on "
+                "`workflow_dispatch`."
+            ),
+            reason_code="mode_mismatch",
+        )
+
+
+def _plan_id(inputs: Mapping[str, str]) -> str | None:
+    """The dispatch's input of that name; None where it is not given."""
+    text = inputs.get("plan-id", "")
+    if not text.strip():
+        return None
+    try:
+        return str(values.plan_id(text))
+    except ValueError as error:
+        raise BadInput(
+            f"{values.wrong('The input `plan-id`', text, error)}.",
+            hint="The comment shows the id of the reviewed plan.",
+        ) from None
+
+
+def _positive_number(inputs: Mapping[str, str], name: str) -> int | None:
+    """A dispatch input as a positive whole number; None where it is not given."""
+    text = inputs.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) > 0):  # noqa: PLR2004 - 64 bits
+        from ci_bot.redaction.redactor import quoted_value
+
+        raise BadInput(
+            f"The input `{name}` is not a positive whole number (got {quoted_value(text)}).",
+            hint=f"Give the number alone, for example `{name}: 17`.",
+        )
+    return int(text)
+
+
+def _word(text: str) -> str:
+    """A name that GitHub sent, fit for a notice."""
+    return "".join(letter for letter in text if letter.isalnum() or letter in "_-")[:50]

@@ -1,0 +1,249 @@
+"""The action's inputs and the runner's variables as one frozen record. Pure, and fast to import.
+
+Inputs keep the CLI's names; action.yml hands each to `CI_BOT_<NAME>`, so that a test can hold
+action.yml, this module and the README together. All problems come in one message, before anything
+is done.
+"""
+# ruff: noqa: RUF009 - `_input` gives a dataclass field, which the rule cannot see
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote, urlsplit
+
+from ci_bot import __version__
+from ci_bot.bot.actions import values
+from ci_bot.bot.actions.values import FailOn
+from ci_bot.protocol.environment import DEFAULT_PREFIX
+from ci_bot.errors import BadInput
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.cost import Price
+
+Mode = Literal["auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep"]
+MODES: tuple[Mode, ...] = (
+    "auto",
+    "review",
+    "apply",
+    "probe",
+    "estimate",
+    "accept",
+    "cleanup",
+    "sweep",
+)
+BaselineInput = Literal["auto", "state", "base-branch"]
+CommentInput = Literal["always", "changes"]
+CacheInput = Literal["none", "base"]
+ReclaimInput = Literal["auto", "never", "always"]
+
+PREFIX = "CI_BOT_"
+# Lets a workflow run the project's code without the container; no input, so that no `with:` does.
+ALLOW_UNCAGED = "CI_BOT_ALLOW_UNCAGED"
+_DEFAULT_TIMEOUT_MINUTES = 60
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def env_name(input_name: str) -> str:
+    """The variable that carries an input: `plan-id` is CI_BOT_PLAN_ID."""
+    return PREFIX + input_name.upper().replace("-", "_")
+
+
+def _input(default: Any, parse: values.Parse) -> Any:
+    return field(default=default, metadata={"parse": parse})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """The inputs of the action; the fields are their names with underscores."""
+
+    github_token: str = field(default="", repr=False, metadata={"parse": str.strip})
+    project: tuple[str, ...] = _input((".",), values.lines)
+    gateway: str | None = _input(None, values.text)
+    mode: Mode = _input("auto", values.one_of(*MODES))
+    environment_prefix: str | None = _input(None, values.environment_prefix)
+    baseline: BaselineInput = _input("auto", values.one_of("auto", "state", "base-branch"))
+    requirements: str | None = _input(None, values.text)
+    python_path: tuple[str, ...] = _input((), values.lines)
+    worker_env: str = _input("", values.utf8)
+    select_model: tuple[str, ...] = _input((), values.names)
+    restate_model: tuple[str, ...] = _input((), values.names)
+    start: str | None = _input(None, values.text)
+    end: str | None = _input(None, values.text)
+    min_intervals: int | None = _input(None, values.intervals)
+    preview_start: str | None = _input(None, values.text)
+    preview_min_intervals: int | None = _input(None, values.intervals)
+    skip_backfill: bool | None = _input(None, values.flag)
+    include_unmodified: bool | None = _input(None, values.flag)
+    forward_only: bool | None = _input(None, values.flag)
+    allow_destructive: tuple[str, ...] = _input((), values.names)
+    override_reason: str | None = _input(None, values.text)
+    plan_id: str | None = _input(None, values.plan_id)
+    pr_number: int | None = _input(None, values.whole_number(1))
+    comment_id: int | None = _input(None, values.whole_number(1))
+    fail_on: FailOn | None = _input(None, values.one_of("blocker", "high", "never"))
+    max_intervals: int | None = _input(None, values.whole_number(0))
+    max_executor_hours: float | None = _input(None, values.number())
+    diff_tolerance: float | None = _input(None, values.number(1.0))
+    comment: CommentInput = _input("always", values.one_of("always", "changes"))
+    table_diff: bool = _input(True, values.flag)
+    reclaim: ReclaimInput = _input("auto", values.one_of("auto", "never", "always"))
+    max_deletions: int = _input(20, values.whole_number(1))
+    event_logs: str | None = _input(None, values.text)
+    cache: CacheInput = _input("none", values.one_of("none", "base"))
+    cache_dir: str = _input(".ci-bot-cache", values.text)
+    executor_hour_price: Price | None = _input(None, values.price)
+    timeout_minutes: int = _input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The inputs' names as action.yml spells them."""
+        return [item.name.replace("_", "-") for item in fields(cls)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runner:
+    """What GitHub's runner says about this run."""
+
+    repository: str
+    api_url: str
+    server_url: str
+    workspace: str
+    event_name: str
+    event_path: str
+    sha: str | None = None
+    run_id: int = 0
+    run_attempt: int = 1
+    actor: str | None = None
+    output: str | None = None
+    step_summary: str | None = None
+    action_repository: str | None = None
+    action_ref: str | None = None
+
+    @property
+    def rules_url(self) -> str | None:
+        """The pages of the rules at the commit or tag of the action that runs.
+
+        None where the action is a directory of the checkout: then nobody says whose it is.
+        """
+        if not self.action_repository:
+            return None
+        ref = quote(self.action_ref or f"v{__version__}", safe="/")
+        return f"{self.server_url}/{self.action_repository}/blob/{ref}/docs/rules"
+
+    @property
+    def run_url(self) -> str | None:
+        """The page of this run."""
+        if not self.run_id:
+            return None
+        return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a run was given.
+
+    `prefix` is what its environments are called before `_<number>`: the input's, else the
+    default, until it is known what the base branch says.
+    """
+
+    inputs: Inputs
+    runner: Runner
+    prefix: str = DEFAULT_PREFIX
+
+
+def from_environ(environ: Mapping[str, str]) -> Settings:
+    """Reads and checks everything at once.
+
+    Raises:
+        BadInput: every problem in one message.
+    """
+    problems: list[str] = []
+    inputs = _read_inputs(environ, problems)
+    runner = _read_runner(environ, problems)
+    if problems:
+        raise BadInput(
+            "This run cannot start: " + "; ".join(problems) + ".",
+            hint="Correct the inputs in the workflow. Nothing was touched.",
+            reason_code="bad_input",
+        )
+    prefix = inputs.environment_prefix or DEFAULT_PREFIX
+    return Settings(inputs=inputs, runner=runner, prefix=prefix)
+
+
+def _read_inputs(environ: Mapping[str, str], problems: list[str]) -> Inputs:
+    found: dict[str, Any] = {}
+    for item in fields(Inputs):
+        name = item.name.replace("_", "-")
+        given = environ.get(env_name(name), "")
+        if not given.strip():
+            continue  # the runner sets every input, empty where it was not given
+        try:
+            found[item.name] = item.metadata["parse"](given)
+        except ValueError as error:
+            problems.append(values.wrong(f"input `{name}`", given, error))
+    known = {env_name(name) for name in Inputs.names()}
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and name not in known and name not in _OURS:
+            problems.append(f"`{name}` is not an input of this action")
+    return Inputs(**found)
+
+
+# No inputs of the action: set by the image, or on a machine without it.
+_OURS = frozenset({"CI_BOT_CONTAINER", "CI_BOT_WORKER_PYTHON", ALLOW_UNCAGED})
+
+
+def _read_runner(environ: Mapping[str, str], problems: list[str]) -> Runner:
+    def need(name: str) -> str:
+        value = environ.get(name, "").strip()
+        if not value:
+            missing.append(name)
+        return value
+
+    missing: list[str] = []
+    api_url = environ.get("GITHUB_API_URL", "").strip() or "https://api.github.com"
+    _check_url("GITHUB_API_URL", api_url, problems)
+    server_url = environ.get("GITHUB_SERVER_URL", "").strip() or "https://github.com"
+    runner = Runner(
+        repository=need("GITHUB_REPOSITORY"),
+        api_url=api_url,
+        server_url=server_url,
+        workspace=need("GITHUB_WORKSPACE"),
+        event_name=need("GITHUB_EVENT_NAME"),
+        event_path=need("GITHUB_EVENT_PATH"),
+        sha=environ.get("GITHUB_SHA") or None,
+        run_id=_digits(environ, "GITHUB_RUN_ID", 0),
+        run_attempt=_digits(environ, "GITHUB_RUN_ATTEMPT", 1),
+        actor=environ.get("GITHUB_TRIGGERING_ACTOR") or environ.get("GITHUB_ACTOR") or None,
+        output=environ.get("GITHUB_OUTPUT") or None,
+        step_summary=environ.get("GITHUB_STEP_SUMMARY") or None,
+        action_repository=environ.get("GITHUB_ACTION_REPOSITORY") or None,
+        action_ref=environ.get("GITHUB_ACTION_REF") or None,
+    )
+    if missing:
+        problems.append(
+            f"{', '.join(missing)} {'are' if len(missing) > 1 else 'is'} not set, and `ci-bot run` "
+            "is for GitHub workflows only; anywhere else use `ci-bot review` and the others"
+        )
+    return runner
+
+
+def _check_url(name: str, url: str, problems: list[str]) -> None:
+    """https, or plain HTTP on loopback, where tests and proxies of the runner live."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a bracket that is never closed, and the like
+        fine = False
+    else:
+        plain = parts.scheme == "http" and parts.hostname in _LOOPBACK
+        fine = bool(parts.hostname) and (parts.scheme == "https" or plain)
+    if not fine:
+        from ci_bot.redaction.redactor import quoted_value
+
+        problems.append(f"{name} is {quoted_value(url)}, which is no https address")
+
+
+def _digits(environ: Mapping[str, str], name: str, default: int) -> int:
+    text = environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default  # noqa: PLR2004 - 64 bits

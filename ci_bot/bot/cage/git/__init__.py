@@ -1,1 +1,0 @@
-"""Reading the checkout through git, without running anything that the checkout brings."""

@@ -1,1 +1,0 @@
-"""What a running worker says and does: its answer, its log, its processes, its end."""

@@ -1,0 +1,418 @@
+"""The commands. Parses and wires; nothing else.
+
+They stand in the order in which people need them. Heavy packages are imported inside the commands,
+so that an event that needs nothing ends at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ci_bot import __version__
+from ci_bot.bot.actions import values
+from ci_bot.bot.cli.command_errors import (crash, guarded, locally, tell_usage)
+from ci_bot.bot.cli import options as shared
+from ci_bot.bot.cli.options import (Argument, CommandGroup, TwoLineCommand, Value, Word, common_options, option, with_example)
+from ci_bot.bot.cli.options import (ALLOW_DESTRUCTIVE, FORWARD_ONLY, budget_options, limit_options, plan_options, with_flags)
+from ci_bot.bot.cli.options import with_projects
+from ci_bot.errors import (EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ci_bot.host import Machine
+
+
+@click.group(
+    cls=CommandGroup,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__)
+@common_options
+def commands() -> None:
+    """Plan reviews, PR environments and proven cleanup for SQLMesh projects on Spark.
+
+    On a laptop begin with `ci-bot review` in the directory of your project: it changes nothing.
+    """
+
+
+def _command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
+    """A command, with lines that show how it is used."""
+
+    def make(function: Callable[..., None]) -> click.Command:
+        made = commands.command(cls=TwoLineCommand)(common_options(function))
+        return with_example(made, *examples)
+
+    return make
+
+
+@_command(
+    "ci-bot review",
+    "ci-bot review warehouse --base-ref origin/develop --short",
+    "ci-bot review --environment pr_7 --fail-on high --max-intervals 500",
+)
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.environment(
+    "The environment to plan. A plan id holds for one: name `pr_7` to get that of pull request 7.",
+    default="dev",
+)
+@option(
+    "--baseline",
+    type=Word("auto", "state", "base-branch"),
+    default="auto",
+    show_default=True,
+    help="What to compare with: prod's recorded state, the base branch, or (`auto`) the state "
+    "where it can be read.",
+)
+@shared.BASE_REF
+@plan_options
+@limit_options
+@shared.PYTHON_PATH
+@option(
+    "--cache-dir",
+    type=Value(values.path),
+    metavar="DIR",
+    help="Take unchanged files from this directory's base cache, which a sweep has written.",
+)
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@shared.OUTPUT
+@shared.FORMAT
+@option("--short", is_flag=True, help="Print at most 12 lines: the decision and its reasons.")
+@option(
+    "--watch",
+    is_flag=True,
+    help="Stay, and review again whenever a file of the project changes; Ctrl-C ends it.",
+)
+@option("--open", "open_report", is_flag=True, help="Show the report as a page in your browser.")
+def review(**options: Any) -> None:
+    """Explain what the project would change in prod. Changes nothing.
+
+    PROJECT is the directory of a SQLMesh project; without it the current one.
+    """
+    from ci_bot.bot.laptop.local_review import (LocalReview, review_locally)
+
+    asked = LocalReview(**with_projects(with_flags(options)))
+    guarded(lambda machine: review_locally(machine, asked))
+
+
+@_command("ci-bot explain", "ci-bot explain R06-breaking-rebuild")
+@click.argument("rule", cls=Argument, type=Value(values.text), required=False)
+def explain(rule: str | None) -> None:
+    """Print the page of a rule, or the list of all rules.
+
+    The page says what the rule sees, why it matters and how to clear it.
+    """
+    from ci_bot.bot.cli.explain import explain as explain_rule
+
+    guarded(lambda machine: explain_rule(machine, rule))
+
+
+@_command("ci-bot doctor --project warehouse")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@shared.ANSWER_FORMAT
+def doctor(**options: Any) -> None:
+    """Look at what the other commands need. Changes nothing."""
+    from ci_bot.bot.laptop.doctor import doctor_locally
+
+    locally(doctor_locally, with_projects(options))
+
+
+@_command("ci-bot estimate --environment pr_7")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.environment("The environment that would be built.", default="dev")
+@plan_options
+@budget_options
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@shared.ANSWER_FORMAT
+def estimate(**options: Any) -> None:
+    """Say what building the environment will cost. Asks Spark, and writes nothing."""
+    from ci_bot.bot.laptop.costs import estimate_locally
+
+    locally(estimate_locally, with_projects(with_flags(options)))
+
+
+@_command("ci-bot apply --environment pr_7 --plan-id 9f3c21aa01bc")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.environment("The environment to build; never prod.")
+@option(
+    "--plan-id",
+    type=Value(values.plan_id),
+    help="Apply only if the plan has this id (8 digits or more), as a review shows it.",
+)
+@plan_options
+@option(
+    "--table-diff/--no-table-diff",
+    default=True,
+    show_default=True,
+    help="Compare the data with prod's once it is built.",
+)
+@option(
+    "--probe",
+    is_flag=True,
+    help="Build the newest batch of each model that allows it, say what the whole plan will cost "
+    "by that, and stop. An apply of the plan reuses it.",
+)
+@budget_options
+@shared.PYTHON_PATH
+@shared.CLAIM
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@shared.OUTPUT
+@shared.FORMAT
+def apply(**options: Any) -> None:
+    """Build the environment on Spark, and show the evidence."""
+    from ci_bot.bot.laptop.environments import apply_locally
+
+    locally(apply_locally, with_projects(with_flags(options)))
+
+
+@_command("ci-bot prod-plan", "ci-bot prod-plan --expect 4be1c0ffee12")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@option(
+    "--expect",
+    type=Value(values.prod_plan_id),
+    metavar="PLAN",
+    help="Refuse (exit 3) unless it is this plan: 8 digits or more of the id that a review shows "
+    "for prod, or `none`.",
+)
+@option(
+    "--reviewed",
+    type=Value(values.path),
+    metavar="FILE",
+    help="The same, with the report.json of the review that shows the plan.",
+)
+@FORWARD_ONLY
+@ALLOW_DESTRUCTIVE
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@shared.ANSWER_FORMAT
+def prod_plan(**options: Any) -> None:
+    """Show what a deployment would make of prod. Changes nothing, and deploys nothing."""
+    from ci_bot.bot.laptop.prod_plan import prod_plan_locally
+
+    locally(prod_plan_locally, with_projects(options))
+
+
+@_command("ci-bot cleanup --environment pr_7 --merged")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.environment("The environment to remove, such as pr_17.")
+@shared.PREFIX
+@option(
+    "--reclaim",
+    type=Word("auto", "never", "always"),
+    default="auto",
+    show_default=True,
+    help="Whether to drop the physical tables that only this environment has made: after a close "
+    "without merge (`auto`), `never`, or `always`.",
+)
+@option(
+    "--merged/--unmerged",
+    default=None,
+    help="How the pull request ended. Without either nobody knows, and tables stay.",
+)
+@shared.PYTHON_PATH
+@shared.CLAIM
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@shared.OUTPUT
+@shared.FORMAT
+def cleanup(**options: Any) -> None:
+    """Remove a PR environment, and prove that nothing is left."""
+    from ci_bot.bot.laptop.environments import cleanup_locally
+
+    locally(cleanup_locally, with_projects(options))
+
+
+@_command("GITHUB_TOKEN=$(gh auth token) ci-bot sweep --dry-run")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.PREFIX
+@option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@option(
+    "--max-deletions",
+    type=Value(values.whole_number(1), "integer"),
+    default=20,
+    show_default=True,
+    help="The most environments that are removed.",
+)
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+def sweep(**options: Any) -> None:
+    """Remove environments whose pull request is closed. Asks GitHub, so it needs GITHUB_TOKEN."""
+    from ci_bot.bot.laptop.environments import sweep_locally
+
+    locally(sweep_locally, with_projects(options))
+
+
+@_command("ci-bot learn --event-logs /var/log/spark-events")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@option(
+    "--event-logs",
+    type=Value(values.text),
+    required=True,
+    metavar="DIR",
+    help="Where prod's Spark leaves its event logs (`spark.eventLog.dir`): a path or a URL.",
+)
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+def learn(**options: Any) -> None:
+    """Learn from Spark's event logs what prod's runs have cost, for estimates."""
+    from ci_bot.bot.laptop.costs import learn_locally
+
+    locally(learn_locally, with_projects(options))
+
+
+@commands.group("policy", cls=CommandGroup, no_args_is_help=False)
+@common_options
+def policy_commands() -> None:
+    """Check a team's own policy, and explain it."""
+
+
+with_example(
+    policy_commands, "ci-bot policy check warehouse", "ci-bot policy explain warehouse.orders"
+)
+
+
+@policy_commands.command(cls=TwoLineCommand)
+@common_options
+@click.argument("path", cls=Argument, type=Value(values.path), default=".")
+def check(path: str) -> None:
+    """Read .sqlmesh-review.yaml, and print each entry. PATH is the file or its directory."""
+    from ci_bot.bot.laptop.policy import check_policy
+
+    guarded(lambda machine: check_policy(machine, path=path))
+
+
+with_example(check, "ci-bot policy check warehouse")
+
+
+@policy_commands.command("explain", cls=TwoLineCommand)
+@common_options
+@click.argument("model", cls=Argument, type=Value(values.text))
+@shared.PROJECT
+@shared.GATEWAY
+@option(
+    "--base-ref",
+    type=Value(values.text),
+    help="The branch whose policy counts; without it the file that lies there.",
+)
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+def explain_model(**options: Any) -> None:
+    """Print which entries are about MODEL, and who may accept its findings."""
+    from ci_bot.bot.laptop.policy import explain_policy
+
+    locally(explain_policy, with_projects(options))
+
+
+with_example(explain_model, "ci-bot policy explain shop.orders --project warehouse")
+
+
+@_command("ci-bot demo --keep /tmp/demo")
+@option(
+    "--keep",
+    type=Value(values.path),
+    metavar="DIR",
+    help="Keep the demo's files in this new directory.",
+)
+def demo(keep: str | None) -> None:
+    """Show the life of one PR on embedded Spark, with real data."""
+    from ci_bot.bot.laptop.demo_story import run_demo
+
+    guarded(lambda machine: run_demo(machine, Path(keep) if keep else None))
+
+
+@_command("ci-bot schema report > report.schema.json")
+@click.argument("document", cls=Argument, type=Word("report", "apply", "cleanup", "policy"))
+def schema(document: str) -> None:
+    """Print the JSON Schema of a file."""
+    import json
+
+    from pydantic import BaseModel
+
+    if document == "policy":
+        from ci_bot.bot.policy.document import policy_schema
+
+        click.echo(json.dumps(policy_schema(), indent=2))
+        return
+
+    from ci_bot.protocol.base import json_schema
+    from ci_bot.protocol.apply_report import ApplyDocument
+    from ci_bot.protocol.cleanup_report import CleanupDocument
+    from ci_bot.protocol.review_report import Report
+
+    models: dict[str, type[BaseModel]] = {
+        "report": Report,
+        "apply": ApplyDocument,
+        "cleanup": CleanupDocument,
+    }
+    click.echo(json.dumps(json_schema(models[document]), indent=2))
+
+
+@_command("ci-bot run   # in a workflow: `uses:` of the action does it")
+def run() -> None:
+    """Run as the GitHub Action; GitHub's variables say what to do."""
+    from ci_bot.bot.handlers.run_action import (CREDENTIALS, run_workflow)
+    from ci_bot.bot.actions.process_secrecy import keep_secrets
+
+    def begin(machine: Machine) -> int:
+        if "GITHUB_EVENT_NAME" not in os.environ and "GITHUB_ACTIONS" not in os.environ:
+            raise BadInput(
+                "`ci-bot run` is for GitHub Actions, and this is no run of a workflow.",
+                hint="Here, use `ci-bot review`.",
+                reason_code="bad_input",
+            )
+        # Before anything is started, and before anything of a project is read.
+        keep_secrets(os.environ, CREDENTIALS)
+        return run_workflow(machine)
+
+    guarded(begin)
+
+
+def main() -> None:
+    """Entry point of the console script. Wrong options are exit 2."""
+    sys.excepthook = lambda _kind, error, _trace: crash(error)
+    threading.excepthook = lambda thread: crash(thread.exc_value)
+    try:
+        commands.main(prog_name="ci-bot", standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(EXIT_INTERRUPTED)
+    except click.ClickException as error:
+        tell_usage(error)
+        sys.exit(EXIT_BAD_INPUT)
+
+
+if __name__ == "__main__":
+    main()

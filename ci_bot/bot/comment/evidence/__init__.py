@@ -1,1 +1,0 @@
-"""What an apply has shown, as its readers ask for it: the verdict on the data, in words."""

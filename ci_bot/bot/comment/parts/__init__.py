@@ -1,1 +1,0 @@
-"""The parts of a comment, and how many bytes each may take."""

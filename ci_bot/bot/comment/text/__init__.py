@@ -1,1 +1,0 @@
-"""Words, Markdown and links that nothing can break out of."""

@@ -1,0 +1,197 @@
+"""The judge: every rule once, then one decision that names the rules that made it."""
+
+from __future__ import annotations
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
+from ci_bot.bot.decision.risks import (counted, from_finding, ordered, rank, risk)
+from ci_bot.bot.decision.all_rules import PLAN_RULES
+from ci_bot.bot.policy.model_owners import Acceptances
+from ci_bot.bot.policy.severity_overrides import Weighing
+from ci_bot.protocol.finding_groups import (group_findings, group_risks)
+from ci_bot.protocol.changed_rows import judge_past_numbers
+from ci_bot.protocol.plan import Decision
+from ci_bot.protocol.review_report import (Report, ReviewFacts, Risk)
+from ci_bot.protocol.review_report import PastNumbers
+from ci_bot.protocol.rules import rule
+from __future__ import annotations
+from ci_bot.bot.actions.values import FailOn
+from ci_bot.protocol.plan import Decision
+from ci_bot.protocol.review_report import Report
+
+NOT_LISTED = rule("R10-not-listed")
+
+# To write one down takes a millisecond for each of comment, summary and file. An honest worker
+# gives fewer; whoever forges an answer must not keep the bot busy for longer than a run may take.
+MOST_RISKS = 10_000
+
+MAX_REASONS = 8
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The decision, the sentences that explain it, and every risk, heaviest first.
+
+    `set_aside` are those that the team's policy keeps out of the decision, `past_numbers` is what
+    the decision takes the change to do to existing rows.
+    """
+
+    decision: Decision
+    reasons: tuple[str, ...]
+    risks: tuple[Risk, ...]
+    set_aside: tuple[Risk, ...] = ()
+    past_numbers: PastNumbers = field(default_factory=PastNumbers)
+
+
+def judge(
+    facts: ReviewFacts, *, limits: Limits | None = None, bot: BotFacts | None = None
+) -> Judgement:
+    """Judges one review.
+
+    Args:
+        facts: the worker's answer; believed as far as code of the pull request can be.
+        limits: the team's lines.
+        bot: what the bot knows itself, the team's policy among it.
+    """
+    limits, bot = limits or Limits(), bot or BotFacts()
+    risks = [from_finding(finding) for finding in facts.findings]
+    for judged in PLAN_RULES:
+        risks.extend(judged(facts, limits, bot))
+    weighed = bot.weighing.weigh(_without_repeats(risks))
+    risks = _without_too_many(ordered(weighed.counting))
+    aside = ordered(weighed.set_aside)[:MOST_RISKS]
+    decision, reasons = decide(risks, facts)
+    past = judge_past_numbers(facts)
+    return Judgement(decision, tuple(reasons), tuple(risks), tuple(aside), past)
+
+
+def _without_repeats(risks: Iterable[Risk]) -> list[Risk]:
+    """One risk for each thing that a rule is about: two sources may see the same."""
+    kept: dict[tuple[str | None, ...], Risk] = {}
+    for item in risks:
+        key = (item.rule, item.model, item.path, item.subject)
+        if key not in kept or rank(item.severity) < rank(kept[key].severity):
+            kept[key] = item
+    return list(kept.values())
+
+
+def _without_too_many(risks: list[Risk]) -> list[Risk]:
+    """The heaviest, and how many were left out; `risks` come heaviest first."""
+    rest = risks[MOST_RISKS:]
+    if not rest:
+        return risks
+    told = f"{counted(len(rest), 'more finding')}, none of them heavier, that are not listed."
+    more = risk(NOT_LISTED, told, "those that are listed are cleared", severity=rest[0].severity)
+    return [*risks[:MOST_RISKS], more]
+
+
+def judge_again(report: Report, acceptances: Acceptances) -> Report:
+    """The report after something of it was accepted: nothing else is judged anew."""
+    weighed = Weighing(acceptances=acceptances).weigh(report.risks)
+    decision, reasons = decide(weighed.counting, report)
+    return report.model_copy(
+        update={
+            "decision": decision,
+            "reasons": reasons,
+            "risks": list(weighed.counting),
+            "findings": group_findings(weighed.counting),
+            "set_aside": ordered([*report.set_aside, *weighed.set_aside]),
+        }
+    )
+
+
+def decide(risks: Sequence[Risk], facts: ReviewFacts | Report) -> tuple[Decision, list[str]]:
+    """Any blocker is No-Go, any high Review, anything less Go; an empty plan is no change."""
+    blockers = [item for item in risks if item.severity == "blocker"]
+    if blockers:
+        return "no_go", _reasons(blockers)
+    high = [item for item in risks if item.severity == "high"]
+    if high:
+        return "review", _reasons(high)
+    notes = [item for item in risks if item.severity in {"medium", "low"}]
+    if nothing_changes(facts):
+        if facts.base_failures:
+            return "no_changes", ["It changes no file that SQLMesh reads.", *_reasons(notes)]
+        other = "prod" if facts.baseline == "state" else "what stands for prod"
+        return "no_changes", [f"No model, statement or interval differs from {other}."]
+    if notes:
+        listed = counted(len(group_risks(notes)), "note")
+        return "go", [f"No rule found a problem; {listed}.", *_reasons(notes)]
+    return "go", ["No rule found a problem."]
+
+
+def nothing_changes(facts: ReviewFacts | Report) -> bool:
+    """Whether the plan is empty: no models, no restatements, no new or gone statements."""
+    return (
+        not facts.changes
+        and not facts.restatements
+        and all(statement.change == "unchanged" for statement in facts.statements)
+    )
+
+
+def _reasons(risks: Sequence[Risk]) -> list[str]:
+    """A sentence for each question: the first place that it is about, and how many more."""
+    groups = group_risks(risks)
+    first = [
+        f"{item.rule}{on}: {item.evidence}"[:4_000]
+        for group in groups[:MAX_REASONS]
+        for item in group[:1]
+        for on in (f"{f' on {item.model}' if item.model else ''}{_and_more(len(group) - 1)}",)
+    ]
+    rest = len(groups) - len(first)
+    return [*first, f"{rest} more of the same weight."] if rest > 0 else first
+
+
+def _and_more(number: int) -> str:
+    return f" and {number:,} more" if number else ""
+
+
+# The exit code of a review; `fail-on` moves the line.
+
+
+_FAILING: dict[FailOn, frozenset[Decision]] = {
+    "blocker": frozenset({"no_go"}),
+    "high": frozenset({"no_go", "review"}),
+    "never": frozenset(),
+}
+
+
+def exit_code(decision: Decision, fail_on: FailOn = "blocker") -> int:
+    """0 or 1: whether `decision` fails the check.
+
+    `never` is for teams that read the report and let nothing but people stop a merge. A failed plan
+    has an exit code of its own, which comes from its failure and not from here.
+    """
+    return 1 if decision in _FAILING[fail_on] else 0
+
+
+_STRICTNESS: dict[Decision, int] = {"no_changes": 0, "go": 0, "review": 1, "no_go": 2}
+
+
+def is_misleading(report: Report, shown: Decision | None, fail_on: FailOn | None) -> bool:
+    """Whether a check that passes would deceive, because the comment goes on to show a lighter
+    decision than this report's and GitHub did not take this one.
+
+    Args:
+        shown: What the comment shows.
+        fail_on: What the input says; with `never` no check fails.
+    """
+    if shown is None or _effective(report, fail_on) == "never":
+        return False
+    return _STRICTNESS[shown] < _STRICTNESS[report.decision]
+
+
+def _effective(report: Report, fail_on: FailOn | None) -> FailOn:
+    agreed = report.policy.fail_on if report.policy else None
+    return fail_on or agreed or "blocker"
+
+
+def review_exit_code(report: Report, fail_on: FailOn | None) -> int:
+    """How a review ends: a failed plan has its own code, else the decision's.
+
+    Args:
+        fail_on: What the input or the option says; where it says nothing the policy's counts.
+    """
+    if report.failure is not None:
+        return report.failure.exit_code
+    return exit_code(report.decision, _effective(report, fail_on))

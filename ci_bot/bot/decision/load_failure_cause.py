@@ -1,0 +1,138 @@
+"""Whose doing it is that a project does not load: the pull request's, or the base branch's.
+
+Both sides are loaded, and their failures compared. A failure is old where the base branch fails for
+the same cause and the pull request touched no file that the failure is about. A library that this
+environment lacks is not in a file: where the base branch needs the same one, it is old as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ci_bot.protocol.base import Failure
+
+# What differs between two processes that fail alike.
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
+OTHERS_SHOWN = 5
+_MISSING_LIBRARY = "missing_module"
+# Documentation and the like, which no part of SQLMesh reads.
+_PROSE = frozenset(
+    {
+        ".md",
+        ".rst",
+        ".adoc",
+        ".log",
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".gif",
+        ".svg",
+        ".webp",
+        ".pdf",
+        ".drawio",
+    }
+)
+_PROSE_NAMES = re.compile(
+    r"^(?:README|CONTRIBUTING|LICENSE|LICENCE|NOTICE|AUTHORS|CODEOWNERS|CHANGELOG|CHANGES|HISTORY|"
+    r"\.gitignore|\.gitattributes|\.editorconfig)(?:\.(?:txt|html))?$",
+    re.IGNORECASE,
+)
+_PROSE_DIRECTORIES = frozenset({".github", ".vscode", ".idea", ".devcontainer"})
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The failures of a head, sorted by whose doing they are."""
+
+    new: tuple[Failure, ...]
+    old: tuple[Failure, ...]
+
+
+def blame(
+    head: Sequence[Failure],
+    base: Sequence[Failure] | None,
+    changed_files: Collection[str] | None,
+) -> Blame:
+    """Tells the pull request's own failures from those that it found.
+
+    Args:
+        head: everything that keeps the pull request's project from being loaded.
+        base: the same of the base branch; None where it was not loaded, and empty where it loads.
+        changed_files: paths of the diff, relative to the repository; None where unknown.
+    """
+    if not base or changed_files is None:
+        return Blame(tuple(head), ())
+    known = {_cause(failure) for failure in base}
+    lacked = {_cause(failure) for failure in base if failure.reason_code == _MISSING_LIBRARY}
+    # Where the base branch's configuration is broken, what comes after it was hidden until now.
+    hidden = all(failure.stage == "configuration" for failure in base)
+    elsewhere = reads_nothing_of(changed_files)
+    old = [
+        failure
+        for failure in head
+        if elsewhere
+        or _cause(failure) in lacked
+        or (
+            not _touched(failure, changed_files)
+            and (_cause(failure) in known or (hidden and failure.stage != "configuration"))
+        )
+    ]
+    new = [failure for failure in head if failure not in old]
+    return Blame(tuple(sorted(new, key=lambda f: _order(f, changed_files))), tuple(old))
+
+
+def in_one(found: Blame, *, base_is_broken: bool) -> Failure:
+    """The first of the pull request's own failures, with the names of the others."""
+    first, *others = sorted(found.new, key=_rank)
+    also = sorted({failure.path for failure in others if failure.path} - {first.path})
+    lines = [first.message]
+    if also:
+        rest = f" and {len(also) - OTHERS_SHOWN} more" if len(also) > OTHERS_SHOWN else ""
+        lines.append(f"Also failing: {', '.join(also[:OTHERS_SHOWN])}{rest}.")
+    if base_is_broken:
+        same = f"; {len(found.old)} of its failures are here unchanged" if found.old else ""
+        lines.append(f"The base branch does not load either{same}.")
+    return first.model_copy(update={"message": "\n\n".join(lines)})
+
+
+def reads_nothing_of(changed_files: Collection[str] | None) -> bool:
+    """Whether SQLMesh reads none of the changed files: they are documentation, or the forge's."""
+    return changed_files is not None and all(map(_is_prose, changed_files))
+
+
+def _is_prose(path: str) -> bool:
+    file = PurePosixPath(path)
+    return (
+        file.suffix.lower() in _PROSE
+        or bool(_PROSE_NAMES.match(file.name))
+        or file.parts[0] in _PROSE_DIRECTORIES
+    )
+
+
+def _rank(failure: Failure) -> tuple[bool, bool, bool, str, int]:
+    """What others may follow from comes first, then by place: chance decides what is met first."""
+    path = failure.path or ""
+    late = failure.stage != "configuration"
+    return late, not path, path.endswith(".sql"), path, failure.line or 0
+
+
+def _cause(failure: Failure) -> str:
+    """What went wrong, without where: many files may fail for one cause."""
+    text = failure.message.replace(failure.path, "") if failure.path else failure.message
+    return _ADDRESS.sub("0x", text)
+
+
+def _touched(failure: Failure, changed_files: Collection[str]) -> bool:
+    """Whether a file that the failure is about was changed: where it is, or one that it names."""
+    return failure.path in changed_files or any(
+        re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-])", failure.message)
+        for path in changed_files
+    )
+
+
+def _order(failure: Failure, changed_files: Collection[str]) -> tuple[bool, str]:
+    """The pull request's own files first; then by name, so that equal facts give equal words."""
+    return failure.path not in changed_files, failure.path or ""

@@ -1,0 +1,412 @@
+"""R01, R03 and R05: whether there is a plan at all, and one that prod can take."""
+
+from __future__ import annotations
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from ci_bot.bot.decision.load_failure_cause import reads_nothing_of
+from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
+from ci_bot.bot.decision.risks import judges
+from ci_bot.bot.decision.risks import (counted, listed, risk)
+from ci_bot.protocol.plan import COMPUTED_WHOLE
+from ci_bot.protocol.review_report import (ReviewFacts, Risk, what_does_not_load)
+from ci_bot.protocol.rules import (RULES, rule)
+from __future__ import annotations
+from collections.abc import Iterator
+from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
+from ci_bot.bot.decision.risks import judges
+from ci_bot.bot.decision.risks import (counted, listed, risk)
+from ci_bot.protocol.changed_rows import judge_past_numbers
+from ci_bot.protocol.plan import COMPUTED_WHOLE
+from ci_bot.protocol.review_report import (ReviewFacts, Risk)
+from ci_bot.protocol.rules import rule
+from __future__ import annotations
+from collections.abc import Iterator
+from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
+from ci_bot.bot.decision.risks import judges
+from ci_bot.bot.decision.risks import (counted, risk)
+from ci_bot.bot.policy.document import IgnoreEntry
+from ci_bot.bot.policy.severity_overrides import said
+from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.review_report import (ReviewFacts, Risk)
+from ci_bot.protocol.rules import rule
+
+BASE_BROKEN = rule("R01-base-broken")
+
+LINT_ERROR = rule("R01-lint-error")
+
+LOAD_FAILED = rule("R01-load-failed")
+
+PLAN_FAILED = rule("R01-plan-failed")
+
+PROD_PLAN_FAILS = rule("R01-prod-plan-fails")
+
+UNCATEGORIZED = rule("R01-uncategorized")
+
+CONFLICT = rule("R03-conflict")
+
+FORWARD_ONLY_SCHEMA = rule("R05-forward-only-schema")
+
+FORWARD_ONLY_DESTRUCTIVE = rule("R05-forward-only-destructive")
+
+LINT_WARNING = rule("lint-warning")
+
+PROD_GAPS = rule("prod-gaps")
+
+COLUMNS_LOST = RULES["forward-only-destructive"].id  # the worker names the columns
+
+# The rules that stand for a failure of the plan itself.
+FAILURE_RISKS = frozenset({LOAD_FAILED.id, PLAN_FAILED.id})
+
+_PART = r'(?:"[^"\n]+"|`[^`\n]+`)'
+
+_FQN = re.compile(rf"{_PART}(?:\.{_PART})+")
+# The last words of SQLGlot's own before the excerpt.
+_PARSER_STOPPED = re.compile(r"Line \d+, Col: \d+\.(?=\n)")
+
+_REFUSED = re.compile(r"forward-only model[^:]*: ([^\s,]+(?:, [^\s,]+)*)\.(?:\s|$)")
+
+_DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE)
+
+
+@judges(LOAD_FAILED, PLAN_FAILED)
+def plan_failed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R01: there is no plan."""
+    failure = facts.failure
+    if failure is None:
+        return
+    model = failure.model or _blamed(failure.message, bot.changed_files or ())
+    loading = failure.stage in {"configuration", "load"}
+    yield risk(
+        LOAD_FAILED if loading else PLAN_FAILED,
+        f"Stage {failure.stage}: {_without_excerpt(failure.message)}",
+        failure.hint or ("the project loads" if loading else "SQLMesh accepts the plan"),
+        model=model,
+        path=failure.path,
+        line=failure.line,
+    )
+
+
+@judges(BASE_BROKEN)
+def base_broken(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R01: the base branch does not load. That is not the pull request's doing, whatever it is."""
+    if not facts.base_failures or facts.failure is not None:
+        return
+    first = facts.base_failures[0]
+    place = f"`{first.path}`" + (f" line {first.line}" if first.line else "") if first.path else ""
+    where = f" ({place})" if place else ""
+    why = _gist(first.message)
+    if first.project is None:  # else the message says whose it is
+        why = f"{what_does_not_load(facts.base_failures)}{where}: {why}"
+    if facts.project.models:
+        told = "With this pull request it does. There was nothing to compare with: all is new."
+    else:
+        told = "This pull request is not why, and nothing of it could be planned or checked."
+    harmless = not facts.project.models and reads_nothing_of(bot.changed_files)
+    yield risk(
+        BASE_BROKEN,
+        f"{why} {told}",
+        "the base branch loads here"
+        if first.project is None
+        else "that project's code loads here: its libraries and versions are here, too",
+        severity="medium" if harmless else None,
+        path=first.path,
+        line=first.line,
+    )
+
+
+def _gist(message: str) -> str:
+    """The part of a message that says what is wrong, as one sentence."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()] or [""]
+    # SQLMesh says in the first line which file, perhaps more than once, and then what of it.
+    found = next((line for line in lines if not line.endswith(":")), lines[-1])
+    return found if found.endswith((".", "!", "?")) else f"{found}."
+
+
+def _without_excerpt(message: str) -> str:
+    """A message without the SQL that a parser quotes below; the failure shows that as a block."""
+    found = _PARSER_STOPPED.search(message)
+    return message[: found.end()] if found else message
+
+
+def _blamed(message: str, changed_files: tuple[str, ...]) -> str | None:
+    """The model that an error message names; of several the one whose file was changed."""
+    named = [match.group(0) for match in _FQN.finditer(message)]
+    stems = {PurePosixPath(path).stem.lower() for path in changed_files}
+    changed = [name for name in named if name.strip('"`').split(".")[-1].strip('"`') in stems]
+    return next(map(_reported, changed or named), None)
+
+
+def _reported(fqn: str) -> str:
+    """A name of SQLMesh's messages as reports have it: its catalog is taken for the default one."""
+    return ".".join(part.strip('"`') for part in re.findall(_PART, fqn)[-2:])
+
+
+@judges(UNCATEGORIZED)
+def uncategorized(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R01: a changed model without a category cannot be applied by anybody but a person."""
+    for change in facts.changes:
+        if change.category == "uncategorized" and change.change in {"direct", "added"}:
+            yield risk(
+                UNCATEGORIZED,
+                "SQLMesh gave this change no category, so the plan cannot be applied.",
+                "plan.auto_categorize_changes is on for this kind, or a person plans and chooses",
+                model=change.model,
+                path=change.path,
+            )
+
+
+@judges(LINT_ERROR, LINT_WARNING)
+def lint_errors(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R01: the project's own linter says no; its warnings stay notes."""
+    lint = facts.checks.lint
+    for finding in lint.findings:
+        error = finding.severity in {"blocker", "high"}
+        yield risk(
+            LINT_ERROR if error else LINT_WARNING,
+            f"{finding.rule}: {finding.evidence}",
+            finding.clears_when or "the linter is satisfied",
+            # Of a rule of the project nothing is known but its name and its sentence.
+            subject=f"{finding.rule}: {finding.evidence}",
+            model=finding.model,
+            path=finding.path,
+            line=finding.line,
+        )
+    if lint.status == "failed" and not any(
+        finding.severity in {"blocker", "high"} for finding in lint.findings
+    ):
+        yield risk(
+            LINT_ERROR,
+            f"The project's linter reports {counted(lint.errors, 'error')}.",
+            "`sqlmesh lint` passes",
+        )
+
+
+@judges(CONFLICT)
+def conflict(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R03: the pull request cannot be merged."""
+    if bot.conflict:
+        yield risk(
+            CONFLICT,
+            "The pull request conflicts with its base, so there is no merged project to plan.",
+            "the conflict is resolved",
+        )
+
+
+@judges(FORWARD_ONLY_SCHEMA, FORWARD_ONLY_DESTRUCTIVE)
+def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R05: a merge would alter a production table in place, or SQLMesh refuses to."""
+    known = {f.model for f in facts.findings if f.rule == COLUMNS_LOST and f.model is not None}
+    only_more = {
+        change.model
+        for change in facts.changes
+        if change.columns and all(column.before is None for column in change.columns)
+    }
+    prod = facts.prod_plan
+    kinds = {change.model: change.kind for change in facts.changes}
+    if prod is not None:
+        for model in prod.forward_only_schema_changes:
+            again = kinds.get(model) in COMPUTED_WHOLE
+            if model not in known:
+                yield risk(
+                    FORWARD_ONLY_SCHEMA,
+                    "A merge alters the schema of this table in place, and prod's next run "
+                    "computes the whole table again."
+                    if again
+                    else "A merge alters the schema of this forward-only table in place; its "
+                    "history is not computed again.",
+                    "its owner confirms the new columns and that past numbers may change"
+                    if again
+                    else "its owner confirms the new columns and what history will hold",
+                    severity="medium" if model in only_more else None,
+                    model=model,
+                )
+    for text in (facts.failure and facts.failure.message, prod and prod.failure):
+        if text and _DESTRUCTIVE.search(text) and not known:
+            for refused in _refused(text) or [None]:
+                yield risk(
+                    FORWARD_ONLY_DESTRUCTIVE,
+                    "SQLMesh refuses a destructive change of a forward-only model.",
+                    "the column stays, or the change is allowed on purpose (input "
+                    "`allow-destructive`)",
+                    model=refused,
+                )
+            return
+
+
+def _refused(text: str) -> list[str | None]:
+    """The models that a refusal names at its end."""
+    named = _REFUSED.search(text)
+    return list(named[1].split(", ")) if named else []
+
+
+@judges(PROD_PLAN_FAILS, PROD_GAPS)
+def prod_plan(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R01 on the plan that a merge would cause in prod, and the gaps that it would meet."""
+    plan = facts.prod_plan
+    if plan is None:
+        return
+    if plan.would_fail and facts.failure is None:
+        yield risk(
+            PROD_PLAN_FAILS,
+            f"Planned against prod, the same head fails: {plan.failure or 'no reason given'}",
+            "the plan against prod succeeds",
+        )
+    if plan.gaps:
+        yield risk(
+            PROD_GAPS,
+            f"Prod lacks intervals inside the history of {listed(gap.model for gap in plan.gaps)}.",
+            "prod's gaps are filled (`sqlmesh run`), or known and accepted",
+        )
+
+
+# The plan validation matrix: what each kind of change asks of a reviewer.
+#
+# Breaking changes are R06, destructive ones R04 and R05. Here are the lighter rows: logic,
+# additive and metadata changes, and the base's own changes, which are not this pull request's
+# doing.
+
+
+ADDITIVE_CHANGE = rule("additive-change")
+
+BASE_DRIFT = rule("base-drift")
+
+LOGIC_CHANGED_FORWARD_ONLY = rule("logic-changed-forward-only")
+
+METADATA_ONLY = rule("metadata-only")
+
+
+@judges(LOGIC_CHANGED_FORWARD_ONLY)
+def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """A forward-only change of logic: new rows follow the new rules, old rows the old ones."""
+    whole = {item.model for item in facts.prod_plan.next_run} if facts.prod_plan else set()
+    for change in facts.changes:
+        if change.change == "direct" and change.category == "forward_only" and not change.from_base:
+            again = change.model in whole or change.kind in COMPUTED_WHOLE
+            yield risk(
+                LOGIC_CHANGED_FORWARD_ONLY,
+                f"The definition changes. This is a {change.kind} model: prod's next run computes "
+                "the whole of it again, and past numbers change then."
+                if again
+                else "The definition changes and history is not computed again: old and new rows "
+                "follow different rules.",
+                "a data diff of the preview has been looked at",
+                model=change.model,
+                path=change.path,
+            )
+
+
+@judges(ADDITIVE_CHANGE)
+def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """A non-breaking change of a query that leaves existing rows: readers keep their results.
+
+    What a changed statement around the query does is judged by itself; SQLMesh's category says
+    nothing of it.
+    """
+    past = set(judge_past_numbers(facts).models)
+    for change in facts.changes:
+        of_query = change.change == "direct" and not change.statements_changed
+        if not of_query or change.category != "non_breaking" or change.from_base:
+            continue
+        if change.model in past:
+            continue  # `R06-past-numbers` says what differs
+        added = [column.name for column in change.columns if column.before is None]
+        yield risk(
+            ADDITIVE_CHANGE,
+            f"Non-breaking change; new columns: {listed(added)}."
+            if added
+            else "Non-breaking change: the model is built again, and no model that reads it is.",
+            "nothing to do",
+            model=change.model,
+            path=change.path,
+        )
+
+
+@judges(METADATA_ONLY)
+def metadata(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """Metadata: SQLMesh updates its records and the views, and touches no data."""
+    names = [c.model for c in facts.changes if c.change == "metadata"]
+    if names:
+        yield risk(
+            METADATA_ONLY,
+            f"{counted(len(names), 'model')} {'changes' if len(names) == 1 else 'change'} in "
+            f"metadata only ({listed(names)}).",
+            "nothing to do",
+        )
+
+
+@judges(BASE_DRIFT)
+def base_drift(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """Differences that come from the base branch are named and not judged."""
+    # A removal has a finding of its own. (R04-model-removed)
+    names = [c.model for c in facts.changes if c.from_base and c.change != "removed"]
+    if names:
+        yield risk(
+            BASE_DRIFT,
+            f"{counted(len(names), 'model')} differ because prod has not caught up with the base "
+            f"branch ({listed(names)}).",
+            "prod is planned from the base branch",
+        )
+
+
+# The team's policy itself: how this pull request changes it, and what of it is over.
+
+
+CHANGED = rule("policy-changed")
+
+EXPIRED = rule("policy-expired")
+# Each is a line of the comment; a policy that is written anew has hundreds.
+MOST_CHANGES = 30
+
+_READ = "whoever answers for the policy has read the change"
+
+
+@judges(CHANGED)
+def policy_changed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """What would be judged otherwise after the merge; those that loosen come first."""
+    shown, rest = bot.policy_changes[:MOST_CHANGES], bot.policy_changes[MOST_CHANGES:]
+    for change in shown:
+        yield risk(
+            CHANGED,
+            f"{'This loosens the review' if change.loosens else 'The policy changes'} from the "
+            f"merge on: {change.told}.",
+            _READ,
+            severity=None if change.loosens else "low",
+            path=change.path,
+            line=change.line,
+            subject=change.told,
+        )
+    if rest:
+        looser = any(change.loosens for change in rest)
+        told = f"{counted(len(rest), 'more change')} of the policy."
+        weight: Severity | None = None if looser else "low"
+        yield risk(CHANGED, told, _READ, severity=weight, path=rest[0].path, subject="more")
+
+
+@judges(EXPIRED)
+def policy_expired(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """Ignores whose last day has passed."""
+    weighing = bot.weighing
+    for entry in weighing.policy.ignore:
+        if entry.until >= weighing.today:
+            continue
+        rules = ", ".join(f"`{name}`" for name in entry.rule)
+        yield risk(
+            EXPIRED,
+            f"Since {entry.until.isoformat()} {rules} {_verb(entry)} no longer ignored "
+            f"({entry.reason}).",
+            "the entry is gone, or has a new day",
+            severity=None if _touches(entry, facts, bot) else "info",
+            path=entry.path,
+            line=entry.line,
+            subject=said(entry),
+        )
+
+
+def _verb(entry: IgnoreEntry) -> str:
+    return "is" if len(entry.rule) == 1 else "are"
+
+
+def _touches(entry: IgnoreEntry, facts: ReviewFacts, bot: BotFacts) -> bool:
+    """Whether the change is about a model or a file of the entry."""
+    return any(bot.weighing.is_about(entry, change.model, change.path) for change in facts.changes)

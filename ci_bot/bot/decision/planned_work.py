@@ -1,0 +1,184 @@
+"""The work that is judged: the larger of what the environment gets and what prod builds.
+
+An environment often gets a part of the history only (see `ShortWindow`), while a merge makes prod
+build all of it. Every rule that speaks of an amount of work reads it here.
+"""
+
+from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+from ci_bot.protocol.plan import (Backfill, Cost)
+from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.protocol.plan import (Work, larger, totals)
+from __future__ import annotations
+from ci_bot.protocol.review_report import (Report, ReviewFacts)
+from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ci_bot.bot.policy.comparison import PolicyChange
+from ci_bot.bot.policy.severity_overrides import Weighing
+
+Where = Literal["environment", "prod"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The work on one model.
+
+    Attributes:
+        item: the larger of both plans' entries.
+        where: which plan it is from.
+        here: intervals that the environment gets.
+        next_run: whether a merge builds nothing, and prod's next run computes all of it.
+    """
+
+    item: Backfill
+    where: Where
+    here: int
+    next_run: bool = False
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether only a preview is built, which prod does not take over, of a kind whose table
+        keeps the rows that it has."""
+        incremental = self.item.action == "incremental"
+        return self.where == "environment" and self.item.preview and incremental
+
+
+@dataclass(frozen=True)
+class JudgedWork:
+    """The work on the changed models.
+
+    Attributes:
+        models: by model name; nothing for models that neither plan builds.
+        total: of the larger plan, and `where` says which one that is.
+        prod_known: False where planning prod failed, or was not possible.
+    """
+
+    models: Mapping[str, Judged]
+    total: Work
+    where: Where
+    prod_known: bool
+
+
+def judged_work(facts: ReviewFacts) -> JudgedWork:
+    """What a change builds, by the larger of both plans."""
+    plan = facts.prod_plan
+    known = plan is not None and not plan.would_fail
+    changed = {change.model for change in facts.changes}
+    # Prod also fills gaps of models that this change does not touch.
+    prod = [item for item in plan.full_backfill if item.model in changed] if plan else []
+    # Prod pays for it, if not with the merge.
+    prod += plan.next_run if plan else []
+    later = {item.model for item in plan.next_run} if plan else set()
+    here = {item.model: item for item in facts.backfill}
+    there = {item.model: item for item in prod}
+    models = {
+        name: None if found is None else replace(found, next_run=name in later)
+        for name in sorted({*here, *there})
+        for found in (_judged(here.get(name), there.get(name)),)
+    }
+    bigger = larger(facts.backfill, prod)
+    return JudgedWork(
+        models={name: found for name, found in models.items() if found is not None},
+        total=totals(bigger),
+        where="prod" if bigger is prod else "environment",
+        prod_known=known,
+    )
+
+
+def _judged(here: Backfill | None, there: Backfill | None) -> Judged | None:
+    if here is None:
+        return Judged(there, "prod", 0) if there else None
+    if there is not None and (here.preview or there.intervals > here.intervals):
+        return Judged(there, "prod", here.intervals)
+    return Judged(here, "environment", here.intervals)
+
+
+def judged_costs(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
+    """The estimates of both plans, the dearer one first."""
+    costs: list[tuple[Cost, Where]] = [(facts.cost, "environment")]
+    if facts.prod_plan is not None and facts.prod_plan.cost is not None:
+        costs.append((facts.prod_plan.cost, "prod"))
+    return sorted(costs, key=lambda pair: -(pair[0].executor_hours_mid or 0.0))
+
+
+# Which changed models follow a changed model: they read it, or what reads it.
+
+
+
+def followers(facts: ReviewFacts | Report) -> dict[str, set[str]]:
+    """Per directly changed model, the models below it that SQLMesh lists as modified."""
+    follows: dict[str, set[str]] = {}
+    for above, below in facts.lineage.edges:
+        follows.setdefault(above, set()).add(below)
+    modified = {c.model for c in facts.changes if c.change in {"direct", "indirect"}}
+    found: dict[str, set[str]] = {}
+    for change in facts.changes:
+        if change.change != "direct":
+            continue
+        seen: set[str] = set()
+        queue = [change.model]
+        while queue:
+            for reader in follows.get(queue.pop(), ()):
+                if reader in modified and reader not in seen:
+                    seen.add(reader)
+                    queue.append(reader)
+        found[change.model] = seen
+    return found
+
+
+# What the judge is given besides the worker's facts: the bot's own knowledge, and the limits.
+
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The lines that a team draws; None means that there is none.
+
+    `max_intervals` counts the intervals of one plan, `max_executor_hours` bounds the estimate, and
+    `diff_tolerance` is the share of rows (0 to 1) that may differ from prod without a word, and
+    `tolerances` is that of models which have one of their own.
+    """
+
+    max_intervals: int | None = None
+    max_executor_hours: float | None = None
+    diff_tolerance: float = 0.0
+    tolerances: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BotFacts:
+    """What the bot knows without asking a process that runs the pull request's code.
+
+    Attributes:
+        changed_files: paths of the PR's diff, relative to the repository; None where unknown.
+        too_large: those of them that some rule would read, and that nobody has read.
+        pull_request: this is about a pull request, whose changed files should be known.
+        conflict: GitHub could not merge the PR with its base.
+        code_on_load: changed files whose code runs while the project is loaded.
+        removed_code: those of them that the head no longer has.
+        load_known: whether it is known which files the load opened; else `code_on_load` holds every
+            changed file of code.
+        unread_because: why the rules on changed files have not run; None where they have.
+        missing_files: what SQLMesh would load of the commit and the checkout has not.
+        empty_submodules: submodules below a project that nobody has checked out.
+        fork: the head branch is in another repository.
+        policy_changes: how the pull request changes the team's policy.
+        weighing: the policy that counts, and what is needed to weigh findings by it.
+    """
+
+    changed_files: tuple[str, ...] | None = None
+    too_large: tuple[str, ...] = ()
+    pull_request: bool = False
+    conflict: bool = False
+    code_on_load: tuple[str, ...] = ()
+    removed_code: tuple[str, ...] = ()
+    load_known: bool = True
+    unread_because: str | None = None
+    missing_files: tuple[str, ...] = ()
+    empty_submodules: tuple[str, ...] = ()
+    fork: bool = False
+    policy_changes: tuple[PolicyChange, ...] = ()
+    weighing: Weighing = field(default_factory=Weighing)

@@ -1,0 +1,143 @@
+"""R04: models and columns that go away, and that others may read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
+from ci_bot.bot.decision.risks import judges
+from ci_bot.bot.decision.risks import (counted, listed, risk)
+from ci_bot.protocol.plan import (Change, ColumnChange)
+from ci_bot.protocol.review_report import (ReviewFacts, Risk)
+from ci_bot.protocol.rules import (RULES, rule)
+
+COLUMN_DROPPED = rule("R04-column-dropped")
+MASS_REMOVAL = rule("R04-mass-removal")
+MODEL_REMOVED = rule("R04-model-removed")
+
+RENAMED = RULES["model-renamed"].id  # the worker compares the definitions
+
+# As many models, and half of the project, go at once.
+MANY = 5
+
+
+@judges(MASS_REMOVAL, MODEL_REMOVED)
+def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R04: models that go away, one by one or nearly all at once."""
+    # A model that got another name is told as that, and its readers by `removed-model-read`.
+    moved = {f.model for f in facts.findings if f.rule == RENAMED}
+    every = [c for c in facts.changes if c.change == "removed"]
+    removed = [c for c in every if not c.from_base]
+    added = sum(c.change == "added" for c in facts.changes)
+    before = facts.project.models - added + len(removed)
+    if len(removed) >= MANY and 2 * len(removed) >= before:
+        yield risk(
+            MASS_REMOVAL,
+            f"{counted(len(removed), 'model')} of {before} go away, {counted(added, 'model')} are "
+            "new: a changed catalog, project key, ignore pattern or directory looks like this.",
+            "someone confirms that all of these models are meant to go",
+        )
+        removed = [change for change in removed if change.readers]
+    for change in removed:
+        if change.model not in moved or change.readers:
+            yield _removal(change)
+    for change in every:
+        if change.from_base:
+            yield _removal_by_others(change)
+
+
+def _removal_by_others(change: Change) -> Risk:
+    """Prod has the model, and no file that this pull request changes has defined it."""
+    read = f" {listed(change.readers)} still {_reads(change)} it." if change.readers else ""
+    if change.lies_elsewhere:
+        return risk(
+            MODEL_REMOVED,
+            "Prod has this model and the project does not; this pull request does not change that. "
+            "No model of the project lies in its schema: if another project on the same state "
+            f"defines it, planning prod from here removes it there.{read}",
+            "each project on the state has a `project:` key of its own, or prod is planned from "
+            "the base branch that has removed the model",
+            model=change.model,
+        )
+    return risk(
+        MODEL_REMOVED,
+        "The base branch has removed this model, and prod still has it; this pull request does not "
+        f"change that. The next plan of prod removes it.{read}",
+        "prod is planned from the base branch",
+        severity="high" if change.readers else "medium",
+        model=change.model,
+    )
+
+
+def _reads(change: Change) -> str:
+    return "reads" if len(change.readers) == 1 else "read"
+
+
+def _removal(change: Change) -> Risk:
+    if change.readers:
+        return risk(
+            MODEL_REMOVED,
+            f"The model is removed, and {listed(change.readers)} still {_reads(change)} it.",
+            "no model reads it any more, or it stays",
+            severity="blocker",
+            model=change.model,
+            path=change.path,
+        )
+    return risk(
+        MODEL_REMOVED,
+        "The model is removed. No model of the project reads it; readers outside are not known.",
+        "its owner confirms that nobody outside the project reads it",
+        model=change.model,
+        path=change.path,
+    )
+
+
+@judges(COLUMN_DROPPED)
+def columns(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R04: columns that are dropped or get another type."""
+    for change in facts.changes:
+        if change.change == "removed" or change.from_base:
+            continue
+        dropped = [column for column in change.columns if column.after is None]
+        read = [column for column in dropped if column.readers]
+        unread = [column for column in dropped if not column.readers]
+        if read:
+            yield _dropped_and_read(change, read)
+        if unread:
+            yield _dropped(change, unread)
+        # Narrowing is told apart from widening where the types are known as types: in the worker.
+        # It arrives as the finding `column-retyped`.
+
+
+def _dropped_and_read(change: Change, read: list[ColumnChange]) -> Risk:
+    readers = {reader for column in read for reader in column.readers}
+    return risk(
+        COLUMN_DROPPED,
+        f"Drops {listed(c.name for c in read)}, still read by {listed(readers)}.",
+        "the readers no longer use the column, or it stays"
+        if len(read) == 1
+        else "the readers no longer use the columns, or the columns stay",
+        subject=_columns(read),
+        severity="blocker",
+        model=change.model,
+        path=change.path,
+    )
+
+
+def _dropped(change: Change, unread: list[ColumnChange]) -> Risk:
+    own, it = change.change == "direct", "it" if len(unread) == 1 else "them"
+    return risk(
+        COLUMN_DROPPED,
+        # A model that only follows the one above it is judged there.
+        f"Drops {listed(c.name for c in unread)}. No model of the project is known to read "
+        f"{it}; readers outside are not known.",
+        f"the owner confirms that nobody outside the project reads {it}",
+        severity=None if own else "low",
+        subject=_columns(unread),
+        model=change.model,
+        path=change.path,
+    )
+
+
+def _columns(changes: list[ColumnChange]) -> str:
+    return ", ".join(sorted(change.name for change in changes))

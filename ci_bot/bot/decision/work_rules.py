@@ -1,0 +1,428 @@
+"""R06, R08 and R12: what is computed again, and what else a change reaches."""
+
+from __future__ import annotations
+from collections.abc import Iterator
+from ci_bot.bot.decision.planned_work import followers
+from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
+from ci_bot.bot.decision.planned_work import (JudgedWork, judged_work)
+from ci_bot.bot.decision.risks import judges
+from ci_bot.bot.decision.risks import (counted, listed, risk)
+from ci_bot.protocol.changed_rows import judge_past_numbers
+from ci_bot.protocol.plan import (Change, ModelRange)
+from ci_bot.protocol.review_report import (ReviewFacts, Risk)
+from ci_bot.protocol.plan import totals
+from ci_bot.protocol.rules import (RULES, rule)
+from __future__ import annotations
+from collections.abc import Iterator
+from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
+from ci_bot.bot.decision.planned_work import (Where, judged_costs, judged_work)
+from ci_bot.bot.decision.risks import judges
+from ci_bot.bot.decision.risks import (counted, listed, risk)
+from ci_bot.protocol.plan import Cost
+from ci_bot.protocol.review_report import (ReviewFacts, Risk)
+from ci_bot.protocol.durations import executor_time
+from ci_bot.protocol.rules import rule
+
+BREAKING_REBUILD = rule("R06-breaking-rebuild")
+
+HISTORY_LOST = rule("R06-history-lost")
+
+PAST_NUMBERS = rule("R06-past-numbers")
+
+METADATA_BACKFILL = rule("R06-metadata-backfill")
+
+RESTATEMENT_ELSEWHERE = rule("R08-restatement-elsewhere")
+
+CHANGED_ELSEWHERE = rule("R11-changed-elsewhere")
+
+CODE_ON_LOAD = rule("R12-code-on-load")
+
+SHARED_CHANGE = rule("R12-shared-change")
+
+SAME_RESULT = RULES["same-result"].id  # the worker's proof
+
+
+@judges(BREAKING_REBUILD)
+def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R06: a breaking change builds the model, and everything that reads it, from its start."""
+    work = judged_work(facts)
+    downstream = followers(facts)
+    same = {f.model for f in facts.findings if f.rule == SAME_RESULT}
+    for change in facts.changes:
+        if change.change != "direct" or change.category != "breaking" or change.from_base:
+            continue
+        readers = sorted(downstream.get(change.model, ()))
+        harmless = change.model in same or (change.kind == "EXTERNAL" and not readers)
+        yield risk(
+            BREAKING_REBUILD,
+            f"{_meaning(work, change, same)}: {_work(work, change, facts.environment)}; "
+            f"{_readers(work, readers)}.",
+            "the owner confirms that past results are meant to change, best with a data diff",
+            severity="low" if harmless else None,
+            model=change.model,
+            path=change.path,
+        )
+
+
+def _meaning(work: JudgedWork, change: Change, same: set[str | None]) -> str:
+    judged = work.models.get(change.model)
+    if change.model in same:
+        # SQLMesh compares texts; what is left is the cost.
+        return "The result is the same as before, and SQLMesh calls the change breaking"
+    if judged is None:
+        return "Breaking change"
+    if judged.keeps_history:
+        return "The new definition counts from now on"
+    if judged.item.action == "seed":
+        return "The rows of the seed differ"
+    if judged.item.action == "incremental":
+        return "The new definition counts for all of history"
+    return "The new definition counts for all rows"
+
+
+_WHOLE_WORK = {
+    "recreate_view": "the view is replaced and readers see the new results at once",
+    "seed": "the file is loaded again",
+}
+
+
+def _work(work: JudgedWork, change: Change, environment: str) -> str:
+    judged = work.models.get(change.model)
+    if judged is None:
+        return (
+            "the registered columns of the source differ"
+            if change.kind == "EXTERNAL"
+            else f"the {change.kind} model is replaced, with nothing to backfill in this plan"
+        )
+    item = judged.item
+    if judged.keeps_history:
+        preview = f"a preview of {counted(item.intervals, 'interval')} is built in `{environment}`"
+        return preview + (
+            ", and history stays"
+            if work.prod_known
+            else "; what prod builds after the merge is not known"
+        )
+    if judged.next_run:
+        what = "view" if item.action == "recreate_view" else "table"
+        return f"prod's next run computes the whole {what} again, and past numbers change then"
+    if item.action != "incremental":
+        return _WHOLE_WORK.get(item.action, "the whole table is computed again")
+    since = f" since {item.start[:10]}" if item.start else ""
+    many = "is" if item.intervals == 1 else "are"
+    text = f"{counted(item.intervals, 'interval')}{since} {many} computed again"
+    if judged.where == "prod" and judged.here < item.intervals:
+        text += f", in prod after the merge (`{environment}` gets {judged.here:,})"
+    return text
+
+
+def _readers(work: JudgedWork, readers: list[str]) -> str:
+    """Which models SQLMesh gives a new version because of it, whatever they read of it."""
+    if not readers:
+        return "no other model is rebuilt because of it"
+    judged = [work.models[name] for name in readers if name in work.models]
+    rebuilt = totals(one.item for one in judged if not one.keeps_history)
+    kept = [name for name in readers if name in work.models and work.models[name].keeps_history]
+    get = "gets" if len(readers) == 1 else "get"
+    text = f"{counted(len(readers), 'model')} below {get} a new version ({listed(readers)})"
+    if kept and not work.prod_known:
+        return f"{text}, and how many of them prod builds again is not known"
+    amounts = [(rebuilt.tables, "table"), (rebuilt.views, "view")]
+    built = " and ".join(counted(number, noun) for number, noun in amounts if number)
+    none = "it is not rebuilt" if len(readers) == 1 else "none of them is rebuilt"
+    text += f", {built} rebuilt" if built else f", and {none}"
+    return text + (f"; history stays in {listed(kept)}" if kept else "")
+
+
+def _are(subjects: list[str]) -> str:
+    return "is" if len(subjects) == 1 else "are"
+
+
+@judges(PAST_NUMBERS)
+def past_numbers_beside_query(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R06: rows differ, and SQLMesh's category does not say so."""
+    changes = {change.model: change for change in facts.changes}
+    downstream = followers(facts)
+    for rows in judge_past_numbers(facts).changed:
+        change = changes[rows.model]
+        if change.category not in ("non_breaking", "forward_only"):
+            continue
+        are = "is" if len(rows.columns) == 1 else "are"
+        what = rows.why or f"{listed(rows.columns)} {are} computed differently."
+        readers = sorted(downstream.get(change.model, ()))
+        yield risk(
+            PAST_NUMBERS,
+            f"{what} {_past_numbers_of_readers(change, readers)}",
+            "the owner confirms that past results are meant to change",
+            model=change.model,
+            path=change.path,
+        )
+
+
+def _past_numbers_of_readers(change: Change, readers: list[str]) -> str:
+    """What becomes of the models below one whose rows differ, although SQLMesh rebuilds none."""
+    if change.category == "forward_only":
+        below = f", also in what reads it ({listed(readers)})" if readers else ""
+        return (
+            "The plan is forward-only, and this kind of model has no history that stays: prod's "
+            f"next run computes all of it again, and past numbers change then{below}."
+        )
+    if not readers:
+        below = "no other model reads it"
+    else:
+        keep = "keeps" if len(readers) == 1 else "keep"
+        below = (
+            f"{counted(len(readers), 'model')} below {_are(readers)} not rebuilt and {keep} the "
+            f"old rows ({listed(readers)})"
+        )
+    return f"The model is built again, and SQLMesh calls the change non-breaking: {below}."
+
+
+@judges(HISTORY_LOST)
+def history_lost(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R06: prod's table is replaced by one that holds less of the past."""
+    plan = facts.prod_plan
+    drift = {change.model for change in facts.changes if change.from_base}
+    paths = {change.model: change.path for change in facts.changes}
+    lost: dict[str, list[ModelRange]] = {}
+    for gap in plan.lost if plan else ():
+        if gap.model not in drift:
+            lost.setdefault(gap.model, []).append(gap)
+    for model, ranges in lost.items():
+        first, more = ranges[0], len(ranges) - 1
+        yield risk(
+            HISTORY_LOST,
+            f"Prod's table holds {first.start[:10]} to {first.end[:10]}"
+            + (f" and {counted(more, 'more range')}" if more else "")
+            + ", and the table that replaces it after the merge will not: SQLMesh builds a new "
+            "table from the model's `start`, and without one only its newest interval.",
+            "the model's `start` covers what prod holds, or its owner confirms that it may go",
+            model=model,
+            path=paths.get(model),
+        )
+
+
+@judges(METADATA_BACKFILL)
+def metadata_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R06: a change of metadata that makes prod build more, as an earlier `start` does."""
+    work = judged_work(facts)
+    gaps = {gap.model for gap in facts.prod_plan.gaps} if facts.prod_plan else set()
+    for change in facts.changes:
+        judged = work.models.get(change.model)
+        if change.change != "metadata" or change.from_base or judged is None:
+            continue
+        if judged.where == "prod" and judged.item.action == "incremental":
+            if change.model in gaps:
+                continue  # prod lacks them whatever changes, and that is said elsewhere
+            since = f" since {judged.item.start[:10]}" if judged.item.start else ""
+            yield risk(
+                METADATA_BACKFILL,
+                f"Only metadata changes, and prod builds "
+                f"{counted(judged.item.intervals, 'interval')}{since} after the merge.",
+                "the owner confirms the longer history",
+                model=change.model,
+                path=change.path,
+            )
+
+
+@judges(RESTATEMENT_ELSEWHERE)
+def restatements(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R08: a restatement clears intervals that another environment reads."""
+    for item in facts.restatements:
+        if item.environments:
+            others = listed(item.environments)
+            use = "uses" if len(item.environments) == 1 else "use"
+            yield risk(
+                RESTATEMENT_ELSEWHERE,
+                f"Clears {item.start[:10]} to {item.end[:10]}, which {others} also {use}.",
+                "the owners of these environments agree",
+                model=item.model,
+            )
+
+
+@judges(SHARED_CHANGE)
+def shared_code(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R12: models change although their own files do not: a macro, a setting, a default."""
+    if bot.changed_files is None:
+        return
+    touched = set(bot.changed_files)
+    direct = {change.model for change in facts.changes if change.change == "direct"}
+    # A model that is read again because of a changed one above follows that one; so does one that
+    # reads a table which is a model now.
+    above_them = direct | {change.model for change in facts.changes if change.change == "added"}
+    following = {below for above, below in facts.lineage.edges if above in above_them}
+    through = [
+        change.model
+        for change in facts.changes
+        if change.change == "direct"
+        and change.kind != "SEED"
+        and change.model not in following
+        and not change.from_base
+        and change.path is not None
+        and change.path not in touched
+    ]
+    if through:
+        one = len(through) == 1
+        yield risk(
+            SHARED_CHANGE,
+            f"{counted(len(through), 'model')} "
+            f"{'changes although its file does' if one else 'change although their files do'} not "
+            f"({listed(through)}): shared code or a setting does it.",
+            f"a reviewer has seen what the shared change does to {'it' if one else 'each of them'}",
+        )
+
+
+@judges(CODE_ON_LOAD)
+def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R12: the code that computed this report is part of the change."""
+    if not bot.code_on_load:
+        return
+    removed = [path for path in bot.code_on_load if path in bot.removed_code]
+    there = [path for path in bot.code_on_load if path not in bot.removed_code]
+    told: list[str] = []
+    if there and bot.load_known:
+        told.append(
+            f"{listed(there)} {'runs' if len(there) == 1 else 'run'} while this report is "
+            "computed, so this pull request could falsify it."
+        )
+    elif there:
+        told.append(
+            "This pull request could falsify this report: it is not known which files were opened "
+            f"while the project was loaded, and {listed(there)} {_are(there)} code."
+        )
+    if removed:
+        one = len(removed) == 1
+        told.append(
+            f"{listed(removed)} {'is' if one else 'are'} removed: code that uses "
+            f"{'it' if one else 'them'} while this report is computed may do something else now."
+        )
+    yield risk(
+        CODE_ON_LOAD,
+        " ".join(told),
+        f"a person has read {'this file' if len(bot.code_on_load) == 1 else 'these files'}",
+        path=bot.code_on_load[0],
+    )
+
+
+@judges(CHANGED_ELSEWHERE)
+def other_environments(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R11: another open pull request changes the same model."""
+    for change in facts.changes:
+        if change.also_in and not change.from_base:
+            yield risk(
+                CHANGED_ELSEWHERE,
+                f"Also changed by {', '.join(change.also_in)}.",
+                "the pull requests are put in order",
+                model=change.model,
+            )
+
+
+# R06, R07 and batches: how much work is too much, by the limits that a team has drawn.
+
+
+INTERVAL_LIMIT = rule("R06-interval-limit")
+
+NEAR_BUDGET = rule("R07-near-budget")
+
+NOT_KNOWN = rule("R07-not-known")
+
+OVER_BUDGET = rule("R07-over-budget")
+
+BATCH_SIZE_MISSING = rule("batch-size-missing")
+
+BATCHLESS_INTERVALS = 100
+
+
+@judges(INTERVAL_LIMIT)
+def too_much_work(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R06: more intervals than the limit."""
+    work = judged_work(facts)
+    total = work.total.intervals
+    if limits.max_intervals is not None and total > limits.max_intervals:
+        yield risk(
+            INTERVAL_LIMIT,
+            f"{counted(total, 'interval')} to build {_place(work.where, facts.environment)}; "
+            f"the limit is {limits.max_intervals:,}.",
+            "the plan is smaller (`start`, `select-model`), or `max-intervals` is raised"
+            if work.where == "environment"
+            else "the change rebuilds less, or `max-intervals` is raised",
+        )
+
+
+def _place(where: Where, environment: str) -> str:
+    return "in prod after the merge" if where == "prod" else f"in `{environment}`"
+
+
+@judges(NEAR_BUDGET, NOT_KNOWN, OVER_BUDGET)
+def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R07: the estimate is, or may be, above the budget, or nobody can tell."""
+    cap = limits.max_executor_hours
+    if cap is None:
+        return
+    costs = judged_costs(facts)
+    clears = "the plan is smaller, or `max-executor-hours` is raised"
+    dearest, where = costs[0]
+    middle = dearest.hours_above(cap)
+    if middle is not None:
+        yield risk(
+            OVER_BUDGET,
+            f"{'At least' if dearest.unknown else 'About'} {executor_time(middle)} of executor "
+            f"time {_place(where, facts.environment)}{_unknown(dearest)}; the limit is "
+            f"{executor_time(cap)}.",
+            clears,
+        )
+        return
+    high = max((cost.executor_hours_high or 0.0 for cost, _ in costs), default=0.0)
+    if high > cap:
+        yield risk(
+            NEAR_BUDGET,
+            f"Up to {executor_time(high)} of executor time are possible; the limit is "
+            f"{executor_time(cap)}.",
+            clears,
+        )
+    incomplete = next(((cost, where) for cost, where in costs if cost.unknown), None)
+    if incomplete is not None:
+        cost, where = incomplete
+        part = cost.executor_hours_mid
+        known = "nothing" if part is None else f"at least {executor_time(part)}"
+        yield risk(
+            NOT_KNOWN,
+            f"Whether the limit of {executor_time(cap)} holds "
+            f"{_place(where, facts.environment)} cannot be told: {known} is expected"
+            f"{_unknown(cost)}.",
+            "an apply has left the figures of these models in the ledger",
+        )
+
+
+def _unknown(cost: Cost) -> str:
+    if not cost.unknown:
+        return ""
+    return (
+        f" ({len(cost.unknown):,} of {counted(cost.tables, 'table')} have no recorded run: "
+        f"{listed(cost.unknown)})"
+    )
+
+
+@judges(BATCH_SIZE_MISSING)
+def one_job_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """A long history computed by one job may run out of memory."""
+    plan = facts.prod_plan
+    built = {item.model for item in facts.backfill} - {item.model for item in facts.work}
+    later = {item.model: item for item in plan.backfill} if plan else {}
+    for name, judged in judged_work(facts).models.items():
+        # Of what an apply has built here, the rest is left that prod does not take over.
+        item = later.get(name) if name in built else judged.item
+        where: Where = "prod" if name in built else judged.where
+        if (
+            item is not None
+            and item.action == "incremental"
+            and item.batches == 1
+            and item.intervals > BATCHLESS_INTERVALS
+        ):
+            yield risk(
+                BATCH_SIZE_MISSING,
+                f"One job computes {counted(item.intervals, 'interval')} "
+                f"{_place(where, facts.environment)}.",
+                "the model has a `batch_size`",
+                severity=None if item.kind == "INCREMENTAL_BY_TIME_RANGE" else "low",
+                model=name,
+            )

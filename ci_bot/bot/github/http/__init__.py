@@ -1,1 +1,0 @@
-"""Requests to GitHub's API: connection, certificates, retries, failures."""

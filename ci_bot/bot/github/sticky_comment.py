@@ -1,0 +1,363 @@
+"""The one comment of a pull request and project: found, read, and replaced as a whole.
+
+What it costs, up to 100 comments (one more request per further page, for the list only):
+
+- `find`: one request for the list, and one for who we are if a comment there may be ours.
+- `publish`: one write, and before it one request to look again if the last look is old.
+
+So a first review is list, write, look, write: 4. A later one is list, who, write, look, write: 5,
+and 6 with the short comment about a changed decision.
+"""
+
+from __future__ import annotations
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+from ci_bot.bot.report.markdown.marker import decode
+from ci_bot.bot.github.port import Comment
+from ci_bot.protocol.comment_marker import (Marker, Phase)
+from __future__ import annotations
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+from ci_bot.bot.report.markdown.marker import decode
+from ci_bot.bot.github.port import (PER_PAGE, Comment, GitHub, NotFound)
+from ci_bot.protocol.comment_marker import Marker
+from ci_bot.errors import BotError
+
+
+# Which comment is ours, and whether to write over it. Pure.
+#
+# Ours is a comment whose first line is our marker, with exactly our project key, for this pull
+# request, written by the login that our token has, and not minimised. Each part matters: anybody
+# can paste a marker, `prod` is a part of `non-prod`, and a person who minimises the comment wants
+# a new one. Of several the oldest is kept; the others came from two runs that posted at the same
+# moment.
+
+
+_REVIEWS: frozenset[Phase] = frozenset({"planning", "planned", "no_changes", "plan_failed"})
+
+_CLEANUPS: frozenset[Phase] = frozenset({"closed", "cleanup_failed"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A comment with its marker."""
+
+    comment: Comment
+    marker: Marker
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mine:
+    """Our comment, and the younger ones that should not be there."""
+
+    kept: Found
+    extra: tuple[Found, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether to write; if not, why: the body is the same, or what is there is newer."""
+
+    write: bool
+    why: Literal["new", "unchanged", "newer_run", "newer_head", "newer_facts"]
+
+
+def candidates(comments: Iterable[Comment], *, number: int, key: str) -> list[Found]:
+    """The comments that claim to be ours, oldest first. Who wrote them is not looked at yet."""
+    found = []
+    for comment in comments:
+        marker = None if comment.minimized else decode(comment.body)
+        if marker is not None and marker.key == key and marker.pr == number:
+            found.append(Found(comment=comment, marker=marker))
+    return sorted(found, key=lambda each: each.comment.id)
+
+
+def is_by(comment: Comment, login: str) -> bool:
+    """Whether `login` wrote the comment. GitHub ignores the case of logins.
+
+    Both sides come with `[bot]` for an App, so nothing is stripped: an App and a person may share
+    the rest of a name.
+    """
+    return comment.author.lower() == login.lower()
+
+
+def choose(found: Iterable[Found], login: str) -> Mine | None:
+    """Ours among the candidates (oldest first); None where none of them was written by us."""
+    ours = [each for each in found if is_by(each.comment, login)]
+    return Mine(kept=ours[0], extra=tuple(ours[1:])) if ours else None
+
+
+def others(found: Iterable[Found], login: str) -> tuple[Found, ...]:
+    """The candidates that somebody else wrote: by an earlier token of ours, or forged. Nothing in
+    them is believed."""
+    return tuple(each for each in found if not is_by(each.comment, login))
+
+
+def decide(
+    there: Found,
+    marker: Marker,
+    body: str,
+    *,
+    now: str,
+    current_head: str | None = None,
+    asked: bool = False,
+) -> Verdict:
+    """Whether a new body may replace the one that is there.
+
+    1. The same text is not sent again.
+    2. A run may always correct itself; an earlier attempt never overwrites a later one.
+    3. Facts about the pull request's current head stay, if the new ones are about another head and
+       do not report its end.
+    4. What a person has asked for is shown: that is how a comment is mended whose record was edited
+       so that it would stay for ever.
+    5. Of two reviews in their first attempts the one that GitHub started later stays: run ids grow.
+    6. In all other cases the later facts stay (`valid_at`). Run ids do not tell there: an apply may
+       have waited in its queue while a younger review ran, and a repeated run keeps its id. No fact
+       is later than GitHub's own time of the comment: the clock of another runner may be ahead, and
+       the record may be edited. Where that is later than our clock, ours is behind, and the run
+       ids decide.
+
+    Args:
+        there: Our comment as it is now.
+        marker, body: What should replace it.
+        now: This machine's time.
+        current_head: The pull request's head now, where it is known.
+        asked: A person has asked for this run after the comment was written.
+    """
+    old = there.marker
+    if there.comment.body.replace("\r\n", "\n").strip() == body.replace("\r\n", "\n").strip():
+        return Verdict(False, "unchanged")
+    if old.run_id and old.run_id == marker.run_id:
+        newer = old.attempt > marker.attempt
+        return Verdict(False, "newer_run") if newer else Verdict(True, "new")
+    if (
+        current_head is not None
+        and old.head == current_head
+        and marker.head != current_head
+        and marker.phase not in _CLEANUPS
+    ):
+        return Verdict(False, "newer_head")
+    if asked:
+        return Verdict(True, "new")
+    first_reviews = all(
+        each.phase in _REVIEWS and each.run_id and each.attempt == 1 for each in (old, marker)
+    )
+    if first_reviews:
+        newer = old.run_id > marker.run_id
+        return Verdict(False, "newer_run") if newer else Verdict(True, "new")
+    newer = _is_later(there, marker, now)
+    return Verdict(False, "newer_facts") if newer else Verdict(True, "new")
+
+
+def _is_later(there: Found, marker: Marker, now: str) -> bool:
+    """Whether the facts of the comment are later than those of `marker`; see rule 6."""
+    old, new = _order(there.marker), _order(marker)
+    latest = min(_moment(there.marker.valid_at), _moment(there.comment.updated_at))
+    if latest > _moment(now):
+        return old > new
+    return (latest, old) > (_moment(marker.valid_at), new)
+
+
+def _order(marker: Marker) -> tuple[int, int]:
+    """The order in which GitHub started runs."""
+    return (marker.run_id, marker.attempt)
+
+
+def _moment(timestamp: str) -> tuple[str, str]:
+    """A time in UTC, so that two can be compared; writers differ in the zeros of a fraction."""
+    second, _, fraction = timestamp.rstrip("Z").partition(".")
+    return (second, fraction.ljust(6, "0"))
+
+FRESH_SECONDS = 10.0
+
+_MOST_EXTRA = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What became of a body.
+
+    `superseded` means that the comment was left alone, because what it shows is newer (`why`).
+    """
+
+    action: Literal["created", "updated", "unchanged", "superseded"]
+    comment: Comment
+    why: str | None = None
+
+
+class Sticky:
+    """Our comment on one pull request, for one project key.
+
+    Args:
+        github: The repository.
+        number: The pull request.
+        key: Tells projects in one repository apart; compared whole.
+        monotonic: A clock in seconds: what was read longer than `FRESH_SECONDS` ago is read again
+            before it is replaced, because another run may have written meanwhile.
+        now: The time of day, ISO 8601 in UTC.
+        asked: A person has asked for this run, and it is about the pull request as it is now.
+    """
+
+    def __init__(
+        self,
+        github: GitHub,
+        *,
+        number: int,
+        key: str,
+        monotonic: Callable[[], float],
+        now: Callable[[], str],
+        asked: bool = False,
+    ) -> None:
+        self._github = github
+        self._number = number
+        self._key = key
+        self._monotonic = monotonic
+        self._now = now
+        self._asked = asked
+        self._seen_first: Comment | None = None
+        self._others: tuple[Found, ...] = ()
+        self._found: Found | None = None
+        self._looked_at: float | None = None
+        self._last_page = 1
+        self._rival_possible = False
+
+    def find(self) -> Found | None:
+        """Our comment as it was at the last look; the first call looks."""
+        if self._looked_at is None:
+            self._look()
+        return self._found
+
+    @property
+    def known(self) -> Found | None:
+        """Our comment as it was at the last look, if there was one; asks nothing."""
+        return self._found
+
+    @property
+    def others(self) -> tuple[Comment, ...]:
+        """Comments that carry our mark and are not ours, as of the last look."""
+        return tuple(each.comment for each in self._others)
+
+    def publish(self, body: str, *, current_head: str | None = None) -> Published:
+        """Make `body` our comment's text, unless a newer one is there.
+
+        Args:
+            body: The whole comment; its first line is the marker of this pull request and key.
+            current_head: The pull request's head now, where the caller has just read it.
+
+        Raises:
+            ValueError: The body has no such first line, so nobody would find the comment again.
+            BotError: GitHub did not take it; see `ci_bot.bot.github.port`.
+        """
+        marker = decode(body)
+        if marker is None or marker.key != self._key or marker.pr != self._number:
+            raise ValueError("the comment's first line must be the marker of this pull request")
+        self._look_if_old()
+        try:
+            return self._write(marker, body, current_head)
+        except NotFound:
+            if self._found is None:
+                raise
+        self._look()  # somebody has deleted it this very moment
+        return self._write(marker, body, current_head)
+
+    def note(self, body: str) -> Comment:
+        """A short new comment, which notifies people as an edit does not.
+
+        Raises:
+            ValueError: The body starts with a marker; it would be taken for our comment.
+        """
+        if decode(body) is not None:
+            raise ValueError("a note must not carry the comment's marker")
+        return self._github.create_comment(self._number, body)
+
+    def _write(self, marker: Marker, body: str, current_head: str | None) -> Published:
+        if self._found is None:
+            written = self._github.create_comment(self._number, body, is_it=self._is(marker))
+            self._rival_possible = True
+            created = self._remember(written, marker, "created")
+            if not any(is_by(each.comment, written.author) for each in self._others):
+                return created
+            # GitHub had not said who we are, and now it is known: there was one of ours already.
+            self._look()
+            return created if self._found is None else self._write(marker, body, current_head)
+        verdict = decide(
+            self._found,
+            marker,
+            body,
+            now=self._now(),
+            current_head=current_head,
+            asked=self._asked and self._found.comment == self._seen_first,
+        )
+        if verdict.write:
+            written = self._github.update_comment(self._found.comment.id, body)
+            return self._remember(written, marker, "updated")
+        return Published(
+            action="unchanged" if verdict.why == "unchanged" else "superseded",
+            comment=self._found.comment,
+            why=verdict.why,
+        )
+
+    def _is(self, marker: Marker) -> Callable[[Comment], bool]:
+        def is_it(comment: Comment) -> bool:
+            return decode(comment.body) == marker and is_by(comment, self._github.my_login())
+
+        return is_it
+
+    def _remember(
+        self, comment: Comment, marker: Marker, action: Literal["created", "updated"]
+    ) -> Published:
+        self._found = Found(comment=comment, marker=marker)
+        self._looked_at = self._monotonic()
+        return Published(action=action, comment=comment)
+
+    def _look_if_old(self) -> None:
+        if self._looked_at is None:
+            self._look()
+        elif self._monotonic() - self._looked_at > FRESH_SECONDS:
+            if self._found is None:
+                self._look()
+            else:
+                self._look_again(self._found)
+
+    def _look_again(self, known: Found) -> None:
+        """Read our comment again, or the end of the list if it is new.
+
+        Another run may have found no comment either and have written its own; the list shows both.
+        """
+        if self._rival_possible:
+            self._rival_possible = False
+            self._look(first_page=self._last_page)
+            if self._found is not None:
+                return
+        try:
+            comment = self._github.get_comment(known.comment.id)
+        except NotFound:
+            comment = None
+        if comment is None or comment.minimized:
+            self._look()
+            return
+        # Where a person's edit has broken the marker, the comment is ours all the same.
+        self._found = Found(comment=comment, marker=decode(comment.body) or known.marker)
+        self._looked_at = self._monotonic()
+
+    def _look(self, *, first_page: int = 1) -> None:
+        """Read the list from a page on, remember ours, and remove what is ours twice."""
+        comments = list(self._github.list_comments(self._number, first_page=first_page))
+        found = candidates(comments, number=self._number, key=self._key)
+        login = self._github.my_login() if found else ""
+        mine = choose(found, login)
+        # Only a look that came to its end is one.
+        self._looked_at = self._monotonic()
+        self._last_page = first_page + len(comments) // PER_PAGE
+        self._found = mine.kept if mine else None
+        if first_page == 1:
+            self._others = others(found, login)
+        if self._seen_first is None and mine is not None:
+            self._seen_first = mine.kept.comment
+        for extra in mine.extra[:_MOST_EXTRA] if mine else ():
+            try:
+                self._github.delete_comment(extra.comment.id)
+            except BotError:
+                return  # a second comment is ugly, and no reason to lose the first

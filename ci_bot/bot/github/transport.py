@@ -1,0 +1,362 @@
+"""One request to GitHub's API: sent, waited for, sent again, or turned into an error of ours.
+
+The only module that touches PyGithub. Its `Requester` brings the connection, the authentication,
+proxies, GitHub Enterprise's path prefix and the refusal to follow a redirect to another host. Its
+higher objects are not used: they fetch more than is asked for (a pull request before its comments,
+a user before a permission), and a review may cost six requests in all.
+"""
+
+from __future__ import annotations
+from typing import Any
+from urllib.parse import urlsplit
+from __future__ import annotations
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from ci_bot.bot.github.failures import (to_error, unexpected)
+from ci_bot.bot.github.network_faults import trouble
+from ci_bot.bot.github.retry import (HURRIED, PATIENT, GiveUp, RateLimits, RequestFailure, classify, decide)
+from ci_bot.bot.github.urls import safe_api_url
+from ci_bot.errors import (BadInput, GitHubUnavailable)
+from __future__ import annotations
+from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.host import Machine
+
+if TYPE_CHECKING:
+    from github.Requester import Requester
+
+
+# PyGithub's connection to one host, with an end to what PyGithub asks of it by itself.
+#
+# PyGithub follows a redirect on the same host, and repeats a GET that is answered with 202, for as
+# long as the server goes on: hundreds of requests, until Python's stack is full. It takes a
+# connection for each call, so this one counts.
+
+
+# The request, and one more for a repository that was renamed.
+MOST_REQUESTS = 2
+
+
+class EndlessError(Exception):
+    """The server has sent a call elsewhere once more than it may."""
+
+
+class Connection:
+    """What PyGithub calls a connection: `request`, then `getresponse`."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self._sent = 0
+
+    def for_one_call(self) -> Any:
+        """Itself, with nothing sent yet. PyGithub's annotations allow two classes of its own."""
+        self._sent = 0
+        return self
+
+    def request(self, *arguments: Any, **options: Any) -> None:
+        """Prepares a request; raises EndlessError where the call has had its share."""
+        if self._sent == MOST_REQUESTS:
+            raise EndlessError
+        self._sent += 1
+        self._inner.request(*arguments, **options)
+
+    def getresponse(self) -> Any:
+        return self._inner.getresponse()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def connect(api_url: str, timeout: int, trust: str | None) -> Connection:
+    """A connection to the API's host; nothing is sent yet.
+
+    Args:
+        api_url: A URL that `safe_api_url` has let through.
+        timeout: Seconds for the connection, and for each wait for bytes.
+        trust: A file or directory of certificates to trust instead of the usual ones.
+    """
+    from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass
+
+    parts = urlsplit(api_url)
+    kind = HTTPSRequestsConnectionClass if parts.scheme == "https" else HTTPRequestsConnectionClass
+    inner = kind(parts.hostname or "", parts.port, timeout=timeout, verify=trust or True)
+    return Connection(inner)
+
+API_VERSION = "2022-11-28"
+
+GRAPHQL = "graphql"  # instead of a path: where that is depends on the server
+
+_NO_JSON = object()
+
+_REDIRECT, _CLIENT_ERROR = 300, 400
+
+
+@dataclass(frozen=True)
+class Time:
+    """The clocks, the sleep and the dice of a client, so that tests need not wait.
+
+    Attributes:
+        now: The time of day in epoch seconds.
+        monotonic: Seconds that never go back.
+        sleep: Waits for a number of seconds.
+        jitter: A random number from 0 up to 1.
+        before_request: Called before each request; raises where the run has no time for it.
+    """
+
+    now: Callable[[], float]
+    monotonic: Callable[[], float]
+    sleep: Callable[[float], None]
+    jitter: Callable[[], float]
+    before_request: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A successful answer. `headers` have lower-case names, `data` is the JSON or None."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: Any
+
+
+class Unclear(GitHubUnavailable):
+    """A write failed in a way that leaves open whether GitHub carried it out."""
+
+
+class Transport:
+    """Requests to one API host.
+
+    Args:
+        api_url: `GITHUB_API_URL`; https, or http on a loopback address.
+        token: The token. It is handed to PyGithub, and kept nowhere else.
+        agent: The User-Agent header, which GitHub demands.
+        time: Clocks and sleep.
+        limits: How patient to be.
+        trust: A file or directory of certificates to trust instead of the usual ones.
+
+    Raises:
+        BadInput: There is no token, or the URL is not one that a token may be sent to.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_url: str,
+        token: str,
+        agent: str,
+        time: Time,
+        limits: RateLimits = PATIENT,
+        trust: str | None = None,
+    ) -> None:
+        if not token or not token.isascii() or not token.isprintable() or " " in token:
+            raise BadInput(
+                "The GitHub token is empty or broken.",
+                hint="Give the action `github-token: ${{ github.token }}`.",
+                reason_code="bad_credentials",
+            )
+        self._api_url = safe_api_url(api_url)
+        self._host = urlsplit(self._api_url).netloc
+        # A closure, not a partial: nothing of it shows the token when it is printed.
+        self._start: Callable[[], Requester] = lambda: _requester(
+            self._api_url, token, agent, self.limits
+        )
+        self._requester: Requester | None = None
+        self._connection: Connection | None = None
+        self._last_write: float | None = None
+        self.time = time
+        self.limits = limits
+        self.trust = trust
+
+    def call(
+        self,
+        verb: str,
+        path: str,
+        *,
+        doing: str,
+        needs: str,
+        query: Mapping[str, str | int] | None = None,
+        body: Mapping[str, Any] | None = None,
+        resend: bool = True,
+        redirect: bool = False,
+    ) -> Reply:
+        """Send a request until it succeeds or the limits say stop.
+
+        Args:
+            verb: GET, POST, PATCH or DELETE.
+            path: From the API's root, with a slash in front, all parts of it quoted.
+            doing, needs: For error messages: what this is for, and the permission that it takes.
+            query, body: Parameters of the URL, and the JSON to send.
+            resend: Whether doing it twice is harmless. Where it is not, a failure that leaves its
+                outcome open raises `Unclear` at once; a rate limit is waited for either way.
+            redirect: Whether a redirect is what the caller wants to see.
+
+        Raises:
+            BotError: One of those named in `ci_bot.bot.github.port`.
+        """
+        started = self.time.monotonic()
+        tries = 0
+        while True:
+            self.time.before_request()
+            if verb != "GET":
+                self._keep_writes_apart()
+            outcome = self._once(verb, path, query, body, redirect=redirect)
+            tries += 1
+            if verb != "GET":
+                self._last_write = self.time.monotonic()
+            if isinstance(outcome, RequestFailure):
+                self._wait_or_raise(outcome, tries, started, doing, needs, resend=resend)
+            elif outcome.data is _NO_JSON:
+                raise unexpected(doing, "is not JSON")
+            else:
+                return outcome
+
+    def hurry(self) -> None:
+        """From now on for the last seconds of a cancelled run: one try, and a short wait for it."""
+        self.limits = HURRIED
+        self._requester = self._connection = None
+
+    @contextmanager
+    def limit_waits(self, seconds: float) -> Iterator[None]:
+        """Inside, a request is sent twice at most, and no longer wait than this is begun."""
+        usual = self.limits
+        limited = self.limits = replace(
+            usual, tries=min(usual.tries, 2), longest_wait=min(usual.longest_wait, seconds)
+        )
+        try:
+            yield
+        finally:
+            if self.limits is limited:  # and not in a hurry by now
+                self.limits = usual
+
+    def pause(self, tries: int) -> None:
+        """Wait as after the given number of failed tries."""
+        limits = self.limits
+        wait = limits.first_wait * 2.0 ** (tries - 1) * (1 + self.time.jitter() / 2)
+        self.time.sleep(min(wait, limits.longest_wait))
+
+    def _wait_or_raise(
+        self,
+        failure: RequestFailure,
+        tries: int,
+        started: float,
+        doing: str,
+        needs: str,
+        *,
+        resend: bool,
+    ) -> None:
+        if classify(failure) == "broken" and not resend:
+            error = to_error(failure, doing=doing, needs=needs, host=self._host)
+            raise Unclear(error.message, hint=error.hint)
+        step = decide(
+            failure,
+            tries=tries,
+            spent=self.time.monotonic() - started,
+            now=self.time.now(),
+            jitter=self.time.jitter(),
+            limits=self.limits,
+        )
+        if isinstance(step, GiveUp):
+            raise to_error(failure, doing=doing, needs=needs, host=self._host, until=step.until)
+        self.time.sleep(step.wait)
+
+    def _keep_writes_apart(self) -> None:
+        if self._last_write is None:
+            return
+        wait = self._last_write + self.limits.between_writes - self.time.monotonic()
+        if wait > 0:
+            self.time.sleep(wait)
+
+    def _once(
+        self,
+        verb: str,
+        path: str,
+        query: Mapping[str, str | int] | None,
+        body: Mapping[str, Any] | None,
+        *,
+        redirect: bool,
+    ) -> Reply | RequestFailure:
+        from urllib3.exceptions import HTTPError
+
+        if self._requester is None or self._connection is None:
+            self._requester = self._start()
+            self._connection = connect(self._api_url, self.limits.timeout, self.trust)
+        if path == GRAPHQL:
+            path = self._requester.graphql_url
+        try:
+            status, headers, text = self._requester.requestJson(
+                verb,
+                path,
+                parameters=dict(query or {}),
+                input=None if body is None else dict(body),
+                cnx=self._connection.for_one_call(),
+            )
+        except (OSError, HTTPError) as error:  # every exception of `requests` is an OSError
+            why = trouble(error)
+            return RequestFailure(status=None, message=why.words, headers={}, network=why.kind)
+        # PyGithub's word for a redirect to another host or protocol, and ours for one without end.
+        except (RuntimeError, EndlessError):
+            return RequestFailure(status=301, message="", headers={})
+        data = _json(text)
+        lower = {name.lower(): value for name, value in headers.items()}
+        last = _CLIENT_ERROR if redirect else _REDIRECT
+        if status < last:
+            return Reply(status, lower, data)
+        message = data.get("message") if isinstance(data, dict) else None
+        return RequestFailure(
+            status=status,
+            message=message if isinstance(message, str) else "",
+            headers=lower,
+            is_api=data is not _NO_JSON,
+        )
+
+
+def _requester(api_url: str, token: str, agent: str, limits: RateLimits) -> Requester:
+    from github import Auth, Github
+
+    return Github(
+        base_url=api_url,
+        auth=Auth.Token(token),
+        user_agent=agent,
+        timeout=limits.timeout,
+        per_page=100,
+        retry=None,
+        seconds_between_requests=None,
+        seconds_between_writes=None,
+        api_version=API_VERSION,
+    ).requester
+
+
+def _json(text: str) -> Any:
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+
+
+# The clocks and the patience of a GitHub client that belongs to a run with a deadline.
+
+
+_DOING = "while GitHub was asked"
+
+
+def time_for_github(machine: Machine, deadline: Deadline) -> Time:
+    """What a client needs to know of time: it begins no request and no wait that the run has no
+    time for. Out of time, a run can still tell of it; see `Deadline.check_report`.
+    """
+
+    def sleep(seconds: float) -> None:
+        deadline.check_report(_DOING, wait=seconds)
+        machine.sleep(seconds)
+
+    return Time(
+        now=lambda: machine.utc_now().timestamp(),
+        monotonic=machine.monotonic,
+        sleep=sleep,
+        jitter=machine.jitter,
+        before_request=lambda: deadline.check_report(_DOING),
+    )

@@ -1,0 +1,256 @@
+"""The owner of a model accepts a finding on it: the decision is made again, and it is written down.
+
+What is accepted, and by whom, says an unedited comment of that person; whether the finding is
+there, the review that this run makes; whose the model is, policy and CODEOWNERS of the base commit.
+It is kept in the ledger, which none but the accounts of apply and cleanup can write: a comment of
+the bot can be edited, and a review's artifact comes from a workflow file of the pull request's own.
+"""
+
+from __future__ import annotations
+import difflib
+from collections.abc import Sequence
+from ci_bot.bot.policy.model_owners import (fingerprints, may_be_accepted)
+from ci_bot.bot.policy.model_owners import Ownership
+from ci_bot.bot.policy.document import UNWEIGHED
+from ci_bot.bot.actions.comment_command import AcceptCommand
+from ci_bot.protocol.review_report import (Report, Risk)
+from ci_bot.errors import (BadInput, Refused)
+from __future__ import annotations
+from collections.abc import Sequence
+from dataclasses import replace
+from ci_bot.bot.report.markdown import notices as reply
+from ci_bot.bot.decision import judge_again
+from ci_bot.bot.github.port import (GitHub, PullRequest)
+from ci_bot.bot.policy.model_owners import Acceptances
+from ci_bot.bot.policy.model_owners import Ownership
+from ci_bot.bot.handlers import review as reviews
+from ci_bot.bot.handlers.gate import (Unmet, check_met, unmet_to_load)
+from ci_bot.bot.handlers.own_review import review_again
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.pull_request_context import (answer_refused, read_command)
+from ci_bot.bot.handlers.review import why_no_lighter
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions.comment_command import AcceptCommand
+from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.worker_client.client import (WorkerClient, owner)
+from ci_bot.bot.worker_client.failures import error_of
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.review_report import Acceptance
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.messages import AcceptRequest
+from ci_bot.errors import (BotError, Refused)
+
+
+# What stands against an acceptance, by the review that its own run has made. Pure.
+
+
+_MOST_SHOWN = 5
+
+
+def findings(own: Report, command: AcceptCommand) -> Sequence[Risk]:
+    """The findings that are to be accepted, heaviest first.
+
+    Raises:
+        BadInput: there is none.
+        Refused: an owner cannot accept them.
+    """
+    if own.failure is not None:
+        raise Refused(
+            f"The review that this run has made failed: {own.failure.message}",
+            hint=own.failure.hint,
+            reason_code="no_reviewed_plan",
+        )
+    if command.rule in UNWEIGHED:
+        raise Refused(
+            f"`{command.rule}` always counts, because {UNWEIGHED[command.rule]}.",
+            hint="Nobody can accept it.",
+            reason_code="not_acceptable",
+        )
+    found = [r for r in own.risks if (r.rule, r.model) == (command.rule, command.model)]
+    if not found:
+        raise _no_such_finding(own, command)
+    if any(risk.severity == "blocker" for risk in found):
+        raise Refused(
+            f"`{command.rule}` on `{command.model}` blocks, and a blocker is not accepted.",
+            hint="Clear it, or let a maintainer apply the plan with `--override`.",
+            reason_code="not_acceptable",
+        )
+    return found
+
+
+def ownership_of(own: Report, model: str) -> Ownership:
+    """Whose a model is, as the review has found it."""
+    for item in own.owners:
+        if item.model == model:
+            return Ownership(tuple(item.logins), tuple(item.teams), item.place)
+    return Ownership()
+
+
+def fingerprint_of(own: Report, model: str) -> str:
+    """What the acceptance is bound to.
+
+    Raises:
+        Refused: nothing of the model changes.
+    """
+    found = fingerprints(own.changes).get(model)
+    if found is None:
+        raise Refused(
+            f"Nothing of `{model}` changes in this pull request, so there is nothing that an "
+            "acceptance could be bound to.",
+            hint="Ignore the finding in the policy, or mend what it is about.",
+            reason_code="not_acceptable",
+        )
+    return found
+
+
+def not_the_owner(by: str, model: str, ownership: Ownership) -> Refused:
+    """Who may, and by which line."""
+    names = [f"`@{name}`" for name in (*ownership.logins, *ownership.teams)]
+    if not names:
+        return Refused(
+            f"Nobody owns `{model}`: neither policy nor CODEOWNERS of the base branch says who.",
+            hint="Name its owners there; it counts from the merge on.",
+            reason_code="not_the_owner",
+        )
+    hint = f"{' or '.join(names)} may accept it, by {ownership.place}."
+    if ownership.teams:
+        # GitHub answers the same where a person is not in a team and where a token may not see it.
+        hint += " Who is in a team, only a token with `members: read` of the organization sees."
+    return Refused(f"`@{by}` does not own `{model}`.", hint=hint, reason_code="not_the_owner")
+
+
+def _no_such_finding(own: Report, command: AcceptCommand) -> BadInput:
+    done = [r for r in own.set_aside if (r.rule, r.model) == (command.rule, command.model)]
+    if done:
+        return BadInput(
+            f"`{command.rule}` on `{command.model}` does not count already.",
+            hint="The comment says why.",
+            reason_code="no_such_finding",
+        )
+    every = sorted({f"{r.rule} {r.model}" for r in own.risks if may_be_accepted(r)})
+    near = difflib.get_close_matches(f"{command.rule} {command.model}", every, n=_MOST_SHOWN)
+    told = ", ".join(f"`{item}`" for item in near or every[:_MOST_SHOWN])
+    return BadInput(
+        f"The review has no finding `{command.rule}` on `{command.model}`.",
+        hint=f"It has {told}." if told else "It has none that could be accepted.",
+        reason_code="no_such_finding",
+    )
+
+# What these show, a review would take away: evidence, or proof that an environment is gone.
+_KEPT = ("applied", "closed", "cleanup_failed")
+
+
+def accept(
+    activity: job.Accept,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub,
+) -> int:
+    """Checks who asks for what, reviews, writes it down, and shows the decision; the exit code.
+
+    Raises:
+        Refused, BadInput: nothing was written, and the message says why.
+    """
+    pull = github.get_pull(activity.number, settle=True)
+    by, command = read_command(activity.comment_id, activity.number, AcceptCommand, github)
+    against = unmet_to_load(
+        by, github.permission(by), pull, reviews.checked_out(client), what="an acceptance"
+    )
+    _check(against, pull, client)
+    marker = publisher.before()
+    own = review_again(settings, publisher, client, pull=pull, marker=marker)
+    found = findings(own, command)
+    ownership = ownership_of(own, command.model)
+    if not is_owner(by, ownership, github):
+        raise not_the_owner(by, command.model, ownership)
+    acceptance = Acceptance(
+        rule=command.rule,
+        model=command.model,
+        fingerprint=fingerprint_of(own, command.model),
+        severity=found[0].severity,
+        subjects=sorted({risk.subject or "" for risk in found}),
+        by=by,
+        at=publisher.machine.timestamp(),
+        reason=publisher.redactor.redact(command.reason),
+        comment_id=activity.comment_id,
+    )
+    kept = _write(client, settings, pull, acceptance)
+    report = judge_again(own, Acceptances.of(kept, own.changes))
+    return _publish(report, acceptance, marker, settings, publisher, pull)
+
+
+def give_up(error: BotError, publisher: Publisher) -> int:
+    """Answers an acceptance that came to nothing; the comment stays as it is."""
+    answer_refused(error, "accept", publisher)
+    publisher.result(
+        {"reason-code": error.reason_code},
+        {
+            "activity": "accept",
+            "result": "refused",
+            "reason_code": error.reason_code,
+            "exit_code": error.exit_code,
+        },
+    )
+    return error.exit_code
+
+
+def is_owner(by: str, ownership: Ownership, github: GitHub) -> bool:
+    """Whether a person owns a model, by name or as a member of a team.
+
+    Raises:
+        Refused: the token may not say who is in a team.
+    """
+    return ownership.has(by) or any(github.in_team(team, by) for team in ownership.teams)
+
+
+def _check(against: Sequence[Unmet], pull: PullRequest, client: WorkerClient) -> None:
+    check_met(against)
+    untrusted = why_no_lighter(pull, None, checked_out=client.git.head())
+    if untrusted is not None:
+        raise Refused(
+            f"Whose a model is cannot be said here. {untrusted}",
+            hint="A person reads the finding, as without a policy.",
+            reason_code="untrusted_base",
+        )
+
+
+def _write(
+    client: WorkerClient, settings: Settings, pull: PullRequest, acceptance: Acceptance
+) -> list[Acceptance]:
+    """What the ledger holds afterwards."""
+    answer = client.accept(
+        client.request(
+            AcceptRequest,
+            owner=owner(
+                settings.runner.repository,
+                number=pull.number,
+                head_sha=pull.head_sha,
+                run=str(settings.runner.run_id),
+            ),
+            acceptance=acceptance,
+        )
+    )
+    if isinstance(answer, Failure):
+        raise error_of(answer)
+    return answer.acceptances
+
+
+def _publish(
+    report: Report,
+    acceptance: Acceptance,
+    marker: Marker | None,
+    settings: Settings,
+    publisher: Publisher,
+    pull: PullRequest,
+) -> int:
+    """The review as it is now. A comment with evidence keeps it, and the next review shows this."""
+    told = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`."
+    publisher.commands.notice(publisher.redactor.redact(told))
+    if marker is not None and marker.phase in _KEPT:
+        publisher.try_note(reply.accepted(acceptance, report, publisher.template))
+        publisher.sticky = None
+    seen = replace(settings, inputs=replace(settings.inputs, fail_on="never"))
+    activity = job.Review(number=pull.number, head_sha=report.head_sha)
+    return reviews.publish(report, activity, seen, publisher)

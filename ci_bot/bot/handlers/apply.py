@@ -1,0 +1,266 @@
+"""Somebody asks for the data: the reviewed plan, and no other, is applied to the PR environment.
+
+Or for its cost by a probe, which builds a part of that plan: everything that stands against an
+apply stands against it, too. It has an answer of its own, and leaves the comment as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ci_bot.bot.report.model.context import (CommentContext, DisplayProgress, Override, Rendered)
+from ci_bot.bot.report.model.marker_facts import MarkerFacts
+from ci_bot.bot.report.markdown.outcome_comment import render_apply
+from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.github.port import (GitHub, PullRequest)
+from ci_bot.bot.handlers import cleanup as cleaning
+from ci_bot.bot.handlers import estimate as probing
+from ci_bot.bot.handlers import apply_evidence as publishing
+from ci_bot.bot.handlers.gate import (Requester, Unmet, unmet, unmet_by_review)
+from ci_bot.bot.handlers.own_review import (commits_of, confirmed, other_plan, review_again)
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.pull_request_context import read_command
+from ci_bot.bot.handlers.review import (checked_out, flags_of)
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions.comment_command import ApplyCommand
+from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.worker_client import apply as applying
+from ci_bot.bot.worker_client.client import (Listener, WorkerClient, owner)
+from ci_bot.bot.worker_client.failures import failure_of
+from ci_bot.bot.worker_client.changed_files import changed_by
+from ci_bot.protocol.cost import Price
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.comment_marker import (Marker, review_phase)
+from ci_bot.protocol.plan_identity import selects_by_git
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.protocol.messages import Progress as WorkerProgress
+from ci_bot.errors import BotError
+
+PROGRESS_SECONDS = 30.0
+
+
+def apply(
+    activity: job.Apply,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub,
+) -> int:
+    """Checks the gate, reviews, checks again, applies or probes, and shows what came of it; the
+    exit code."""
+    pull = github.get_pull(activity.number, settle=True)
+    marker = publisher.before()
+    by, command = activity.requested_by, activity.command
+    if activity.comment_id is not None:
+        by, command = read_command(activity.comment_id, activity.number, ApplyCommand, github)
+    requester = Requester(
+        by=by,
+        permission=github.permission(by),
+        command=command,
+        checked_out=checked_out(client),
+    )
+    against = unmet(requester, pull, marker)
+    if against or marker is None:
+        return _refuse(against, command, publisher, marker)
+    own = review_again(settings, publisher, client, pull=pull, marker=marker)
+    other = other_plan(own, marker, publisher, github)
+    if other is not None:
+        return _end(other, command, publisher, marker)
+    against = unmet_by_review(requester, own, marker)
+    if not command.probe:
+        take_over(own, marker, publisher)
+    marker = confirmed(marker, own)
+    if against:
+        return _refuse(against, command, publisher, marker)
+    if command.override:
+        reason = publisher.redactor.redact(command.override)
+        publisher.template = replace(publisher.template, override=Override(by=by, reason=reason))
+    wanted = _wanted(settings, publisher, client, pull=pull, own=own, marker=marker)
+    document = (
+        _ask(client, {**wanted, "probe": True}, publisher)
+        if command.probe
+        else _apply(wanted, publisher, client, marker)
+    )
+    if _is_being_killed(document):
+        return _end(document, command, publisher, None, wanted["max_executor_hours"])
+    closed = _closed_meanwhile(activity.number, publisher, github)
+    shown = marker if closed is None else None
+    code = _end(document, command, publisher, shown, wanted["max_executor_hours"])
+    return code if closed is None else _remove(closed, settings, publisher, client) or code
+
+
+def _end(
+    document: ApplyDocument,
+    command: ApplyCommand,
+    publisher: Publisher,
+    marker: Marker | None,
+    limit: float | None = None,
+) -> int:
+    """Tells what came of it, where it is to be told; the exit code."""
+    if command.probe:
+        return probing.publish(document, publisher, limit)
+    if _is_being_killed(document):
+        return publishing.record(document, publisher)
+    return publishing.publish(document, publisher, marker)
+
+
+def _is_being_killed(document: ApplyDocument) -> bool:
+    """Whether the run is cancelled: seconds are left, which nothing but outputs may take."""
+    return document.result == "cancelled" and document.reason_code != "stop_requested"
+
+
+def _refuse(
+    against: list[Unmet], command: ApplyCommand, publisher: Publisher, marker: Marker | None
+) -> int:
+    if command.probe:
+        return probing.refuse(against, publisher)
+    return publishing.refuse(against, publisher, marker)
+
+
+def _remove(
+    closed: PullRequest, settings: Settings, publisher: Publisher, client: WorkerClient
+) -> int:
+    """Removes at once what was built for a pull request that was closed meanwhile."""
+    publisher.commands.notice(
+        f"Pull request #{closed.number} was closed while the apply ran, so "
+        f"{publisher.template.environment} is removed at once."
+    )
+    return cleaning.remove(
+        settings,
+        publisher,
+        client,
+        number=closed.number,
+        head_sha=closed.head_sha,
+        merged=closed.merged,
+    )
+
+
+def take_over(own: Report, marker: Marker, publisher: Publisher) -> None:
+    """From here on the run shows its own review, in files and comment, and says that it counts."""
+    publisher.own_review = own
+    publisher.template = replace(publisher.template, judged=own.decision, said=marker.decision)
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_review(own, context, budget)
+
+    publisher.keep("report", own, render, review_phase(own))
+
+
+def _closed_meanwhile(number: int, publisher: Publisher, github: GitHub) -> PullRequest | None:
+    """The pull request, if it is closed by now: its own cleanup may have come too early."""
+    try:
+        pull = github.get_pull(number)
+    except BotError as error:
+        publisher.warn(
+            "Nobody could say whether the pull request is still open. If it was closed while the "
+            f"apply ran, the nightly sweep removes {publisher.template.environment}",
+            error,
+        )
+        return None
+    return None if pull.open else pull
+
+
+def _apply(
+    wanted: dict[str, Any], publisher: Publisher, client: WorkerClient, marker: Marker
+) -> ApplyDocument:
+    """Applies, while the comment says how far it is."""
+    review = publisher.review_below()
+    started = publisher.machine.monotonic()
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_apply(None, context, budget, review=review)
+
+    def show(progress: DisplayProgress | None) -> None:
+        with publisher.leave_out_if_refused("The comment does not say how far the apply is"):
+            publisher.post("applying", MarkerFacts.of(marker), render, progress=progress)
+
+    begun = not publishing.still_applied(marker)
+    if begun:
+        show(None)
+    last = started
+
+    def on_progress(step: WorkerProgress) -> None:
+        nonlocal begun, last
+        now = publisher.machine.monotonic()
+        if step.phase == "apply" and not begun:
+            # The worker has compared and holds the lease: from here on the old evidence is void.
+            begun = True
+            last = now
+            show(None)
+            return
+        if step.phase != "apply" or not step.total or now - last < PROGRESS_SECONDS:
+            return
+        last = now
+        done, total = step.done or 0, step.total
+        left = (now - started) / done * (total - done) if done else None
+        show(DisplayProgress(done=done, total=total, seconds_left=left, message=step.message))
+
+    def on_cancel() -> None:
+        if begun:
+            publisher.try_post("cancelled", MarkerFacts.of(marker), render)
+
+    client.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
+    return _ask(client, wanted, publisher)
+
+
+def _wanted(
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    *,
+    pull: PullRequest,
+    own: Report,
+    marker: Marker,
+) -> dict[str, Any]:
+    """The fields of the request: what was reviewed, and whose it is."""
+    flags = flags_of(settings.inputs)
+    commits = commits_of(pull, client)
+    changed = changed_by(client.git, commits) if selects_by_git(flags) else None
+    return {
+        "environment": EnvironmentName.of(settings.prefix, pull.number),
+        "environment_prefix": settings.prefix,
+        "owner": owner(
+            settings.runner.repository,
+            number=pull.number,
+            head_sha=pull.head_sha,
+            run=str(settings.runner.run_id),
+        ),
+        "plan_id": marker.plan,
+        "reviewed": own.identity,
+        "window": marker.window,
+        "flags": flags,
+        "head_branch": commits.head_branch,
+        "base_names": commits.base_names(),
+        "changed_files": changed.paths if changed is not None else None,
+        "table_diff": settings.inputs.table_diff,
+        "executor_hour_price": _price(settings, own),
+        "max_executor_hours": _budget(settings, own, overridden=publisher.template.override),
+    }
+
+
+def _ask(client: WorkerClient, wanted: dict[str, Any], publisher: Publisher) -> ApplyDocument:
+    try:
+        return applying.apply(client, **wanted)
+    except BotError as error:
+        failure = failure_of(error, "apply", publisher.redactor)
+        return applying.failed_document(
+            failure, environment=wanted["environment"], plan_id=wanted["plan_id"]
+        )
+
+
+def _price(settings: Settings, own: Report) -> Price | None:
+    """What an executor-hour costs: by the input, else by the policy that the review found."""
+    agreed = own.policy.executor_hour_price if own.policy else None
+    return settings.inputs.executor_hour_price or agreed
+
+
+def _budget(settings: Settings, own: Report, *, overridden: Override | None) -> float | None:
+    """The most executor-hours that may be built without a word: what makes a plan No-Go, unless a
+    maintainer goes ahead in spite of it."""
+    policy, given = own.policy, settings.inputs.max_executor_hours
+    if overridden is not None or (policy is not None and not policy.budget_blocks):
+        return None
+    agreed = policy.max_executor_hours if policy else None
+    return agreed if given is None else given

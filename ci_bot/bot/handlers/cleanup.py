@@ -1,0 +1,255 @@
+"""A pull request is closed: its environment is removed before the job ends, and that is proven."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ci_bot.bot.report.markdown import notices as notice
+from ci_bot.bot.report.model.context import (CommentContext, Rendered)
+from ci_bot.bot.report.model.marker_facts import MarkerFacts
+from ci_bot.bot.report.markdown.outcome_comment import render_cleanup
+from ci_bot.bot.github.port import (GitHub, may_write, needed)
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.pull_request_context import read_command
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions.comment_command import CleanupCommand
+from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.worker_client import cleanup as cleaning
+from ci_bot.bot.worker_client.client import (WorkerClient, owner)
+from ci_bot.bot.worker_client.failures import failure_of
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.comment_marker import (Marker, Phase)
+from ci_bot.protocol.environment import (EnvironmentName, prefix_in)
+from ci_bot.errors import (EXIT_DONE, BotError, Refused)
+
+_AFTER_AN_APPLY: tuple[Phase, ...] = (
+    "applying",
+    "applied",
+    "apply_failed",
+    "cancelled",
+    "cleanup_failed",
+)
+
+
+def cleanup(
+    activity: job.Cleanup,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub | None,
+) -> int:
+    """Removes the environment, unless the pull request is open again; returns the exit code.
+
+    Raises:
+        BadInput: somebody has started it by hand, and there is no token to ask who that is.
+        Refused: the pull request is open, and who asks may not write.
+    """
+    merged = activity.merged
+    if activity.dispatched:
+        github = needed(github)
+        pull = github.get_pull(activity.number)
+        merged = pull.merged if not pull.open else None
+        if pull.open:
+            _check_person(activity, github)
+    elif github is not None and _is_open_again(activity.number, github):
+        return _leave(activity, publisher)
+    return remove(
+        settings,
+        publisher,
+        client,
+        number=activity.number,
+        head_sha=activity.head_sha,
+        merged=merged,
+    )
+
+
+def remove(
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    *,
+    number: int,
+    head_sha: str | None,
+    merged: bool | None,
+) -> int:
+    """Removes the environment of a pull request that may lose it; returns the exit code.
+
+    Args:
+        merged: Whether it was merged; None where it is open or nobody knows.
+    """
+    marker = publisher.look()
+    publisher.template = replace(publisher.template, merged=merged)
+    documents = [
+        _document(
+            client,
+            environment=EnvironmentName.of(prefix, number),
+            environment_prefix=prefix,
+            owner=owner(
+                settings.runner.repository,
+                number=number,
+                head_sha=head_sha,
+                run=str(settings.runner.run_id),
+            ),
+            reclaim=settings.inputs.reclaim,
+            merged=merged,
+            expected=is_expected(marker),
+        )
+        for prefix in _prefixes(settings, marker, number)
+    ]
+    return max(publish(document, publisher) for document in _worth_telling(documents))
+
+
+def is_expected(marker: Marker | None) -> bool:
+    """Whether the comment speaks of an apply, so that there will be something to remove.
+
+    Most pull requests are reviewed and never applied. What the comment says decides nothing but
+    how early Spark is started.
+    """
+    return marker is not None and marker.phase in _AFTER_AN_APPLY
+
+
+def _prefixes(settings: Settings, marker: Marker | None, number: int) -> list[str]:
+    """What this pull request's environment may be called: the prefix can be another one by now.
+
+    The comment names the one that was planned last. That proves nothing: the worker removes what
+    the ledger records for this repository, whatever it is called.
+    """
+    earlier = prefix_in(marker.env, number) if marker is not None else None
+    return list(dict.fromkeys(prefix for prefix in (earlier, settings.prefix) if prefix))
+
+
+def _worth_telling(documents: list[CleanupDocument]) -> list[CleanupDocument]:
+    """The last is what had to be done; of a name from the comment only what became of something."""
+    *earlier, own = documents
+    found = [
+        item
+        for item in earlier
+        if item.result in ("removed", "incomplete")
+        and (item.failure is None or item.failure != own.failure)
+    ]
+    return found if found and own.result == "nothing_to_do" else [*found, own]
+
+
+def give_up(error: BotError, activity: job.Cleanup, publisher: Publisher) -> int:
+    """Reports a cleanup that ended before the worker was asked; returns the exit code."""
+    publisher.look()
+    publisher.template = replace(publisher.template, merged=activity.merged)
+    document = cleaning.failed_document(
+        failure_of(error, "start", publisher.redactor), environment=publisher.template.environment
+    )
+    if isinstance(error, Refused):
+        # The environment is as it was, so the comment about it still holds.
+        publisher.sticky = None
+    return publish(document, publisher)
+
+
+def _is_open_again(number: int, github: GitHub) -> bool:
+    """Whether a pull request that was closed has been reopened since: this run may be a late one.
+
+    Where GitHub does not answer, the event is proof enough that it was closed.
+    """
+    try:
+        return github.get_pull(number).open
+    except BotError:
+        return False
+
+
+def _leave(activity: job.Cleanup, publisher: Publisher) -> int:
+    """A reopened pull request keeps its environment, which may be newer than the closing."""
+    publisher.commands.notice(
+        f"Pull request #{activity.number} is open again, so {publisher.template.environment} stays."
+    )
+    publisher.conclude(
+        {"reason-code": "reopened"},
+        {
+            "activity": "cleanup",
+            "result": "nothing_to_do",
+            "reason_code": "reopened",
+            "exit_code": EXIT_DONE,
+        },
+        lambda: False,
+    )
+    return EXIT_DONE
+
+
+def _check_person(activity: job.Cleanup, github: GitHub) -> None:
+    """The environment of an open pull request is removed only for somebody who may write."""
+    by = activity.requested_by or ""
+    if activity.comment_id is not None:
+        # The command's own job started this run, and that is nobody who has a permission.
+        by, _ = read_command(activity.comment_id, activity.number, CleanupCommand, github)
+    if not by or not may_write(github.permission(by)):
+        raise Refused(
+            f"Pull request #{activity.number} is open, and @{by or 'nobody'} may not write here.",
+            hint="Close the pull request, or ask somebody with write access.",
+            reason_code="permission",
+        )
+
+
+def _document(client: WorkerClient, **wanted: Any) -> CleanupDocument:
+    try:
+        return cleaning.cleanup(client, **wanted)
+    except BotError as error:
+        return cleaning.failed_document(
+            failure_of(error, "cleanup", client.redactor), environment=wanted["environment"]
+        )
+
+
+def publish(document: CleanupDocument, publisher: Publisher) -> int:
+    """Files, summary and outputs, then the tombstone."""
+    publisher.template = replace(publisher.template, environment=document.environment)
+    done = document.result in ("removed", "nothing_to_do")
+    phase: Phase = "closed" if done else "cleanup_failed"
+    before = publisher.before()
+    review = publisher.earlier_review()
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_cleanup(document, context, budget, review=review)
+
+    code = cleaning.cleanup_exit_code(document)
+    publisher.keep("cleanup", document, render, phase)
+    publisher.summarise(render, phase)
+    if document.failure is not None:
+        publisher.fail(document.failure)
+    publisher.conclude(
+        {"reason-code": document.failure.reason_code if document.failure else document.result},
+        {
+            "activity": "cleanup",
+            "result": document.result,
+            "existed": document.existed,
+            "views_dropped": len(document.views_dropped),
+            "tables_reclaimed": len(document.tables_reclaimed),
+            "tables_kept": len(document.tables_kept),
+            "left": len(document.leftovers) + len(document.foreign),
+            "exit_code": code,
+        },
+        lambda: (
+            is_news(document, before) and publisher.try_post(phase, MarkerFacts.of(before), render)
+        ),
+    )
+    if not done:
+        why = document.failure.message if document.failure else None
+        tell(why, publisher)
+    return code
+
+
+def is_news(document: CleanupDocument, before: Marker | None) -> bool:
+    """Whether the comment has to change.
+
+    A pull request that never had an environment or a comment needs no tombstone, and one that has
+    its tombstone keeps it: it lists what was removed, and a second cleanup found nothing.
+    """
+    if document.result != "nothing_to_do":
+        return True
+    return before is not None and before.phase != "closed"
+
+
+def tell(why: str | None, publisher: Publisher) -> None:
+    """Notifies people that something is left; `why` is a sentence, if anybody knows it."""
+    text = notice.cleanup_failed(
+        why or "The cleanup is incomplete.",
+        replace(publisher.template, phase="cleanup_failed"),
+        comment_url=publisher.comment_url,
+    )
+    publisher.try_note(text)

@@ -1,0 +1,210 @@
+"""Somebody writes `/sqlmesh ...` on a pull request: checked here, done elsewhere.
+
+This job holds a token and runs no code of the pull request: no checkout, no worker, no warehouse.
+What it asks for is done by another workflow, which this job starts on the default branch: a plan
+by the review's, whose credentials read only, everything else by the apply's, which reads the
+comment again before it believes it.
+
+Requests, where nothing goes wrong: `help` 3, `status` 6, `apply` 7, the others 5.
+Somebody without write access costs 3.
+"""
+
+from __future__ import annotations
+
+from ci_bot.bot.report.markdown import notices as reply
+from ci_bot.bot.github.port import (GitHub, Permission, PullRequest, Reaction, may_write)
+from ci_bot.bot.handlers.gate import (Requester, Unmet, unmet, unmet_to_load)
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.actions import (comment_command, activities as job)
+from ci_bot.bot.worker_client.failures import failure_of
+from ci_bot.protocol.rules import (UnknownRule, rule)
+from ci_bot.errors import (EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, Refused)
+
+# The files as which the examples are to be copied. GitHub names no workflow in a comment's event.
+APPLY, REVIEW = "apply.yml", "review.yml"
+
+
+def command(activity: job.Command, publisher: Publisher, github: GitHub) -> int:
+    """Answers the comment, or starts what it asks for; returns the exit code."""
+    try:
+        permission = github.permission(activity.author)
+        if not may_write(permission):
+            raise _no_permission(activity.author, permission)
+        _react(activity, publisher, github, "eyes")
+        return _carry_out(activity, publisher, github, permission)
+    except BotError as error:
+        return _refuse(activity, publisher, github, error)
+
+
+def _carry_out(
+    activity: job.Command, publisher: Publisher, github: GitHub, permission: Permission
+) -> int:
+    line = activity.command
+    if isinstance(line, comment_command.Help):
+        return _help(activity, line, publisher, github)
+    if isinstance(line, comment_command.Status):
+        found = publisher.sticky.find() if publisher.sticky else None
+        marker = found.marker if found else None
+        url = found.comment.url if found else None
+        publisher.note(reply.status(marker, publisher.template, comment_url=url))
+        _react(activity, publisher, github, "rocket")
+        _conclude(activity, publisher, "answered", marker.phase if marker else "no_plan")
+        return EXIT_DONE
+    _check(activity, publisher, github.get_pull(activity.number), permission)
+    workflow = REVIEW if isinstance(line, comment_command.Plan) else APPLY
+    github.dispatch_workflow(workflow, _branch(activity), _inputs(activity))
+    _conclude(activity, publisher, "started", "started")
+    _react(activity, publisher, github, "rocket")
+    publisher.commands.notice(
+        f"Started {workflow} to {line.verb} pull request #{activity.number}, "
+        f"as @{activity.author} asked."
+    )
+    return EXIT_DONE
+
+
+def _help(
+    activity: job.Command, line: comment_command.Help, publisher: Publisher, github: GitHub
+) -> int:
+    publisher.note(reply.usage(comment_command.USAGE, line.problem, publisher.template))
+    if line.problem is None:
+        _conclude(activity, publisher, "answered", "help")
+        return EXIT_DONE
+    _react(activity, publisher, github, "-1")
+    publisher.commands.error(f"The comment is no command that is known here. {line.problem}")
+    _conclude(activity, publisher, "refused", "unknown_command")
+    return EXIT_BAD_INPUT
+
+
+def _check(
+    activity: job.Command, publisher: Publisher, pull: PullRequest, permission: Permission
+) -> None:
+    """Says at once what the other workflow would refuse minutes later."""
+    line = activity.command
+    if isinstance(line, comment_command.ApplyCommand):
+        request = Requester(
+            by=activity.author,
+            permission=permission,
+            command=line,
+            # Which commit is checked out is a question for the job that checks one out.
+            checked_out=(pull.head_sha,),
+        )
+        marker = publisher.before()
+        against = [
+            item
+            for item in unmet(request, pull, marker)
+            # Where this job is not told the same `project` as the review's, its comment is not
+            # found here. The workflow that is started knows.
+            if marker is not None or item.reason_code != "no_reviewed_plan"
+        ]
+        if against:
+            raise _as_error(against)
+    if isinstance(line, comment_command.AcceptCommand):
+        _check_accept(line, activity.author, pull, permission)
+    if isinstance(line, comment_command.EstimateCommand):
+        against = unmet_to_load(
+            activity.author, permission, pull, (pull.head_sha,), what="an estimate"
+        )
+        if against:
+            raise _as_error(against)
+    if isinstance(line, comment_command.Plan) and pull.fork:
+        # The workflow that would be started has secrets, and a fork's code must never load there.
+        raise Refused(
+            "The pull request comes from a fork, and its code is never loaded beside secrets, as "
+            "this command would do.",
+            hint="It is reviewed by itself at every push. To plan it with prod's state, push the "
+            "branch to this repository and open a pull request from there.",
+            reason_code="fork",
+        )
+    if isinstance(line, comment_command.Plan) and not pull.open:
+        raise Refused(
+            f"Pull request #{pull.number} is closed.",
+            hint="Reopen it; that plans it anew.",
+            reason_code="closed",
+        )
+
+
+def _check_accept(
+    line: comment_command.AcceptCommand, author: str, pull: PullRequest, permission: Permission
+) -> None:
+    try:
+        rule(line.rule)
+    except UnknownRule as error:
+        near = " or ".join(f"`{name}`" for name in error.near)
+        hint = f"Did you mean {near}?" if near else "The comment names the rules of its findings."
+        raise BadInput(str(error), hint=hint, reason_code="unknown_rule") from None
+    against = unmet_to_load(author, permission, pull, (pull.head_sha,), what="an acceptance")
+    if against:
+        raise _as_error(against)
+
+
+def _inputs(activity: job.Command) -> dict[str, str]:
+    """The inputs of the workflow that is started. GitHub refuses those that it does not declare."""
+    line, number = activity.command, {"pr-number": str(activity.number)}
+    if isinstance(line, comment_command.Plan):
+        return number
+    wanted = line if isinstance(line, comment_command.ApplyCommand) else None
+    return {
+        **number,
+        "plan-id": (wanted and wanted.plan_id) or "",
+        "comment-id": str(activity.comment_id),
+        "mode": "probe" if wanted and wanted.probe else line.verb,
+        "override-reason": (wanted and wanted.override) or "",
+    }
+
+
+def _branch(activity: job.Command) -> str:
+    if activity.default_branch is None:
+        raise Refused(
+            "The event does not name the default branch, so no workflow can be started on it.",
+            hint="GITHUB_EVENT_PATH must name the file that GitHub wrote for this run.",
+            reason_code="no_default_branch",
+        )
+    return activity.default_branch
+
+
+def _no_permission(login: str, permission: Permission) -> Refused:
+    return Refused(
+        f"@{login} has {permission} access to this repository, and commands need write.",
+        hint="Ask somebody with write access to give the command.",
+        reason_code="permission",
+    )
+
+
+def _as_error(against: list[Unmet]) -> Refused:
+    return Refused(
+        " ".join(item.message for item in against),
+        hint=" ".join(item.hint for item in against),
+        reason_code=against[0].reason_code,
+    )
+
+
+def _refuse(activity: job.Command, publisher: Publisher, github: GitHub, error: BotError) -> int:
+    """Thumbs down, and one short reply with the reason and the next step."""
+    said = failure_of(error, "command", publisher.redactor)
+    publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
+    _conclude(activity, publisher, "refused", error.reason_code)
+    _react(activity, publisher, github, "-1")
+    publisher.try_note(reply.refused(said.reason_code, said.message, said.hint, publisher.template))
+    return error.exit_code
+
+
+def _react(activity: job.Command, publisher: Publisher, github: GitHub, content: Reaction) -> None:
+    """A courtesy: the command is carried out also where the reaction cannot be set."""
+    try:
+        github.add_reaction(activity.comment_id, content)
+    except BotError as error:
+        publisher.warn("The reaction could not be set", error)
+
+
+def _conclude(activity: job.Command, publisher: Publisher, result: str, reason_code: str) -> None:
+    """The outputs of the step. What a command changes, the comment shows when it is done."""
+    publisher.result(
+        {"reason-code": reason_code},
+        {
+            "activity": "command",
+            "command": activity.command.verb,
+            "result": result,
+            "reason_code": reason_code,
+            "pr_number": activity.number,
+        },
+    )

@@ -1,0 +1,200 @@
+"""What building the pull request's environment will cost, told in a comment. Nothing is built.
+
+It loads the pull request beside the credentials of an apply, because Spark has to be asked, so it
+asks of the pull request and of the person what an acceptance does.
+"""
+
+from __future__ import annotations
+from typing import Literal
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.pull_request_context import answer_refused
+from ci_bot.protocol.plan import Cost
+from ci_bot.errors import BotError
+from __future__ import annotations
+from ci_bot.bot.report.markdown import notices as reply
+from ci_bot.bot.github.port import GitHub
+from ci_bot.bot.handlers.gate import (check_met, unmet_to_load)
+from ci_bot.bot.handlers.own_review import commits_of
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.pull_request_context import read_command
+from ci_bot.bot.handlers.review import (checked_out, flags_of)
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions.comment_command import EstimateCommand
+from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.worker_client import costs as estimating
+from ci_bot.bot.worker_client.client import (WorkerClient, owner)
+from ci_bot.bot.worker_client.failures import error_of
+from ci_bot.bot.worker_client.changed_files import changed_by
+from ci_bot.bot.worker_client.team_policy import agreed_on_cost
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.plan_identity import selects_by_git
+from ci_bot.errors import (EXIT_DONE, EXIT_FAILED)
+from __future__ import annotations
+from collections.abc import Sequence
+from ci_bot.bot.report.markdown import notices as reply
+from ci_bot.bot.handlers.gate import (Unmet, check_met)
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.pull_request_context import answer_refused
+from ci_bot.bot.worker_client import apply as applying
+from ci_bot.bot.worker_client.failures import error_of
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.errors import (EXIT_FAILED, Refused)
+
+
+# How an answer with figures ends: the outputs of the step and its summary.
+
+
+_Activity = Literal["estimate", "probe"]
+
+
+def give_up(error: BotError, activity: _Activity, publisher: Publisher) -> int:
+    """Answers a request that came to nothing; the comment stays as it is. The exit code."""
+    answer_refused(error, activity, publisher)
+    conclude(publisher, activity, "refused", error.reason_code, error.exit_code)
+    return error.exit_code
+
+
+def conclude(
+    publisher: Publisher,
+    activity: _Activity,
+    result: str,
+    reason: str,
+    code: int,
+    *,
+    plan_id: str | None = None,
+    cost: Cost | None = None,
+    after_merge: Cost | None = None,
+) -> None:
+    """Writes the outputs.
+
+    Args:
+        cost: Of the environment, where it is known; `after_merge`: of prod.
+    """
+    publisher.result(
+        {"reason-code": reason, "plan-id": plan_id or ""},
+        {
+            "activity": activity,
+            "result": result,
+            "reason_code": reason,
+            "executor_hours": cost.executor_hours_mid if cost else None,
+            "prod_executor_hours": after_merge.executor_hours_mid if after_merge else None,
+            "exit_code": code,
+        },
+    )
+
+
+def estimate(
+    activity: job.Estimate,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub,
+) -> int:
+    """Checks who asks, asks the worker, and answers; the exit code, 1 where the limit is exceeded.
+
+    Raises:
+        BotError: nothing can be said, and the message says why.
+    """
+    pull = github.get_pull(activity.number, settle=True)
+    by = activity.requested_by
+    if activity.comment_id is not None:
+        by, _ = read_command(activity.comment_id, activity.number, EstimateCommand, github)
+    against = unmet_to_load(
+        by, github.permission(by), pull, checked_out(client), what="an estimate"
+    )
+    check_met(against)
+    marker, inputs = publisher.before(), settings.inputs
+    window = marker.window if marker and marker.head == pull.head_sha else None
+    commits, flags = commits_of(pull, client), flags_of(inputs)
+    changed = changed_by(client.git, commits) if selects_by_git(flags) else None
+    limit, price = agreed_on_cost(
+        client,
+        commits,
+        hours=inputs.max_executor_hours,
+        price=inputs.executor_hour_price,
+        today=publisher.machine.today(),
+    )
+    document = estimating.estimate(
+        client,
+        environment=publisher.template.environment,
+        owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
+        window=window,
+        start=inputs.start,
+        end=inputs.end,
+        flags=flags,
+        head_branch=commits.head_branch,
+        base_names=commits.base_names(),
+        changed_files=changed.paths if changed is not None else None,
+        executor_hour_price=price,
+    )
+    if isinstance(document, Failure):
+        raise error_of(document)
+    above = reply.is_above(document, limit)
+    publisher.try_note(reply.estimated(document, limit, publisher.template))
+    code = EXIT_FAILED if above else EXIT_DONE
+    reason = "over_budget" if above else "estimated"
+    conclude(
+        publisher,
+        "estimate",
+        "estimated",
+        reason,
+        code,
+        plan_id=document.plan_id,
+        cost=document.cost,
+        after_merge=document.after_merge,
+    )
+    return code
+
+
+# What becomes of a probe of the reviewed plan: an answer of its own, as an estimate gives one.
+#
+# The comment goes on to show the review: there is no environment yet that it could show.
+
+
+
+def publish(document: ApplyDocument, publisher: Publisher, limit: float | None) -> int:
+    """Answers with the figures, or with why there are none; the exit code.
+
+    Args:
+        limit: The most executor-hours that the plan, and prod's after the merge, may take. What is
+            above it is exit 1, as of an estimate.
+    """
+    failure, code = document.failure, applying.exit_code(document)
+    if failure is not None:
+        left = " ".join([failure.message, *document.partial])
+        error = error_of(failure.model_copy(update={"message": left}))
+        if document.reason_code == "cancelled":
+            # GitHub kills the run in seconds; an answer would take them from the outputs.
+            publisher.commands.error(left)
+        else:
+            answer_refused(error, "probe", publisher)
+        _conclude(document, failure.reason_code, code, publisher)
+        return code
+    above = reply.is_above(document, limit)
+    publisher.try_note(reply.probed(document, limit, publisher.template))
+    code = EXIT_FAILED if above else code
+    reason = "over_budget" if above else document.reason_code or document.result
+    _conclude(document, reason, code, publisher)
+    return code
+
+
+def refuse(against: Sequence[Unmet], publisher: Publisher) -> int:
+    """Answers what stands against it. Nothing is touched."""
+    try:
+        check_met(against)
+    except Refused as error:
+        return give_up(error, "probe", publisher)
+    raise AssertionError("nothing stands against it")
+
+
+def _conclude(document: ApplyDocument, reason: str, code: int, publisher: Publisher) -> None:
+    conclude(
+        publisher,
+        "probe",
+        document.result,
+        reason,
+        code,
+        plan_id=document.plan_id,
+        cost=document.estimate,
+        after_merge=document.prod_estimate,
+    )

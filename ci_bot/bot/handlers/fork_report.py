@@ -1,0 +1,224 @@
+"""Posts the report of a fork's review, which could not comment itself (`workflow_run`).
+
+That review ran the fork's code, and its workflow file was the fork's as well, so its artifact may
+hold anything. Nothing is checked out here, and nothing of the artifact is executed or shown as it
+is: one file is read up to a limit, must be a report by its schema, and must be about the commit
+that GitHub names for the run. Which pull request that is, and with it the environment's name, is
+asked of GitHub and never taken from the artifact. The comment is rendered anew with our templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from pydantic import ValidationError
+
+from ci_bot.bot.sandbox.answer_validation import (AnswerRefusedError, check_json)
+from ci_bot.bot.report.model.context import (CommentContext, Rendered)
+from ci_bot.bot.report.model.marker_facts import MarkerFacts
+from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.github.artifact import read_member
+from ci_bot.bot.github.port import (GitHub, NotFound, PullRequest)
+from ci_bot.bot.handlers.publisher import (Publisher, publisher_for)
+from ci_bot.bot.handlers.review import gate
+from ci_bot.bot.actions import activities as job
+from ci_bot.protocol.comment_marker import review_phase
+from ci_bot.protocol.review_report import Report
+from ci_bot.errors import (EXIT_DONE, Refused)
+
+ARTIFACT = "ci-bot-report"
+MEMBER = "report.json"
+# A review of a thousand changed models is about 3 MB of JSON, and a tenth of that compressed.
+MAX_ARCHIVE_BYTES = 8 * 1024 * 1024
+MAX_REPORT_BYTES = 16 * 1024 * 1024
+_UNTRUSTED = "The report comes from a run that had no secrets and may not comment."
+_MADE_THERE = (
+    "This report was computed in the pull request's own run, by code that the pull request can "
+    "change."
+)
+
+
+class _NothingToPost(Exception):
+    """Why there is nothing to do, as a sentence. Not a failure."""
+
+
+def post(activity: job.PostForkReport, publisher: Publisher, github: GitHub) -> int:
+    """Posts the report; returns the exit code.
+
+    Raises:
+        Refused: the artifact is not one that can be believed, or it is not clear whose it is.
+        BotError: GitHub did not answer.
+    """
+    try:
+        pull = resolve(activity, github)
+        report = read_report(activity, github)
+    except _NothingToPost as reason:
+        publisher.commands.notice(str(reason))
+        publisher.outputs.set("reason-code", "nothing_to_post")
+        return EXIT_DONE
+    mine = publisher_for(publisher, pull.number)
+    report = publisher.redactor.document(report)
+    report = rewritten(report, pull, mine, _untouched(report, pull, mine, github))
+    return _publish(report, activity, pull, mine)
+
+
+def resolve(activity: job.PostForkReport, github: GitHub) -> PullRequest:
+    """The one open pull request with this head, by GitHub's word.
+
+    Raises:
+        Refused: several pull requests share the head, so the report may be about either.
+    """
+    owner = activity.head_repository.partition("/")[0] if activity.head_repository else None
+    head = f"{owner}:{activity.head_branch}" if owner and activity.head_branch else None
+    found = github.pulls_for_sha(activity.head_sha, head=head)
+    if activity.head_repository is not None:
+        same = activity.head_repository.lower()
+        found = [pull for pull in found if (pull.head_repository or "").lower() == same]
+    if not found:
+        raise _NothingToPost(
+            f"No open pull request has the commit {activity.head_sha[:7]} as its head any more, so "
+            "there is nothing to post. Each push is reviewed by itself."
+        )
+    if len(found) > 1:
+        numbers = ", ".join(f"#{pull.number}" for pull in found)
+        raise Refused(
+            f"The pull requests {numbers} have the same head, so it is not clear which of them the "
+            "report is about.",
+            hint="Read the report in the step summary of its own run.",
+            reason_code="ambiguous_head",
+        )
+    pull = found[0]
+    if not pull.fork and not pull.is_dependabot:
+        # A branch may be called like one of Dependabot's.
+        raise _NothingToPost(
+            f"Pull request #{pull.number} is from this repository; its review has commented itself."
+        )
+    return pull
+
+
+def read_report(activity: job.PostForkReport, github: GitHub) -> Report:
+    """The report in the run's artifact, as far as that can be believed.
+
+    Raises:
+        Refused: it cannot be.
+    """
+    try:
+        archive = github.download_artifact(activity.run_id, ARTIFACT, max_bytes=MAX_ARCHIVE_BYTES)
+    except NotFound as error:
+        raise _NothingToPost(
+            f"The run {activity.run_id} has left no report. {error.hint or ''}".strip()
+        ) from error
+    # Beside the report lies its Markdown form. It is never read.
+    content = read_member(archive, MEMBER, max_bytes=MAX_REPORT_BYTES, alone=False)
+    try:
+        check_json(content)
+        report = Report.model_validate_json(content)
+    except AnswerRefusedError as why:
+        raise _refused(str(why)) from None
+    except (ValidationError, ValueError, RecursionError):
+        raise _refused("it is no report of this version") from None
+    if report.head_sha != activity.head_sha:
+        raise _refused("it is about another commit than its run")
+    return report
+
+
+def rewritten(report: Report, pull: PullRequest, publisher: Publisher, untouched: bool) -> Report:
+    """The report with our own facts in the place of its claims.
+
+    Args:
+        untouched: GitHub says that the pull request changes no file of the project, so that "no
+            changes" can be believed.
+    """
+    environment = publisher.template.environment
+    decision, reasons = report.decision, list(report.reasons)
+    if decision == "go" or (decision == "no_changes" and not untouched):
+        decision, reasons = "review", [_MADE_THERE, *reasons]
+    inputs = publisher.settings.inputs
+    return report.model_copy(
+        update={
+            "environment": environment,
+            "base_sha": pull.base_sha,
+            "merge_sha": None,
+            "project": report.project.model_copy(
+                update={"paths": list(inputs.project), "gateway": inputs.gateway}
+            ),
+            "identity": None,
+            "plan_id": None,
+            "appliable": False,
+            "not_appliable_because": "Plans of a fork are reviewed, never applied."
+            if pull.fork
+            else "It was compared with the base branch; review it with prod's state first.",
+            "baseline": "base-branch",
+            "decision": decision,
+            "reasons": reasons,
+            "notes": [_MADE_THERE, *report.notes],
+        }
+    )
+
+
+def _untouched(report: Report, pull: PullRequest, publisher: Publisher, github: GitHub) -> bool:
+    """Whether GitHub's list of changed files bears out that nothing of the project changed."""
+    if report.decision != "no_changes":
+        return False
+    files = github.changed_files(pull.number)
+    return files is not None and not _inside(files, publisher.settings.inputs.project)
+
+
+def _inside(files: Sequence[str], projects: Sequence[str]) -> list[str]:
+    roots = [PurePosixPath(project) for project in projects]
+    return [
+        file for file in files if any(PurePosixPath(file).is_relative_to(root) for root in roots)
+    ]
+
+
+def _publish(
+    report: Report, activity: job.PostForkReport, pull: PullRequest, publisher: Publisher
+) -> int:
+    runner = publisher.settings.runner
+    review_run = f"{runner.server_url}/{runner.repository}/actions/runs/{activity.run_id}"
+    publisher.template = replace(
+        publisher.template,
+        conditions=gate(report, untrusted=_UNTRUSTED),
+        fork=True,
+        base_name=pull.base_ref,
+        run_url=review_run,
+        report_url=f"{review_run}#artifacts",
+    )
+    phase = review_phase(report)
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_review(report, context, budget)
+
+    publisher.summarise(render, phase)
+    facts = MarkerFacts(
+        head=activity.head_sha,
+        base=pull.base_sha,
+        # No plan, no window and no artifact: nothing that an apply could ever start from.
+        decision=report.decision,
+    )
+    publisher.conclude(
+        {
+            "decision": report.decision,
+            "reason-code": report.failure.reason_code if report.failure else report.decision,
+        },
+        {
+            "activity": "fork-report",
+            "decision": report.decision,
+            "pr_number": pull.number,
+            "changes": len(report.changes),
+        },
+        lambda: publisher.is_shown(
+            publisher.post(phase, facts, render, current_head=pull.head_sha)
+        ),
+    )
+    return EXIT_DONE
+
+
+def _refused(why: str) -> Refused:
+    return Refused(
+        f"The report that the other run left is not posted: {why}.",
+        hint="It was ignored. Its own run has the log; running that again leaves a fresh report.",
+        reason_code="report_refused",
+    )

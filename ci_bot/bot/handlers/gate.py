@@ -1,0 +1,214 @@
+"""May this plan be applied, by this person, now? All unmet conditions, and what to do. Pure.
+
+Asked twice. `unmet` goes by what the comment says of the reviewed plan, before anything is loaded:
+that can only refuse. `unmet_by_review` goes by the review that the apply's own run has made, and
+without that nothing is applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ci_bot.bot.github.port import (Permission, PullRequest, may_maintain, may_write)
+from ci_bot.bot.actions.comment_command import ApplyCommand
+from ci_bot.protocol.base import short
+from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.plan_identity import matches
+from ci_bot.protocol.review_report import Report
+from ci_bot.errors import Refused
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unmet:
+    """A condition that does not hold. `reason_code` is stable, for outputs and tests."""
+
+    reason_code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requester:
+    """Who asks for which plan.
+
+    `checked_out` are the parents of the commit in the workspace: base and head of the merge commit.
+    """
+
+    by: str
+    permission: Permission
+    command: ApplyCommand
+    checked_out: tuple[str, ...]
+
+
+def unmet(requester: Requester, pull: PullRequest, marker: Marker | None) -> list[Unmet]:
+    """Everything that stands against an apply, most basic first; empty where nothing does."""
+    found = [*_about_pull(pull), *_about_person(requester)]
+    if marker is None or marker.plan is None or marker.window is None:
+        found.append(
+            Unmet(
+                reason_code="no_reviewed_plan",
+                message="There is no reviewed plan of this pull request that could be applied.",
+                hint="Ask for one with `/sqlmesh plan`, then apply its id.",
+            )
+        )
+        return found
+    found += _about_plan(requester, pull, marker)
+    return found
+
+
+def check_met(against: Sequence[Unmet]) -> None:
+    """Ends what cannot go on.
+
+    Raises:
+        Refused: something is unmet; the message says all of it.
+    """
+    if against:
+        raise Refused(
+            " ".join(item.message for item in against),
+            hint=" ".join(item.hint for item in against),
+            reason_code=against[0].reason_code,
+        )
+
+
+def unmet_to_load(
+    by: str, permission: Permission, pull: PullRequest, checked_out: tuple[str, ...], *, what: str
+) -> list[Unmet]:
+    """What stands against loading a pull request beside the credentials of an apply, where it is
+    not to be applied; empty where nothing does.
+
+    Args:
+        what: is asked for, as "an acceptance".
+    """
+    found = [*_about_pull(pull), *_about_permission(by, permission, what)]
+    if pull.head_sha not in checked_out:
+        found.append(_wrong_checkout())
+    return found
+
+
+def _about_pull(pull: PullRequest) -> Sequence[Unmet]:
+    found = []
+    if not pull.open:
+        found.append(
+            Unmet(
+                reason_code="closed",
+                message=f"Pull request #{pull.number} is closed.",
+                hint="Reopen it; its environment is removed when it closes.",
+            )
+        )
+    if pull.fork:
+        found.append(
+            Unmet(
+                reason_code="fork",
+                message="The pull request comes from a fork, and a fork's code never gets "
+                "warehouse access.",
+                hint="A maintainer can push the branch to this repository and open a new one.",
+            )
+        )
+    if pull.draft:
+        found.append(
+            Unmet(
+                reason_code="draft",
+                message="The pull request is a draft.",
+                hint="Mark it as ready for review.",
+            )
+        )
+    if pull.mergeable is False:
+        found.append(
+            Unmet(
+                reason_code="conflict",
+                message=f"The pull request has conflicts with `{pull.base_ref}`.",
+                hint="Resolve them and push; the new commit is reviewed by itself.",
+            )
+        )
+    return found
+
+
+def _about_permission(by: str, permission: Permission, what: str) -> list[Unmet]:
+    if may_write(permission):
+        return []
+    return [
+        Unmet(
+            reason_code="permission",
+            message=f"@{by} has {permission} access, and {what} needs write.",
+            hint="Ask somebody with write access to the repository.",
+        )
+    ]
+
+
+def _about_person(requester: Requester) -> Sequence[Unmet]:
+    found = _about_permission(requester.by, requester.permission, "an apply")
+    if not found and requester.command.override and not may_maintain(requester.permission):
+        found.append(
+            Unmet(
+                reason_code="override_permission",
+                message=f"@{requester.by} may not override a No-Go; that needs maintain access.",
+                hint="Ask a maintainer, or clear the blockers.",
+            )
+        )
+    return found
+
+
+def _about_plan(requester: Requester, pull: PullRequest, marker: Marker) -> Sequence[Unmet]:
+    plan = marker.plan or ""
+    found = []
+    if marker.head != pull.head_sha:
+        found.append(
+            Unmet(
+                reason_code="head_moved",
+                message=f"The reviewed commit is {short(marker.head)[:7]}, and the branch is at "
+                f"{pull.head_sha[:7]}.",
+                hint="Wait for the review of the new commit, then apply its plan id.",
+            )
+        )
+    elif pull.head_sha not in requester.checked_out:
+        found.append(_wrong_checkout())
+    plan_id = requester.command.plan_id
+    if plan_id is not None and not matches(plan_id, plan):
+        found.append(
+            Unmet(
+                reason_code="unknown_plan",
+                message=f"{short(plan_id)} is not the plan of this pull request; the "
+                f"reviewed plan is {short(plan)}.",
+                hint=f"Apply it with `/sqlmesh apply {short(plan)}`.",
+            )
+        )
+    if marker.decision == "no_go" and not requester.command.override:
+        found.append(_no_go("The decision on this plan is No-Go.", plan))
+    return found
+
+
+def _wrong_checkout() -> Unmet:
+    return Unmet(
+        reason_code="wrong_checkout",
+        message="The workspace does not hold the merge commit of this pull request.",
+        hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
+    )
+
+
+def unmet_by_review(requester: Requester, own: Report, marker: Marker) -> list[Unmet]:
+    """What stands against an apply by the review that its own run has made of the plan.
+
+    Args:
+        requester: Who asks; all that `unmet` looks at is met.
+        own: The review. Its plan is the one that was asked for.
+        marker: What the comment says.
+    """
+    if own.decision != "no_go" or requester.command.override:
+        return []
+    message = "This run has reviewed the plan once more, and the decision is No-Go."
+    if marker.decision != own.decision:
+        message += (
+            " The comment says otherwise: it was edited, or prod, the limits or the action have "
+            "changed since."
+        )
+    return [_no_go(message, own.plan_id or "")]
+
+
+def _no_go(message: str, plan: str) -> Unmet:
+    return Unmet(
+        reason_code="no_go",
+        message=message,
+        hint="Clear the blockers and push, or let a maintainer apply it with a reason: "
+        f'`/sqlmesh apply {short(plan)} --override "reason"`.',
+    )

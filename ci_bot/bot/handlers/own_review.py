@@ -1,0 +1,181 @@
+"""The review that an apply makes for itself: what it will build, and whether it may.
+
+The comment names the reviewed plan and what was decided about it. But everybody who can write to
+the repository can edit that comment, and every workflow of the repository can write one in the same
+name. The report that the review's run left as an artifact is no better witness: on `pull_request`
+GitHub takes the workflow file from the merge of both branches, so whoever can push a branch can
+have any report uploaded, from a changed head or from a base that the pull request had for a minute,
+and GitHub does not say for which base a run was started.
+
+So the comment is only asked which plan is meant; it can refuse an apply, and let none through. What
+lets it through is computed here, from what is checked out and from prod's state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+
+from ci_bot.bot.decision import Limits
+from ci_bot.bot.github.artifact import read_member
+from ci_bot.bot.github.port import (GitHub, PullRequest)
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.review import (checked_out, flags_of)
+from ci_bot.bot.handlers.review import why_no_lighter
+from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.worker_client import apply as applying
+from ci_bot.bot.worker_client.client import (WorkerClient, owner)
+from ci_bot.bot.worker_client import review as reviewing
+from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
+from ci_bot.protocol.base import (Failure, short)
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.plan_identity import (PlanIdentity, difference)
+from ci_bot.protocol.review_report import Report
+from ci_bot.errors import (EXIT_REFUSED, BotError)
+
+ARTIFACT = "ci-bot-report"
+MAX_ARTIFACT_BYTES = 32 * 1024 * 1024
+
+
+def review_again(
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    *,
+    pull: PullRequest,
+    marker: Marker | None,
+) -> Report:
+    """Reviews what is checked out against prod's state; the comment's dates are only requested.
+
+    Raises:
+        Cancelled: the run was stopped meanwhile. Nothing was built.
+    """
+    inputs, window = settings.inputs, marker.window if marker else None
+    options = ReviewOptions(
+        before_apply=True,
+        environment=publisher.template.environment,
+        owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
+        commits=commits_of(pull, client),
+        baseline="state",
+        flags=flags_of(inputs),
+        # Dates that a review chose itself give the same plan again, and others another one.
+        start=window.start if window else inputs.start,
+        end=window.end if window else inputs.end,
+        pinned=window is not None,
+        execution_time=window.execution_time if window else None,
+        limits=Limits(
+            max_intervals=inputs.max_intervals, max_executor_hours=inputs.max_executor_hours
+        ),
+        executor_hour_price=inputs.executor_hour_price,
+        python_path=inputs.python_path,
+        no_lighter=why_no_lighter(pull, None, checked_out=client.git.head()),
+    )
+    now = publisher.machine.timestamp()
+    return reviewing.review_or_failure(client, options, planned_at=now)
+
+
+def commits_of(pull: PullRequest, client: WorkerClient) -> Commits:
+    """What is checked out, which the gate has found to be the pull request's merge commit."""
+    parents = checked_out(client)
+    return Commits(
+        head=pull.head_sha,
+        base=parents[0] if parents else None,
+        merge=client.git.head(),
+        head_branch=pull.head_ref,
+        base_branch=pull.base_ref,
+    )
+
+
+def confirmed(marker: Marker, own: Report) -> Marker:
+    """The comment's record with this run's own facts in the place of its claims."""
+    return marker.model_copy(
+        update={
+            "head": own.head_sha,
+            "base": own.base_sha,
+            "merge": own.merge_sha,
+            "plan": own.plan_id,
+            "window": own.identity.window if own.identity else None,
+            "decision": own.decision,
+        }
+    )
+
+
+def other_plan(
+    own: Report, marker: Marker, publisher: Publisher, github: GitHub
+) -> ApplyDocument | None:
+    """Why the plan that the comment names is not built; None where it is this run's own plan.
+
+    That was asked for, so nothing else is built: not even a plan that has become better since.
+    """
+    environment = publisher.template.environment
+    if own.failure is not None:
+        return applying.failed_document(own.failure, environment=environment)
+    if own.plan_id == marker.plan:
+        return None
+    if own.identity is None:
+        return _no_plan(own, marker, environment)
+    failure = Failure(
+        stage="compare",
+        reason_code="plan_changed",
+        exit_code=EXIT_REFUSED,
+        message="The plan is no longer the reviewed one: asked for "
+        f"{short(marker.plan)}, the current plan is {short(own.plan_id)}.",
+        hint="Review again, then apply the new plan id.",
+    )
+    reviewed = _reviewed_sets(marker, publisher, github)
+    return applying.failed_document(failure, environment=environment).model_copy(
+        update={
+            "plan_id": own.plan_id,
+            "difference": difference(reviewed, own.identity) if reviewed else None,
+        }
+    )
+
+
+def _no_plan(own: Report, marker: Marker, environment: str) -> ApplyDocument:
+    """Nothing differs from prod any more, or SQLMesh cannot tell what a difference means."""
+    waiting = ", ".join(
+        change.model for change in own.changes if change.category in (None, "uncategorized")
+    )
+    failure = Failure(
+        stage="plan",
+        reason_code="uncategorized",
+        exit_code=EXIT_REFUSED,
+        message=f"These changes have no category, so SQLMesh cannot apply them: {waiting}.",
+        hint="Switch automatic categorization on for them, or apply from a terminal with `sqlmesh "
+        "plan`, which asks.",
+    )
+    document = applying.failed_document(failure, environment=environment)
+    if own.changes:
+        return document
+    return document.model_copy(
+        update={
+            "result": "nothing_to_apply",
+            "reason_code": "no_changes",
+            "plan_id": marker.plan,
+            "failure": None,
+        }
+    )
+
+
+def _reviewed_sets(marker: Marker, publisher: Publisher, github: GitHub) -> PlanIdentity | None:
+    """The sets of the plan that the comment names, from its review's artifact; None if it is gone.
+
+    They only serve to show a difference, and are known to be that plan's, because its id is their
+    hash.
+    """
+    if marker.report_run is None or marker.report_sha256 is None:
+        return None
+    try:
+        archive = github.download_artifact(
+            marker.report_run, ARTIFACT, max_bytes=MAX_ARTIFACT_BYTES
+        )
+        content = read_member(archive, "report.json", max_bytes=MAX_ARTIFACT_BYTES, alone=False)
+        if hashlib.sha256(content).hexdigest() != marker.report_sha256:
+            raise ValueError("it is another report than the one that the comment names")
+        identity = Report.model_validate_json(content).identity
+    except (BotError, ValueError, io.UnsupportedOperation, zipfile.BadZipFile) as error:
+        publisher.commands.debug(f"The review's artifact could not be read: {type(error).__name__}")
+        return None
+    return identity if identity and identity.plan_id() == marker.plan else None

@@ -1,0 +1,373 @@
+"""One run's voice: the sticky comment, the step summary, the outputs, and the report's files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ci_bot.bot.report.model.context import (CommentContext, Rendered)
+from ci_bot.bot.report.markdown.marker import decode
+from ci_bot.bot.report.model.marker_facts import (MarkerFacts, plans_before)
+from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
+from ci_bot.bot.report.markdown.review_comment import (Carried, ReviewSource)
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.prose import prose
+from ci_bot.bot.github.port import GitHub
+from ci_bot.bot.github.sticky_comment import (Published, Sticky)
+from ci_bot.bot.github.sticky_comment import Found
+from ci_bot.bot.report.files import (Texts, write_within)
+from ci_bot.bot.actions.step_files import (Outputs, StepSummary)
+from ci_bot.bot.actions.workflow_commands import Commands
+from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.report.html.page import page_parts
+from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, Failure, short)
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.comment_marker import (Marker, Phase)
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.errors import BotError
+from ci_bot.host import Machine
+from ci_bot.redaction import Redactor
+
+SUMMARY_BYTES = 1_000_000
+# Not hidden: actions/upload-artifact leaves hidden directories out.
+REPORT_DIRECTORY = "ci-bot-report"
+MAX_HISTORY = 20
+_MAX_ANNOTATIONS = 10
+# The most to wait for GitHub, where the comment will be written again.
+_PASSING_SECONDS = 5.0
+Render = Callable[[CommentContext, int | None], Rendered]
+
+
+@dataclass
+class Publisher:
+    """Writes for one pull request and project. `sticky` is None where nothing may be written.
+
+    `own_review` is a review that this run has made of what it is about. `not_replaced` is what the
+    comment goes on to show, where GitHub did not take the result of this run.
+    """
+
+    settings: Settings
+    machine: Machine
+    commands: Commands
+    outputs: Outputs
+    summary: StepSummary
+    redactor: Redactor
+    number: int | None
+    github: GitHub | None
+    sticky: Sticky | None
+    template: CommentContext
+    key: str
+    comment_url: str | None = None
+    report_run: int | None = None
+    own_review: Report | None = None
+    not_replaced: Marker | None = None
+    _first: Marker | None = None
+    _warned_of_others: bool = False
+
+    def before(self) -> Marker | None:
+        """What an earlier run left in our comment, None where there is no such comment.
+
+        Raises:
+            BotError: GitHub did not say.
+        """
+        found = self._find()
+        return found.marker if found else None
+
+    def look(self) -> Marker | None:
+        """`before`, for work that is done without GitHub as well: then the comment is given up."""
+        try:
+            return self.before()
+        except BotError as error:
+            self.sticky = None
+            self.warn("The comment cannot be read, so it stays as it is", error)
+            return None
+
+    def earlier_review(self) -> Carried | None:
+        """The review in our comment, to be kept below another state."""
+        found = self._find()
+        earlier = Carried.of(found.comment.body, found.marker) if found else None
+        # Its secrets were taken out when it was made, but this run may know more than that one.
+        return replace(earlier, text=self.redactor.redact(earlier.text)) if earlier else None
+
+    def review_below(self) -> ReviewSource:
+        """The review to show below another state: this run's own, else the one in our comment."""
+        return self.own_review or self.earlier_review()
+
+    def _find(self) -> Found | None:
+        found = self.sticky.find() if self.sticky else None
+        if found is not None and self._first is None:
+            self._first = found.marker
+        self._warn_of_others()
+        return found
+
+    def _warn_of_others(self) -> None:
+        if self.sticky is None or self._warned_of_others:
+            return
+        for comment in self.sticky.others:
+            self._warned_of_others = True
+            self.commands.warning(
+                f"A comment of @{comment.author} carries the mark of these reports, too, and was "
+                f"not written by this run's account, so it is not kept up to date: {comment.url} "
+                "If the token was changed, delete that comment, so that nobody takes it for this "
+                "one."
+            )
+
+    def post(
+        self,
+        phase: Phase,
+        facts: MarkerFacts,
+        render: Render,
+        *,
+        current_head: str | None = None,
+        **extra: Any,
+    ) -> Published | None:
+        """Makes the comment show `phase`; None where no comment may or need be written."""
+        if self.sticky is None or self.number is None:
+            return None
+        before = self.before()
+        if before is None and phase in self._unsaid:
+            return None
+        others = tuple((each.author, each.url) for each in self.sticky.others)
+        now = self.machine.timestamp()
+        context = replace(self.template, phase=phase, now=now, others=others, **extra)
+        marker = self._marker(phase, facts, before)
+        rendered = render(replace(context, marker=marker), COMMENT_BYTES)
+        if rendered.cut:
+            # The cuts stand in the marker, which is a part of what is rendered; its length then
+            # differs by those few names, for which the budget has room.
+            marker = marker.model_copy(update={"cut": rendered.cut})
+            rendered = render(replace(context, marker=marker), COMMENT_BYTES)
+        published = self.sticky.publish(rendered.text, current_head=current_head)
+        self.comment_url = published.comment.url
+        return published
+
+    @property
+    def _unsaid(self) -> tuple[Phase, ...]:
+        """The states that begin no comment, and only replace what one says that is there."""
+        return ("planning", "no_changes") if self.settings.inputs.comment == "changes" else ()
+
+    def _marker(self, phase: Phase, facts: MarkerFacts, before: Marker | None) -> Marker:
+        runner = self.settings.runner
+        # This run's own "planning" repeats the facts of the plan before it, and not its time.
+        same = before and self._first and self._first.plan == before.plan
+        made = self._first if same else before
+        history = plans_before(made, facts.plan, before.history if before else ())
+        return Marker(
+            key=self.key,
+            pr=self.number or 0,
+            head=facts.head,
+            base=facts.base,
+            merge=facts.merge,
+            env=self.template.environment,
+            plan=facts.plan,
+            window=facts.window,
+            phase=phase,
+            decision=facts.decision,
+            run_id=runner.run_id,
+            attempt=runner.run_attempt,
+            valid_at=self.machine.timestamp(),
+            report_sha256=facts.report_sha256,
+            report_run=self.report_run
+            or (before.report_run if before and facts.report_sha256 else None),
+            history=history[-MAX_HISTORY:],
+        )
+
+    def note(self, text: str) -> None:
+        """A short new comment; people are notified of it, unlike of an edit."""
+        if self.sticky is not None:
+            self.sticky.note(text)
+
+    def keep(self, name: str, document: Contract, render: Render, phase: Phase) -> str | None:
+        """Writes the complete files; returns the SHA-256 of the JSON file.
+
+        None where they could not be written: that is said in an annotation, and all else goes on.
+        """
+        context = replace(self.template, phase=phase, now=self.machine.timestamp())
+        texts = Texts(
+            markdown=lambda: render(context, None).text,
+            page=lambda: self._page(document, context),
+        )
+        workspace = Path(self.settings.runner.workspace)
+        try:
+            written = write_within(workspace, REPORT_DIRECTORY, name, document, texts)
+        except BotError as error:
+            self.warn("The report has no files", error)
+            return None
+        self.outputs.set("report-path", REPORT_DIRECTORY)
+        return written
+
+    def _page(self, document: Contract, context: CommentContext) -> Iterator[str] | None:
+        """The pieces of its page; an apply's has the review that it built, a cleanup none."""
+        applied = document if isinstance(document, ApplyDocument) else None
+        report = document if isinstance(document, Report) else self.own_review
+        if applied is None and not isinstance(document, Report):
+            return None
+        history = plans_before(self._first, report.plan_id if report else None)
+        return page_parts(report, context, applied=applied, history=history)
+
+    def summarise(self, render: Render, phase: Phase, **extra: Any) -> None:
+        """The same text as the comment, with more room, in the step's summary."""
+        context = replace(self.template, phase=phase, now=self.machine.timestamp(), **extra)
+        self.summary.write(render(context, SUMMARY_BYTES).text)
+
+    def conclude(
+        self, values: Mapping[str, str], document: Mapping[str, Any], post: Callable[[], bool]
+    ) -> bool:
+        """Sets the outputs of the step and posts; returns whether the comment shows the result.
+
+        The outputs come first: a result must not be lost because GitHub is down, or because the
+        job is stopped while we wait for it. Of an output that is set twice the last value counts.
+        """
+        self.result(values, {**document, "reported": False})
+        posted = post()
+        if posted:
+            self.result({}, {**document, "reported": True})
+        return posted
+
+    def result(self, values: Mapping[str, str], document: Mapping[str, Any]) -> None:
+        """Sets the outputs of the step."""
+        self.outputs.set("environment", self.template.environment)
+        for name, value in values.items():
+            self.outputs.set(name, value)
+        if self.comment_url:
+            self.outputs.set("comment-url", self.comment_url)
+        self.outputs.set_json("result", {"schema_version": SCHEMA_VERSION, **document})
+
+    def annotate(self, findings: list[tuple[str, str, str | None, int | None]]) -> None:
+        """At most ten annotations (level, message, file, line), in the order given."""
+        for level, message, path, line in findings[:_MAX_ANNOTATIONS]:
+            place = {"file": path, "line": line} if path else {}
+            write = self.commands.error if level == "error" else self.commands.warning
+            write(message, **place)
+
+    def fail(self, failure: Failure) -> None:
+        """The failure as an annotation: what is wrong, where, and what to do next."""
+        text = f"{failure.message} {failure.hint or ''}".strip()
+        self.annotate([("error", text, failure.path, failure.line)])
+
+    def warn(self, what: str, error: BotError) -> None:
+        """An annotation for something that did not stop the run."""
+        text = f"{what}: {error.message} {error.hint or ''}".strip()
+        self.commands.warning(text)
+
+    def try_note(self, text: str) -> bool:
+        """`note`, where a failure must not lose what is already done; whether it was written."""
+        try:
+            self.note(text)
+        except BotError as error:
+            self.warn("No note could be written", error)
+            return False
+        return self.sticky is not None
+
+    def try_post(self, *arguments: Any, **extra: Any) -> bool:
+        """`post`, where a failure must not lose what is already done.
+
+        Annotation and summary say so where the comment goes on to show something else.
+
+        Returns:
+            Whether the comment shows this now; False where no comment may be written, and where a
+            newer run's facts stand in it.
+        """
+        try:
+            published = self.post(*arguments, **extra)
+        except BotError as error:
+            known = self.sticky.known if self.sticky else None
+            self.not_replaced = known.marker if known else None
+            shown = f" {_shown(self.not_replaced)}" if self.not_replaced else ""
+            why = f"{error.message} {error.hint or ''}".strip()
+            self._say_everywhere(f"The comment could not be updated: {why}{shown}")
+            return False
+        return self.is_shown(published)
+
+    def is_shown(self, published: Published | None) -> bool:
+        """Whether the comment shows what was posted; says so where something newer was left."""
+        if published is None or published.action != "superseded":
+            return published is not None
+        there = decode(published.comment.body)
+        by = f" run {there.run_id}" if there and there.run_id else " another run"
+        shown = f" {_shown(there)}" if there else ""
+        self._say_everywhere(
+            f"The comment does not show the result of this run, because{by} has written what seems "
+            f"to be newer.{shown} If that is not so, somebody has edited the comment: ask for a "
+            "plan with `/sqlmesh plan`."
+        )
+        return False
+
+    def _say_everywhere(self, text: str) -> None:
+        self.commands.warning(text)
+        self.summary.write(f"\n> [!WARNING]\n> {prose(self.redactor.redact(text))}\n")
+
+    @contextmanager
+    def leave_out_if_refused(self, what: str) -> Iterator[None]:
+        """Around what the comment shows for the time being, and what is asked for it.
+
+        It is written again later, so nothing waits long for it. A refusal is a line of the log.
+
+        Args:
+            what: is left out, as a sentence without its full stop.
+        """
+        if self.github is None:
+            return (yield)
+        try:
+            with self.github.limit_waits(_PASSING_SECONDS):
+                yield
+        except BotError as error:
+            self.commands.line(f"{what}: {error.message}")
+
+
+def _shown(marker: Marker) -> str:
+    """A sentence about what a comment shows."""
+    decision = f"{words.DECISIONS[marker.decision]} for " if marker.decision else ""
+    return f"It shows {decision}commit {short(marker.head)[:7]}." if marker.head else ""
+
+
+def project_key(settings: Settings) -> str:
+    """What tells the comments of several projects in one repository apart."""
+    name = "+".join(settings.inputs.project)
+    if name == ".":
+        name = settings.runner.repository.rpartition("/")[2]
+    return f"{name}/{settings.inputs.gateway}" if settings.inputs.gateway else name
+
+
+def template(settings: Settings, number: int | None, machine: Machine) -> CommentContext:
+    """The context that all states of this run's comment share."""
+    runner = settings.runner
+    return CommentContext(
+        project=project_key(settings),
+        environment=EnvironmentName.of(settings.prefix, number or 0),
+        now=machine.timestamp(),
+        phase="planning",
+        repository=runner.repository,
+        server_url=runner.server_url,
+        pr_number=number,
+        run_url=runner.run_url,
+        report_url=f"{runner.run_url}#artifacts" if runner.run_url else None,
+        rules_url=runner.rules_url,
+        apply_workflow="apply.yml",
+    )
+
+
+def publisher_for(publisher: Publisher, number: int) -> Publisher:
+    """One for another pull request, in a run whose event names none (sweep, fork report)."""
+    github = publisher.github
+    return replace(
+        publisher,
+        number=number,
+        sticky=Sticky(
+            github,
+            number=number,
+            key=publisher.key,
+            monotonic=publisher.machine.monotonic,
+            now=publisher.machine.timestamp,
+        )
+        if github is not None
+        else None,
+        template=template(publisher.settings, number, publisher.machine),
+        comment_url=None,
+        report_run=None,
+        _first=None,
+    )

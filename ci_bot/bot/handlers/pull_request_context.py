@@ -1,0 +1,104 @@
+"""The comment that asked for a run.
+
+It is read again, because what was dispatched may not be what was written, and it is answered where
+nothing came of it.
+"""
+
+from __future__ import annotations
+from typing import TypeVar
+from ci_bot.bot.report.markdown import notices as reply
+from ci_bot.bot.github.port import GitHub
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.actions.comment_command import (AcceptCommand, ApplyCommand, CleanupCommand, EstimateCommand, parse_command)
+from ci_bot.bot.worker_client.failures import failure_of
+from ci_bot.errors import (BotError, Refused)
+from __future__ import annotations
+from dataclasses import replace
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.review import (checked_out, commits_of)
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.session import (prefix_of, told)
+from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.errors import BadInput
+
+ReadRequest = TypeVar("ReadRequest", AcceptCommand, ApplyCommand, CleanupCommand, EstimateCommand)
+
+
+def read_command(
+    comment_id: int, number: int, kind: type[ReadRequest], github: GitHub
+) -> tuple[str, ReadRequest]:
+    """Author and command of a comment; whoever started this run, it is the author who counts.
+
+    Raises:
+        Refused: it is on another pull request, was edited, or is no command of this kind.
+    """
+    comment = github.get_comment(comment_id)
+    command = parse_command(comment.body)
+    if comment.number != number or comment.edited or not isinstance(command, kind):
+        raise Refused(
+            f"Comment {comment_id} is not an unedited {kind.verb} command on pull "
+            f"request #{number}.",
+            hint="Write the command again, as a new comment.",
+            reason_code="bad_comment",
+        )
+    return comment.author, command
+
+
+def answer_refused(error: BotError, stage: str, publisher: Publisher) -> None:
+    """Says in the log and in a note of its own why nothing was done; the comment stays as it is."""
+    said = failure_of(error, stage, publisher.redactor)
+    publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
+    publisher.try_note(reply.refused(said.reason_code, said.message, said.hint, publisher.template))
+
+
+# What this run's environment is called: by the input, or by the base branch.
+
+
+_OfAnEnvironment = job.Review | job.Apply | job.Estimate | job.Accept | job.Cleanup | job.Sweep
+
+
+def named(
+    chosen: _OfAnEnvironment,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+) -> Settings:
+    """The settings with the prefix that holds; the publisher speaks of that environment then.
+
+    Raises:
+        BadInput: the base branch says it, and its commit is not in the checkout.
+    """
+    if settings.inputs.environment_prefix is not None:
+        return settings
+    found = prefix_of(client, _base(chosen, client))
+    warning = told(found)
+    if warning is not None:
+        publisher.commands.warning(warning)
+    if found.prefix is None:
+        return settings
+    settings = replace(settings, prefix=found.prefix)
+    publisher.settings = settings
+    publisher.template = replace(
+        publisher.template, environment=EnvironmentName.of(found.prefix, publisher.number or 0)
+    )
+    return settings
+
+
+def _base(chosen: _OfAnEnvironment, client: WorkerClient) -> str | None:
+    """The base branch's commit in the checkout, None where there is none.
+
+    A cleanup and a sweep have the default branch checked out, unless a `pull_request` event has
+    started the cleanup: that is on the merge commit still.
+    """
+    if isinstance(chosen, job.Review) and not chosen.dispatched:
+        return commits_of(chosen, None, client).base
+    try:
+        head, parents = client.git.head(), checked_out(client)
+    except BadInput:
+        return None
+    if isinstance(chosen, job.Review | job.Apply | job.Estimate | job.Accept):
+        return parents[0] if parents else None
+    merged_here = len(parents) > 1 and parents[1] == getattr(chosen, "head_sha", None)
+    return parents[0] if merged_here and client.git.has(parents[0]) else head

@@ -1,0 +1,386 @@
+"""A pull request is opened or pushed to: one comment with a decision, and nothing changed."""
+
+from __future__ import annotations
+from ci_bot.bot.github.port import PullRequest
+from ci_bot.bot.actions import activities as job
+from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from ci_bot.bot.report.markdown import notices as notice
+from ci_bot.bot.report.model.context import (CommentContext, Condition, Rendered)
+from ci_bot.bot.report.model.headline import (baseline_notice, compared_with)
+from ci_bot.bot.report.model.marker_facts import MarkerFacts
+from ci_bot.bot.report.markdown.review_comment import (render_planning, render_review)
+from ci_bot.bot.decision import (FAILURE_RISKS, Limits, is_misleading, review_exit_code)
+from ci_bot.bot.github.port import (GitHub, PullRequest, needed)
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions.inputs import (Inputs, Settings)
+from ci_bot.bot.worker_client.client import (WorkerClient, owner)
+from ci_bot.bot.worker_client.failures import failure_of
+from ci_bot.bot.worker_client import review as reviewing
+from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
+from ci_bot.protocol.comment_marker import (Marker, review_phase)
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.review_report import Report
+from ci_bot.errors import (EXIT_DONE, EXIT_FAILED, BotError, Refused)
+
+
+# Whether the base of a pull request is a place from which a policy may make findings lighter.
+#
+# Whoever can write to the repository can make a branch with any policy on it, and any pull request
+# can be pointed at it for a minute. What is merged into the default branch, others have seen.
+
+
+
+def why_no_lighter(
+    pull: PullRequest | None, activity: job.Review | None, *, checked_out: str
+) -> str | None:
+    """Why this run's policy makes nothing lighter, as a sentence; None where it may.
+
+    Args:
+        pull: As GitHub describes it now, where it was asked; else the event counts.
+        checked_out: The commit in the workspace.
+    """
+    if pull is None:
+        onto_default = activity is not None and activity.onto_default
+        return None if onto_default else _OTHER_BRANCH
+    if pull.default_branch is None or pull.base_ref != pull.default_branch:
+        return _OTHER_BRANCH
+    if pull.merge_sha != checked_out:
+        return (
+            "The workspace does not hold GitHub's merge commit of now, so it is not sure that its "
+            "base is the default branch. Run it again."
+        )
+    return None
+
+
+_OTHER_BRANCH = (
+    "The pull request is not to be merged into the default branch, and on any other branch anybody "
+    "who can push may have written the policy."
+)
+
+
+def flags_of(inputs: Inputs) -> GivenFlags:
+    """The plan's options among the action's inputs."""
+    return GivenFlags(
+        forward_only=inputs.forward_only,
+        include_unmodified=inputs.include_unmodified,
+        skip_backfill=inputs.skip_backfill,
+        min_intervals=inputs.min_intervals,
+        preview_start=inputs.preview_start,
+        preview_min_intervals=inputs.preview_min_intervals,
+        select_models=sorted(inputs.select_model),
+        restate_models=sorted(inputs.restate_model),
+        allow_destructive=sorted(inputs.allow_destructive),
+    )
+
+
+def review(
+    activity: job.Review,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub | None,
+) -> int:
+    """Reviews a pull request; returns the exit code.
+
+    Raises:
+        BadInput: the event does not vouch for what is checked out, and there is no token to ask.
+        Refused: it is not this repository's, or not what is checked out.
+    """
+    pull = None
+    if activity.number is not None and (activity.dispatched or activity.retargeted):
+        pull = needed(github).get_pull(activity.number, settle=True)
+        if activity.dispatched:
+            check_dispatched(pull, checked_out(client))
+        else:
+            check_retargeted(pull, activity.head_sha, client)
+    commits = commits_of(activity, pull, client)
+    if commits.head_branch is None:
+        commits = replace(commits, head_branch=_queued_branch(activity, publisher, github))
+    new_base = commits.base_branch if activity.retargeted else None
+    announce(commits.head, publisher, new_base=new_base)
+    report = make_report(activity, settings, publisher, client, commits=commits, pull=pull)
+    return publish(report, activity, settings, publisher)
+
+
+def announce(head: str | None, publisher: Publisher, *, new_base: str | None = None) -> None:
+    """Says in the comment that this commit is being planned, above the review that stands there.
+
+    Args:
+        new_base: The base branch, where the review that stands there was made with another one.
+    """
+    if publisher.sticky is None:
+        return
+    publisher.template = replace(publisher.template, new_head=head, new_base=new_base)
+    with publisher.leave_out_if_refused("The comment does not say yet that a plan is being made"):
+        before, earlier = publisher.before(), publisher.earlier_review()
+        publisher.post(
+            "planning",
+            MarkerFacts.of(before),
+            lambda context, budget: render_planning(context, budget, review=earlier),
+            current_head=head,
+        )
+
+
+def give_up(error: BotError, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
+    """Reports a review that ended before the worker was asked; returns the exit code."""
+    publisher.look()
+    report = reviewing.failed_report(
+        failure_of(error, "start", publisher.redactor),
+        options_of(
+            activity,
+            settings,
+            publisher.template.environment,
+            Commits(head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha),
+            pull=None,
+        ),
+        projects=settings.inputs.project,
+        gateway=settings.inputs.gateway,
+        planned_at=publisher.machine.timestamp(),
+    )
+    return publish(report, activity, settings, publisher)
+
+
+def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
+    """A dispatched run has the repository's secrets, and no event that vouches for its checkout.
+
+    Raises:
+        Refused: the code is a fork's, or it is not the pull request's.
+    """
+    if pull.fork:
+        raise Refused(
+            f"Pull request #{pull.number} comes from a fork, and this run has secrets that a "
+            "fork's code must not see.",
+            hint="A fork is reviewed by the `pull_request` event, which has none.",
+            reason_code="fork",
+        )
+    if pull.head_sha not in checked_out:
+        raise Refused(
+            "The workspace does not hold the merge commit of this pull request.",
+            hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
+            reason_code="wrong_checkout",
+        )
+
+
+def check_retargeted(pull: PullRequest, head: str | None, client: WorkerClient) -> None:
+    """After another base branch was given, GitHub may start a run on the former merge commit.
+
+    Raises:
+        Refused: the workspace does not hold the merge commit of now.
+    """
+    if client.git.head() == pull.merge_sha and head in checked_out(client):
+        return
+    raise Refused(
+        f"The pull request has got the base branch `{pull.base_ref}`, and the workspace does not "
+        "hold its merge commit with that branch.",
+        hint="Run this job again, with `ref: refs/pull/<number>/merge` at the checkout as in the "
+        "example; or push.",
+        reason_code="wrong_checkout",
+    )
+
+
+def checked_out(client: WorkerClient) -> tuple[str, ...]:
+    """Base and head, where the workspace holds a test merge commit."""
+    return tuple(client.git.parents(client.git.head()))
+
+
+def commits_of(activity: job.Review, pull: PullRequest | None, client: WorkerClient) -> Commits:
+    """Head, base and merge commit; the base is the merge commit's own first parent."""
+    head = activity.head_sha or (pull.head_sha if pull else None)
+    base = activity.base_sha or (pull.base_sha if pull else None)
+    merge = activity.merge_sha or (pull.merge_sha if pull else None)
+    if merge is not None and client.git.has(merge):
+        parents = client.git.parents(merge)
+        base = parents[0] if parents else base
+    return Commits(
+        head=head,
+        base=base,
+        merge=merge,
+        head_branch=activity.head_ref or (pull.head_ref if pull else None),
+        base_branch=activity.base_ref or (pull.base_ref if pull else None),
+    )
+
+
+def _queued_branch(activity: job.Review, publisher: Publisher, github: GitHub | None) -> str | None:
+    """The branch of a pull request in the merge queue, whose event names the queue's own branch."""
+    if activity.number is None or github is None:
+        return None
+    try:
+        return github.get_pull(activity.number).head_ref
+    except BotError as error:
+        publisher.warn(
+            "The pull request's branch is not known, so a name that makes plans forward-only is "
+            "not seen",
+            error,
+        )
+        return None
+
+
+def make_report(
+    activity: job.Review,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    *,
+    commits: Commits,
+    pull: PullRequest | None,
+) -> Report:
+    """The report, also where the worker failed: then it holds the failure."""
+    options = replace(
+        options_of(activity, settings, publisher.template.environment, commits, pull),
+        no_lighter=why_no_lighter(pull, activity, checked_out=client.git.head()),
+    )
+    now = publisher.machine.timestamp()
+    return reviewing.review_or_failure(client, options, planned_at=now)
+
+
+def options_of(
+    activity: job.Review,
+    settings: Settings,
+    environment: str,
+    commits: Commits,
+    pull: PullRequest | None,
+) -> ReviewOptions:
+    """What is reviewed, and what only GitHub and the inputs know of it."""
+    inputs = settings.inputs
+    return ReviewOptions(
+        environment=environment,
+        owner=owner(settings.runner.repository, number=activity.number, head_sha=commits.head),
+        commits=commits,
+        baseline="base-branch" if activity.untrusted else inputs.baseline,
+        flags=flags_of(inputs),
+        start=inputs.start,
+        end=inputs.end,
+        limits=Limits(
+            max_intervals=inputs.max_intervals, max_executor_hours=inputs.max_executor_hours
+        ),
+        executor_hour_price=inputs.executor_hour_price,
+        conflict=pull is not None and pull.mergeable is False,
+        fork=activity.untrusted is not None,
+        python_path=inputs.python_path,
+        cache_dir=inputs.cache_dir if inputs.cache == "base" else None,
+    )
+
+
+def publish(report: Report, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
+    """Files, summary, outputs, comment and note; in the order in which they must not be lost."""
+    phase = review_phase(report)
+    before = publisher.look()
+    publisher.template = replace(
+        publisher.template,
+        conditions=gate(report, untrusted=activity.untrusted),
+        fork=activity.untrusted is not None,
+        new_head=None,
+        new_base=None,
+    )
+    last_good = publisher.earlier_review() if report.failure is not None else None
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_review(report, context, budget, last_good=last_good)
+
+    digest = publisher.keep("report", report, render, phase)
+    publisher.report_run = settings.runner.run_id or None
+    publisher.summarise(render, phase)
+    facts = MarkerFacts(
+        head=report.head_sha,
+        base=report.base_sha,
+        merge=report.merge_sha,
+        plan=report.plan_id,
+        window=report.identity.window if report.identity else None,
+        decision=report.decision,
+        report_sha256=digest,
+    )
+    _annotate(report, publisher)
+    code = review_exit_code(report, settings.inputs.fail_on)
+    result = {
+        "activity": "review",
+        "decision": report.decision,
+        "plan_id": report.plan_id,
+        "changes": len(report.changes),
+        "exit_code": code,
+    }
+    posted = publisher.conclude(
+        {
+            "decision": report.decision,
+            "reason-code": report.failure.reason_code if report.failure else report.decision,
+            "plan-id": report.plan_id or "",
+            "blockers": str(sum(risk.severity == "blocker" for risk in report.risks)),
+            "compared-with": compared_with(report),
+        },
+        result,
+        lambda: publisher.try_post(phase, facts, render, current_head=report.head_sha),
+    )
+    shown = publisher.not_replaced.decision if publisher.not_replaced else None
+    if code == EXIT_DONE and is_misleading(report, shown, settings.inputs.fail_on):
+        return _fail_unshown(result, publisher)
+    moved = before is not None and before.decision not in (None, report.decision)
+    if posted and before is not None and moved:
+        _tell(publisher, before, report)
+    return code
+
+
+def _fail_unshown(result: Mapping[str, Any], publisher: Publisher) -> int:
+    """Fails the check of a review that nobody would see; returns the exit code."""
+    publisher.commands.error(
+        "This check fails because the comment could not be updated and shows a lighter decision "
+        "than this run's. The summary of this run has the report. Run the job again."
+    )
+    publisher.result(
+        {"reason-code": "not_reported"}, {**result, "reported": False, "exit_code": EXIT_FAILED}
+    )
+    return EXIT_FAILED
+
+
+def _annotate(report: Report, publisher: Publisher) -> None:
+    """The failure where there is one, which says more than the risk that stands for it."""
+    if report.failure is not None:
+        publisher.fail(report.failure)
+    compared = baseline_notice(report)
+    if compared is not None and not compared.expected:
+        publisher.annotate([("warning", compared.text(), None, None)])
+    publisher.annotate(
+        [
+            (
+                "error" if risk.severity == "blocker" else "warning",
+                f"{risk.rule}: {risk.evidence}",
+                risk.path,
+                risk.line,
+            )
+            for risk in report.risks
+            if risk.severity in ("blocker", "high", "medium")
+            and not (report.failure is not None and risk.rule in FAILURE_RISKS)
+        ]
+    )
+
+
+def _tell(publisher: Publisher, before: Marker, report: Report) -> None:
+    if before.decision is None:
+        return
+    summary = report.reasons[0] if report.reasons else "Nothing stands against this plan."
+    text = notice.decision_changed(
+        before.decision,
+        report.decision,
+        summary,
+        replace(publisher.template, phase="planned"),
+        head=report.head_sha,
+        comment_url=publisher.comment_url,
+    )
+    publisher.try_note(text)
+
+
+def gate(report: Report, *, untrusted: str | None) -> tuple[Condition, ...]:
+    """What an apply of this plan still needs, shown before anybody asks for it."""
+    no_blocker = report.decision != "no_go"
+    return (
+        Condition(label="planned with prod's state", met=report.baseline == "state"),
+        Condition(label="a change to apply", met=report.plan_id is not None),
+        Condition(
+            label="no blocker",
+            met=no_blocker,
+            next_command=None if no_blocker else "fix the blockers and push",
+        ),
+        Condition(label="not from a fork", met=untrusted is None),
+    )

@@ -1,0 +1,366 @@
+"""`ci-bot run`: from GitHub's environment to an activity, and from its end to an exit code.
+
+Heavy packages are imported where they are needed, so that an event that needs nothing ends at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ci_bot.bot.actions import (choose_activity as choice, activities as job, activities as without_spark)
+from ci_bot.bot.actions.event import read_event
+from ci_bot.bot.actions.inputs import (ALLOW_UNCAGED, Settings, env_name, from_environ)
+from ci_bot.errors import (EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected)
+from ci_bot.host import Machine
+
+if TYPE_CHECKING:
+    from ci_bot.bot.sandbox.deadline import Deadline
+    from ci_bot.bot.github.client import GitHubClient
+    from ci_bot.bot.github.port import GitHub
+    from ci_bot.bot.handlers.publisher import Publisher
+    from ci_bot.bot.actions.workflow_commands import Commands
+    from ci_bot.bot.worker_client.client import WorkerClient
+    from ci_bot.redaction import Redactor
+
+# Credentials of the job that no text may show and no worker may see, beside the token itself.
+_JOB_SECRETS = ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN")
+# The variables that carry them. The runner sets an input of a container action as INPUT_*, too.
+CREDENTIALS = (env_name("github-token"), "INPUT_GITHUB-TOKEN", *_JOB_SECRETS)
+
+
+def run_workflow(machine: Machine) -> int:
+    """Does what the event asks for; returns the exit code.
+
+    An event that needs nothing ends before anything heavy is imported or GitHub is asked.
+    """
+    try:
+        _check_cage(machine)
+        settings = from_environ(machine.environ)
+        chosen = _choose(settings)
+    except (BotError, Cancelled) as error:
+        return _explain(error, machine)
+    except Exception as error:
+        _fold(format_exception(error), machine)
+        return _explain(unexpected(error), machine)
+    if isinstance(chosen, job.Skip):
+        _commands(machine, _redactor(machine)).notice(chosen.reason)
+        return EXIT_DONE
+    secrets = job_secrets(settings, machine.environ)
+    try:
+        return _perform(chosen, settings, machine, secrets)
+    except (BotError, Cancelled) as error:
+        return _explain(error, machine, secrets)
+    except Exception as error:
+        _fold(format_exception(error), machine, secrets)
+        return _explain(unexpected(error), machine, secrets)
+
+
+def _check_cage(machine: Machine) -> None:
+    """A workflow runs the project's code in the container, unless somebody says otherwise.
+
+    Raises:
+        BadInput: there is no container, and nobody has said that this is on purpose.
+    """
+    if not _in_actions(machine) or machine.worker_user is not None:
+        return
+    if machine.environ.get(ALLOW_UNCAGED) != "true":
+        raise BadInput(
+            "This run is not in the action's container, where the project's code has a user of "
+            "its own: here it could read what the runner's user can, other credentials of this "
+            "job among it.",
+            hint="Use the action as published (`uses:`). If that is understood and wanted, set "
+            f"{ALLOW_UNCAGED}=true.",
+            reason_code="no_container",
+        )
+    _commands(machine, _redactor(machine)).warning(
+        f"{ALLOW_UNCAGED}=true: the project's code runs as the same user as the bot. The token is "
+        "kept from it, but it can read and change what this user can: files, other processes of "
+        "this job and what they hold, later steps."
+    )
+
+
+def _in_actions(machine: Machine) -> bool:
+    return machine.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
+    """Of everything that this run can know; also where its inputs cannot be read."""
+    from ci_bot.bot.sandbox.worker_environment import redactor_of
+
+    worker_env = machine.environ.get(env_name("worker-env"), "")
+    return redactor_of(machine.environ, worker_env=worker_env, secrets=secrets)
+
+
+def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Values that belong to the bot alone."""
+    values = [settings.inputs.github_token, *(environ.get(name, "") for name in _JOB_SECRETS)]
+    return tuple(dict.fromkeys(value for value in values if value))
+
+
+def _choose(settings: Settings) -> job.Activity:
+    runner = settings.runner
+    try:
+        text = Path(runner.event_path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(
+            "The event file cannot be read.",
+            hint="GITHUB_EVENT_PATH must name the file that GitHub wrote for this run.",
+            reason_code="event_unreadable",
+        ) from error
+    event = read_event(runner.event_name, text, sha=runner.sha)
+    return choice.choose(event, settings.inputs, actor=runner.actor)
+
+
+def _commands(machine: Machine, redactor: Redactor, masked: tuple[str, ...] = ()) -> Commands:
+    from ci_bot.bot.actions.workflow_commands import Commands
+
+    # Outside a workflow a mask would print the secret that it is to hide.
+    return Commands(
+        machine.out,
+        token=machine.token,
+        secrets=masked if _in_actions(machine) else (),
+        redactor=redactor,
+    )
+
+
+def _fold(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
+    """A traceback of ours, for those who mend it, in a group of the log."""
+    redactor = _redactor(machine, secrets)
+    commands = _commands(machine, redactor)
+    with commands.group("Traceback"):
+        for line in redactor.redact(text).splitlines():
+            # What an exception says may be somebody else's words.
+            commands.worker_line(line)
+
+
+def _explain(error: BotError | Cancelled, machine: Machine, secrets: tuple[str, ...] = ()) -> int:
+    """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
+    from ci_bot.bot.actions.step_files import Outputs
+
+    commands = _commands(machine, _redactor(machine, secrets))
+    text = f"{error.message} {error.hint or ''}".strip()
+    commands.error(text, file=error.path, line=error.line)
+    path = machine.environ.get("GITHUB_OUTPUT")
+    outputs = Outputs(Path(path) if path else None, delimiter=machine.token, warn=commands.warning)
+    if isinstance(error, Cancelled) and outputs.holds("result"):
+        # Stopped while it told GitHub: what was done is done, and stays in the outputs.
+        return error.exit_code
+    outputs.set("reason-code", error.reason_code)
+    result = {"schema_version": 1, "reason_code": error.reason_code, "exit_code": error.exit_code}
+    outputs.set_json("result", result)
+    return error.exit_code
+
+
+def _perform(
+    chosen: job.Activity, settings: Settings, machine: Machine, secrets: tuple[str, ...]
+) -> int:
+    from ci_bot.bot.sandbox.deadline import Deadline
+    from ci_bot.bot.sandbox.deadline import (CancelToken, handle_signals)
+    from ci_bot.bot.sandbox.worker_output import TracebackFilter
+    from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY
+    from ci_bot.bot.report.files import check_within
+    from ci_bot.bot.worker_client.client import (ClientOptions, Listener)
+    from ci_bot.bot.worker_client.session import open_client
+    from ci_bot.protocol.messages import Progress
+
+    redactor = _redactor(machine, secrets)
+    commands = _commands(machine, redactor, secrets)
+    inputs = settings.inputs
+    deadline = Deadline(inputs.timeout_minutes * 60.0, clock=machine.monotonic)
+    github = _github(settings, machine, deadline)
+    cancel = CancelToken(clock=machine.monotonic)
+
+    def on_traceback(lines: list[str]) -> None:
+        with commands.group("Traceback"):
+            for line in lines:
+                commands.worker_line(line)
+
+    log = TracebackFilter(on_line=commands.worker_line, on_traceback=on_traceback)
+
+    def on_progress(step: Progress) -> None:
+        count = f" {step.done}/{step.total}" if step.total else ""
+        commands.line(f"{step.phase}{count}: {step.message}")
+
+    options = ClientOptions(
+        checkout=Path(settings.runner.workspace),
+        projects=inputs.project,
+        gateway=inputs.gateway,
+        requirements=inputs.requirements,
+        python_path=inputs.python_path,
+        worker_env=inputs.worker_env,
+        timeout_minutes=inputs.timeout_minutes,
+        secrets=secrets,
+    )
+    listener = Listener(
+        on_progress=on_progress,
+        on_log=log.line,
+        on_traceback=on_traceback,
+        # First of all, so that marking the comment does not outlast the worker's last seconds.
+        on_cancel=lambda: github.hurry() if github else None,
+    )
+    publisher = _desk(
+        chosen, settings, machine, commands=commands, github=github, redactor=redactor
+    )
+    try:
+        with handle_signals(cancel):
+            if isinstance(chosen, job.Command | job.PostForkReport):
+                return _without_client(chosen, publisher, github)
+            try:
+                without_spark.check(chosen, has_spark=machine.has_spark)
+                if not isinstance(chosen, job.Sweep):
+                    check_within(options.checkout, REPORT_DIRECTORY)
+                with open_client(
+                    options,
+                    machine,
+                    redactor=redactor,
+                    cancel=cancel,
+                    listener=listener,
+                    deadline=deadline,
+                ) as client:
+                    return _dispatch(chosen, settings, publisher, client, github)
+            except BotError as error:
+                return _give_up(error, chosen, settings, publisher)
+            except Exception as error:
+                on_traceback(publisher.redactor.redact(format_exception(error)).splitlines())
+                return _give_up(unexpected(error), chosen, settings, publisher)
+    finally:
+        log.close()
+        commands.close()
+        cancel.close()
+
+
+def _give_up(
+    error: BotError, chosen: job.Activity, settings: Settings, publisher: Publisher
+) -> int:
+    """Where there is a pull request, its comment says why nothing came of it.
+
+    Raises:
+        BotError: there is none, or the reason is one that no report can be written about.
+    """
+    from ci_bot.bot.handlers import (cleanup, review)
+    from ci_bot.bot.handlers import accept as accepting
+    from ci_bot.bot.handlers import estimate as results
+    from ci_bot.bot.handlers import apply_evidence as publishing
+
+    if isinstance(chosen, job.Accept):
+        return accepting.give_up(error, publisher)
+    if isinstance(chosen, job.Estimate):
+        return results.give_up(error, "estimate", publisher)
+    if isinstance(chosen, job.Review):
+        return review.give_up(error, chosen, settings, publisher)
+    if isinstance(chosen, job.Apply) and chosen.command.probe:
+        return results.give_up(error, "probe", publisher)
+    if isinstance(chosen, job.Apply):
+        return publishing.give_up(error, publisher)
+    if isinstance(chosen, job.Cleanup):
+        return cleanup.give_up(error, chosen, publisher)
+    raise error
+
+
+def _github(settings: Settings, machine: Machine, deadline: Deadline) -> GitHubClient | None:
+    if not settings.inputs.github_token:
+        return None
+    from ci_bot.bot.github.client import GitHubClient
+    from ci_bot.bot.github.urls import trusted
+    from ci_bot.bot.github.transport import time_for_github
+
+    return GitHubClient(
+        repository=settings.runner.repository,
+        token=settings.inputs.github_token,
+        api_url=settings.runner.api_url,
+        time=time_for_github(machine, deadline),
+        trust=trusted(machine.environ),
+    )
+
+
+def _desk(
+    chosen: job.Activity,
+    settings: Settings,
+    machine: Machine,
+    *,
+    commands: Commands,
+    github: GitHub | None,
+    redactor: Redactor,
+) -> Publisher:
+    from ci_bot.bot.github.sticky_comment import Sticky
+    from ci_bot.bot.handlers.publisher import (Publisher, project_key, template)
+    from ci_bot.bot.actions.step_files import (Outputs, StepSummary)
+
+    number = getattr(chosen, "number", None)
+    writes = not (isinstance(chosen, job.Review) and not chosen.comment)
+    if isinstance(chosen, job.Cleanup) and not chosen.has_secrets:
+        writes = False
+    key = project_key(settings)
+    runner = settings.runner
+    return Publisher(
+        settings=settings,
+        machine=machine,
+        commands=commands,
+        outputs=Outputs(
+            Path(runner.output) if runner.output else None,
+            delimiter=machine.token,
+            warn=commands.warning,
+        ),
+        summary=StepSummary(
+            Path(runner.step_summary) if runner.step_summary else None, warn=commands.warning
+        ),
+        redactor=redactor,
+        number=number,
+        github=github,
+        sticky=Sticky(
+            github,
+            number=number,
+            key=key,
+            monotonic=machine.monotonic,
+            now=machine.timestamp,
+            asked=isinstance(chosen, job.Review) and chosen.dispatched,
+        )
+        if github is not None and number is not None and writes
+        else None,
+        template=template(settings, number, machine),
+        key=key,
+    )
+
+
+def _dispatch(
+    chosen: job.Activity,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub | None,
+) -> int:
+    from ci_bot.bot.github.port import needed
+    from ci_bot.bot.handlers import (apply, cleanup, review, sweep)
+    from ci_bot.bot.handlers import accept as accepting
+    from ci_bot.bot.handlers import pull_request_context as naming
+    from ci_bot.bot.handlers import estimate as estimating
+
+    if not isinstance(chosen, job.Command | job.PostForkReport | job.Skip):
+        settings = naming.named(chosen, settings, publisher, client)
+    if isinstance(chosen, job.Accept):
+        return accepting.accept(chosen, settings, publisher, client, needed(github))
+    if isinstance(chosen, job.Review):
+        return review.review(chosen, settings, publisher, client, github)
+    if isinstance(chosen, job.Cleanup):
+        return cleanup.cleanup(chosen, settings, publisher, client, github)
+    if isinstance(chosen, job.Apply):
+        return apply.apply(chosen, settings, publisher, client, needed(github))
+    if isinstance(chosen, job.Estimate):
+        return estimating.estimate(chosen, settings, publisher, client, needed(github))
+    if isinstance(chosen, job.Sweep):
+        return sweep.sweep(settings, publisher, client, needed(github))
+    raise AssertionError(f"{type(chosen).__name__} needs no worker")
+
+
+def _without_client(
+    chosen: job.Command | job.PostForkReport, publisher: Publisher, github: GitHub | None
+) -> int:
+    """What runs nothing of the project: no workspace is made, and nothing of a checkout is read."""
+    from ci_bot.bot.github.port import needed
+    from ci_bot.bot.handlers import (comment_commands as answer, fork_report)
+
+    if isinstance(chosen, job.Command):
+        return answer.command(chosen, publisher, needed(github))
+    return fork_report.post(chosen, publisher, needed(github))

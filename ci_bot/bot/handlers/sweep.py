@@ -1,0 +1,198 @@
+"""The nightly sweep: what a cleanup missed is found, removed and told, and so are old tables.
+
+Every rescue is a warning, because a sweep that is silent hides that cleanups do not run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ci_bot.bot.report.model.context import (CommentContext, Rendered)
+from ci_bot.bot.report.model.marker_facts import MarkerFacts
+from ci_bot.bot.report.markdown.outcome_comment import render_cleanup
+from ci_bot.bot.report.markdown.outcome_comment import render_sweep
+from ci_bot.bot.github.port import GitHub
+from ci_bot.bot.handlers import cleanup
+from ci_bot.bot.handlers.publisher import (Publisher, publisher_for)
+from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.worker_client import base_branch as base_cache
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.failures import failure_of
+from ci_bot.bot.worker_client.costs import (learn, sentence)
+from ci_bot.bot.worker_client import cleanup as sweeping
+from ci_bot.bot.worker_client.cleanup import (SweepOptions, SweptEnvironment)
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.comment_marker import Phase
+from ci_bot.protocol.environment import prefix_in
+from ci_bot.errors import BotError
+
+# GitHub shows ten annotations of a step; the summary has them all.
+_MOST_WARNINGS = 9
+# Its cleanup did run, so the comment must not say that it never did.
+_WAS_CLEANED = ("cleaning", "leftover")
+
+
+def sweep(settings: Settings, publisher: Publisher, client: WorkerClient, github: GitHub) -> int:
+    """Removes the environments of closed pull requests; returns the exit code.
+
+    Raises:
+        BotError: the list could not be made, or GitHub did not say which are closed; nothing was
+            touched.
+    """
+    inputs = settings.inputs
+    rescued = 0
+
+    def on_rescue(row: SweptEnvironment) -> None:
+        nonlocal rescued
+        rescued += 1
+        if rescued <= _MOST_WARNINGS:
+            publisher.commands.warning(
+                f"{row.environment} is still there although pull request #{row.number} is closed; "
+                f"likely cause: {row.cause}."
+            )
+
+    swept = sweeping.sweep(
+        client,
+        SweepOptions(
+            owner=settings.runner.repository,
+            environment_prefix=settings.prefix,
+            reclaim=inputs.reclaim,
+            max_deletions=inputs.max_deletions,
+            run=str(settings.runner.run_id),
+        ),
+        github.pull_states,
+        on_rescue,
+    )
+    code = publish(swept, publisher)
+    if inputs.event_logs is not None:
+        _learn(inputs.event_logs, publisher, client)
+    if inputs.cache == "base":
+        _remember(inputs.cache_dir, publisher, client)
+    return code
+
+
+def _learn(event_logs: str, publisher: Publisher, client: WorkerClient) -> None:
+    """Estimates are better with it, and nothing else depends on it: so a failure is a warning."""
+    runner = publisher.settings.runner
+    try:
+        answer = learn(
+            client,
+            owner_name=runner.repository,
+            event_logs=event_logs,
+            run=str(runner.run_id),
+        )
+    except BotError as error:
+        answer = failure_of(error, "learn", publisher.redactor)
+    if isinstance(answer, Failure):
+        publisher.commands.warning(f"Nothing was learned from the event logs: {answer.message}")
+    else:
+        publisher.commands.notice(sentence(answer))
+
+
+def _remember(directory: str, publisher: Publisher, client: WorkerClient) -> None:
+    """Reviews are quicker with it, and nothing else depends on it: so a failure is a warning."""
+    runner = publisher.settings.runner
+    try:
+        answer = base_cache.refresh(
+            client, directory, owner_name=runner.repository, run=str(runner.run_id)
+        )
+    except BotError as error:
+        answer = failure_of(error, "remember", publisher.redactor)
+    if isinstance(answer, Failure):
+        publisher.commands.warning(f"The base cache was not written: {answer.message}")
+    else:
+        publisher.commands.notice(base_cache.sentence(answer))
+
+
+def publish(swept: sweeping.Swept, publisher: Publisher) -> int:
+    """The table and the outputs first, then each pull request's comment."""
+    report = publisher.redactor.document(swept.report())
+    context = replace(publisher.template, now=publisher.machine.timestamp())
+    publisher.summary.write(render_sweep(report, context))
+    code = sweeping.sweep_exit_code(swept)
+    left = swept.left
+    if swept.failure is not None:
+        publisher.fail(swept.failure)
+    elif left:
+        names = ", ".join(row.environment for row in left[:5])
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""  # noqa: PLR2004 - those of the line above
+        publisher.commands.error(f"The sweep could not remove {names}{more}; the summary says why.")
+    _outputs(swept, publisher, code)
+    unknown = [row.environment for row in swept.rows if row.standing == "unknown"]
+    if unknown:
+        publisher.commands.warning(
+            "GitHub does not say whether the pull requests of these environments are open, so they "
+            f"stay: {', '.join(unknown[:20])}."
+        )
+    _tell_of_other_prefixes(swept, publisher)
+    for row in swept.told:
+        if row.number is None or row.document is None:
+            continue
+        if not _show(row, row.document, publisher_for(publisher, row.number)):
+            break  # GitHub does not answer any more, and each further try would wait as long
+    return code
+
+
+def _tell_of_other_prefixes(swept: sweeping.Swept, publisher: Publisher) -> None:
+    """What was made before the prefix was another one is found by no cleanup any more."""
+    by_prefix: dict[str, list[str]] = {}
+    for row in swept.rows:
+        if row.standing == "other_prefix":
+            prefix = prefix_in(row.environment, row.number or 0) or ""
+            by_prefix.setdefault(prefix, []).append(row.environment)
+    for prefix, names in by_prefix.items():
+        publisher.commands.warning(
+            f"These environments of closed pull requests were made under another prefix than "
+            f"`{publisher.settings.prefix}`: {', '.join(names[:20])}. A sweep with "
+            f"`environment-prefix: {prefix}` removes them."
+        )
+
+
+def _outputs(swept: sweeping.Swept, publisher: Publisher, code: int) -> None:
+    """Not through `conclude`: a sweep is about no single environment and has no comment."""
+    reason = swept.failure.reason_code if swept.failure else "left" if swept.left else "swept"
+    publisher.outputs.set("reason-code", reason)
+    publisher.outputs.set_json(
+        "result",
+        {
+            "schema_version": 1,
+            "activity": "sweep",
+            "rescued": [row.environment for row in swept.rescues],
+            "removed": [row.environment for row in swept.rescues if row.gone],
+            "left": [row.environment for row in swept.left],
+            "tables_reclaimed": sum(
+                len(row.document.tables_reclaimed) for row in swept.told if row.document
+            ),
+            "exit_code": code,
+        },
+    )
+
+
+def _show(row: SweptEnvironment, document: CleanupDocument, publisher: Publisher) -> bool:
+    """The pull request's comment becomes a tombstone, or says what is left.
+
+    Returns:
+        Whether GitHub could be asked.
+    """
+    phase: Phase = "closed" if row.gone else "cleanup_failed"
+    publisher.template = replace(
+        publisher.template,
+        merged=row.merged,
+        rescued=row.rescue and row.gone and row.found.phase not in _WAS_CLEANED,
+    )
+    before = publisher.look()
+    if publisher.sticky is None:
+        return False
+    if not cleanup.is_news(document, before):
+        return True
+    review = publisher.earlier_review()
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_cleanup(document, context, budget, review=review)
+
+    posted = publisher.try_post(phase, MarkerFacts.of(before), render)
+    # Somebody was told already, if the comment said so before tonight.
+    if posted and not row.gone and (before is None or before.phase != phase):
+        cleanup.tell(row.waits, publisher)
+    return True

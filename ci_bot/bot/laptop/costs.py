@@ -1,0 +1,149 @@
+"""`ci-bot estimate` at a terminal: what building the plan will cost, with Spark awake."""
+
+from __future__ import annotations
+from typing import Literal
+from ci_bot.bot.report.markdown import notices as reply
+from ci_bot.bot.laptop.environments import context_of
+from ci_bot.bot.laptop.session import (branch_of, check_name, local_client, origin_of)
+from ci_bot.bot.report.text.plain_markdown import plain
+from ci_bot.bot.report.text.page import screen_of
+from ci_bot.bot.worker_client.client import (owner, run_owner)
+from ci_bot.bot.worker_client.costs import estimate
+from ci_bot.bot.worker_client.failures import error_of
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.bot.worker_client.team_policy import agreed_on_cost
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cost import Price
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.environment import for_review
+from ci_bot.errors import (EXIT_DONE, EXIT_FAILED)
+from ci_bot.host import Machine
+from __future__ import annotations
+from ci_bot.bot.report.model import words
+from ci_bot.bot.laptop.session import (local_client, origin_of)
+from ci_bot.bot.report.text.page import Page
+from ci_bot.bot.worker_client.client import run_owner
+from ci_bot.bot.worker_client.failures import error_of
+from ci_bot.bot.worker_client.costs import learn
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cost import LearnDocument
+from ci_bot.errors import EXIT_DONE
+from ci_bot.host import Machine
+
+
+def estimate_locally(
+    machine: Machine,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment: str,
+    flags: GivenFlags,
+    start: str | None,
+    end: str | None,
+    max_executor_hours: float | None,
+    executor_hour_price: Price | None,
+    python_path: tuple[str, ...],
+    worker_env: str,
+    timeout_minutes: int,
+    form: Literal["terminal", "json"],
+) -> int:
+    """`ci-bot estimate`. Returns the exit code: 1 where the limit does not hold, which an option
+    says, or else the policy.
+
+    Raises:
+        BotError: the project cannot be planned, or Spark does not start.
+    """
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        check_name(environment, for_review)
+        limit, price = agreed_on_cost(
+            client,
+            Commits(),
+            hours=max_executor_hours,
+            price=executor_hour_price,
+            today=machine.today(),
+        )
+        document = estimate(
+            client,
+            environment=environment,
+            owner=owner(run_owner(None, origin_of(client))),
+            flags=flags,
+            start=start,
+            end=end,
+            head_branch=branch_of(client),
+            executor_hour_price=price,
+        )
+        if isinstance(document, Failure):
+            raise error_of(document)
+        context = context_of(machine, client, document.environment)
+    screen = screen_of(machine)
+    text = (
+        document.to_json(indent=2)
+        if form == "json"
+        else plain(
+            reply.estimated(document, limit, context),
+            colour=screen.colour,
+            width=screen.width,
+        )
+    )
+    print(text, file=machine.out, flush=True)
+    return EXIT_FAILED if reply.is_above(document, limit) else EXIT_DONE
+
+
+# `ci-bot learn` at a terminal: what Spark's event logs tell of prod's own runs.
+
+
+_BECAME = (
+    ("known", "read before"),
+    ("foreign", "without a table of SQLMesh"),
+    ("other_version", "of another version of Spark"),
+    ("cut", "cut: what is whole in them was read"),
+    ("unreadable", "not readable"),
+    ("old", "too old"),
+)
+
+
+def learn_locally(
+    machine: Machine,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    event_logs: str,
+    python_path: tuple[str, ...],
+    worker_env: str,
+    timeout_minutes: int,
+) -> int:
+    """`ci-bot learn`. Returns the exit code.
+
+    Raises:
+        BotError: the logs or the state cannot be used.
+    """
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        document = learn(
+            client, owner_name=run_owner(None, origin_of(client)), event_logs=event_logs
+        )
+    if isinstance(document, Failure):
+        raise error_of(document)
+    print(learned_to_terminal(document), end="", file=machine.out, flush=True)
+    return EXIT_DONE
+
+
+def learned_to_terminal(document: LearnDocument) -> str:
+    """The document as plain text, ending in a newline."""
+    page = Page()
+    page.title(
+        f"Learned {words.count(document.writes, 'write')} into "
+        f"{words.count(document.tables, 'table')} from "
+        f"{words.count(document.read, 'event log')} · {words.duration(document.seconds)}",
+        "green" if document.writes or document.known else "yellow",
+    )
+    page.fact("Directory", document.directory)
+    for name, became in _BECAME:
+        if count := getattr(document, name):
+            page.item(f"{words.count(count, 'log')} {became}")
+    if document.remark:
+        page.note(f"→ {document.remark}")
+    return page.text()

@@ -1,0 +1,236 @@
+"""`ci-bot demo`: the whole life of one pull request, told as a reviewer would see it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ci_bot.bot.sandbox.run_directories import (PREFIX, held_directory)
+from ci_bot.bot.sandbox.worker_environment import redactor_of
+from ci_bot.bot.sandbox.deadline import (CancelToken, handle_signals)
+from ci_bot.bot.laptop.demo_repository import (DemoLayout, change_files)
+from ci_bot.bot.laptop.demo_repository import (BRANCH, MAIN, DemoRepository)
+from ci_bot.bot.laptop.demo_pages import (ENVIRONMENT, Shown)
+from ci_bot.bot.report.files import check_output
+from ci_bot.bot.laptop.environments import context_of
+from ci_bot.bot.report.text.page import screen_of
+from ci_bot.bot.report.text.report_text import (Document, to_terminal)
+from ci_bot.bot.worker_client import apply as applying
+from ci_bot.bot.worker_client import cleanup as cleaning
+from ci_bot.bot.worker_client.client import (ClientOptions, Listener, WorkerClient, owner)
+from ci_bot.bot.worker_client.session import open_client
+from ci_bot.bot.worker_client import review as reviewing
+from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
+from ci_bot.protocol.base import short
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.messages import Progress
+from ci_bot.errors import (EXIT_DONE, EXIT_FAILED, BadInput, BotError)
+from ci_bot.host import Machine
+
+PROD_END = "2013-12-31"
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Prints what happens, and how long each chapter took."""
+
+    machine: Machine
+
+    def say(self, text: str = "") -> None:
+        print(text, file=self.machine.out, flush=True)
+
+    @contextmanager
+    def chapter(self, title: str) -> Iterator[None]:
+        started = time.monotonic()
+        self.say()
+        self.say(f"━━ {title}")
+        yield
+        self.say(f"   {title.split(':', maxsplit=1)[0]} took {time.monotonic() - started:.0f} s")
+
+
+def run_demo(machine: Machine, keep: Path | None) -> int:
+    """Builds prod, changes models as a PR does, then review → apply → merge → cleanup.
+
+    Args:
+        keep: Where the demo's files stay; without it only what people read stays, in a temporary
+            directory that is named at the end.
+
+    Returns:
+        The exit code: 0 when every chapter ended as it should.
+    """
+    if keep is None:
+        with held_directory(machine.temporary, prefix=f"{PREFIX}demo-") as home:
+            reports = Path(tempfile.mkdtemp(prefix="sqlmesh-review-demo-", dir=machine.temporary))
+            return _run(machine, home, reports)
+    home = Path(os.path.realpath(machine.directory / keep))
+    _check_new(home)
+    try:
+        return _run(machine, home, home / "reports")
+    finally:
+        print(f"\nEverything is in {home}.", file=machine.out)
+
+
+def _run(machine: Machine, home: Path, reports: Path) -> int:
+    layout = DemoLayout(home)
+    around = replace(machine, environ={**machine.environ, **layout.variables()})
+    try:
+        return _tell(around, layout, reports)
+    finally:
+        if reports.is_dir() and not any(reports.iterdir()):
+            reports.rmdir()
+
+
+def _check_new(home: Path) -> None:
+    """The demo takes a directory of its own, and nothing that is there already.
+
+    Raises:
+        BadInput: it cannot have this one.
+    """
+    check_output(home, option="--keep")
+    if home.exists() and any(home.iterdir()):
+        raise BadInput(
+            f"{home} is not empty.",
+            hint="Give `--keep` a new directory.",
+            reason_code="not_empty",
+        )
+
+
+def _tell(machine: Machine, layout: DemoLayout, reports: Path) -> int:
+    stage = _Stage(machine)
+    started = time.monotonic()
+    stage.say("One pull request from opening to cleanup, on embedded Spark with real data:")
+    stage.say("336,776 flights that left New York City in 2013.")
+    with stage.chapter("Building prod: what the team has before anybody opens a pull request"):
+        layout.create()
+        repository = DemoRepository(layout.project, machine.environ)
+        base = repository.begin()
+        _build_prod(machine, layout, stage)
+    with stage.chapter("Pull request #7 is opened"):
+        repository.branch()
+        layout.apply_change()
+        head = repository.change("Say more of carriers and their fleets")
+        for path in change_files():
+            stage.say(f"   changed  {path}")
+    shown = Shown(reports)
+    try:
+        with _bench(machine, layout, stage) as client:
+            commits = Commits(head=head, base=base, head_branch=BRANCH, base_branch=MAIN)
+            code = _live(stage, client, repository, commits, shown)
+    finally:
+        for line in shown.files():
+            stage.say(line)
+    stage.say(f"The whole life of the pull request took {time.monotonic() - started:.0f} s.")
+    return code
+
+
+def _live(
+    stage: _Stage,
+    client: WorkerClient,
+    repository: DemoRepository,
+    commits: Commits,
+    shown: Shown,
+) -> int:
+    """Review, apply, merge and cleanup; returns the exit code of the first that failed."""
+    machine = stage.machine
+    with stage.chapter("Review: read-only, without starting Spark"):
+        report = _review(client, machine, commits)
+        stage.say(_text(report, client, machine))
+        shown.add("The comment after the review", "report", report, machine.timestamp())
+    if report.plan_id is None:
+        return EXIT_FAILED
+    with stage.chapter(f"Apply: /sqlmesh apply {short(report.plan_id)}"):
+        applied = applying.apply(
+            client,
+            environment=ENVIRONMENT,
+            owner=owner("local", number=7),
+            plan_id=report.plan_id,
+            reviewed=report.identity,
+            window=report.identity.window if report.identity else None,
+        )
+        stage.say(_text(applied, client, machine))
+        shown.add("The comment after the apply", "apply", applied, machine.timestamp())
+    if applying.exit_code(applied) != EXIT_DONE:
+        return applying.exit_code(applied)
+    with stage.chapter("Merge: the pull request is closed, and its environment goes"):
+        repository.merge()
+        cleaned = cleaning.cleanup(
+            client,
+            environment=ENVIRONMENT,
+            environment_prefix="pr",
+            owner=owner("local", number=7),
+            merged=True,
+        )
+        stage.say(_text(cleaned, client, machine))
+        shown.add("The comment after the merge", "cleanup", cleaned, machine.timestamp())
+    return cleaning.cleanup_exit_code(cleaned)
+
+
+def _build_prod(machine: Machine, layout: DemoLayout, stage: _Stage) -> None:
+    command = [
+        *(machine.python, "-m", "ci_bot.worker.demo_prod", str(layout.project)),
+        *("--data", str(layout.data), "--end", PROD_END),
+    ]
+    environment = {**machine.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    tail: list[str] = []
+    for line in process.stdout or ():
+        tail = [*tail[-20:], line.rstrip()]
+        if line.startswith("prod  "):
+            stage.say(f"   {line.rstrip()}")
+    if process.wait() != 0:
+        raise BotError(
+            "Prod could not be built: " + "\n".join(tail),
+            hint="The demo needs `pip install 'sqlmesh-plan-review[demo]'`.",
+            reason_code="demo_failed",
+        )
+
+
+@contextmanager
+def _bench(machine: Machine, layout: DemoLayout, stage: _Stage) -> Iterator[WorkerClient]:
+    cancel = CancelToken(clock=machine.monotonic)
+    listener = Listener(on_progress=_progress(stage), on_log=lambda line: None)
+    options = ClientOptions(checkout=layout.project, projects=(".",), own_machine=True)
+    try:
+        with (
+            handle_signals(cancel),
+            open_client(
+                options,
+                machine,
+                redactor=redactor_of(machine.environ, worker_env=""),
+                cancel=cancel,
+                listener=listener,
+            ) as client,
+        ):
+            yield client
+    finally:
+        cancel.close()
+
+
+def _progress(stage: _Stage) -> Callable[[Progress], None]:
+    def show(step: Progress) -> None:
+        count = f" {step.done}/{step.total}" if step.total else ""
+        stage.say(f"   {step.phase}{count}: {step.message}")
+
+    return show
+
+
+def _text(document: Document, client: WorkerClient, machine: Machine) -> str:
+    context = context_of(machine, client, ENVIRONMENT)
+    screen = screen_of(machine)
+    return to_terminal(document, context, colour=screen.colour, width=screen.width)
+
+
+def _review(client: WorkerClient, machine: Machine, commits: Commits) -> Report:
+    return reviewing.review(
+        client,
+        ReviewOptions(environment=ENVIRONMENT, owner=owner("local", number=7), commits=commits),
+        planned_at=machine.timestamp(),
+    )

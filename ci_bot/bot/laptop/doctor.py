@@ -1,0 +1,62 @@
+"""`ci-bot doctor` at a terminal: a line for each part, and the fix where one is needed."""
+
+from __future__ import annotations
+
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.files import Format
+from ci_bot.bot.laptop.session import (local_client, local_prefix, origin_of)
+from ci_bot.bot.report.text.page import Page
+from ci_bot.bot.report.text.page import (Screen, screen_of)
+from ci_bot.bot.worker_client import doctor as examining
+from ci_bot.bot.worker_client.client import run_owner
+from ci_bot.protocol.messages import DoctorDocument
+from ci_bot.host import Machine
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "not_run": "yellow"}
+
+
+def doctor_locally(
+    machine: Machine,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    python_path: tuple[str, ...],
+    worker_env: str,
+    timeout_minutes: int,
+    form: Format,
+) -> int:
+    """`ci-bot doctor`. Returns the exit code."""
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        document = examining.doctor(
+            client,
+            owner_name=run_owner(None, origin_of(client)),
+            environment_prefix=local_prefix(client, machine, None),
+        )
+    if form == "json":
+        text = document.to_json(indent=2)
+    else:
+        text = doctor_to_terminal(document, screen_of(machine))
+    print(text, file=machine.out, flush=True)
+    return examining.exit_code(document)
+
+
+def doctor_to_terminal(document: DoctorDocument, screen: Screen) -> str:
+    """The document as plain text, ending in a newline."""
+    page = Page(width=screen.width, color=screen.colour)
+    count = {
+        status: sum(check.status == status for check in document.checks) for status in _COLOURS
+    }
+    worst = "red" if count["fail"] else "yellow" if count["warn"] else "green"
+    page.title(
+        f"Doctor · {count['ok']} ok, {count['warn']} to look at, {count['fail']} failing · "
+        f"{words.duration(document.seconds)}",
+        worst,
+    )
+    for check in document.checks:
+        mark = check.status.replace("_", " ").ljust(4)
+        page.item(f"{check.name}: {check.message}", mark=mark, color=_COLOURS[check.status])
+        if check.fix:
+            page.note(f"→ {check.fix}", indent=7)
+    return page.text()

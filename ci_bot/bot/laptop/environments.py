@@ -1,0 +1,271 @@
+"""Applies and cleanups on a laptop: options in, a report on the terminal out."""
+
+from __future__ import annotations
+from ci_bot.bot.report.markdown import notices as reply
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
+from ci_bot.bot.report.model import advice as shell_commands
+from ci_bot.bot.report.files import (Format, Texts, check_output, write_files)
+from ci_bot.bot.laptop.session import (branch_of, check_name, local_client, local_prefix, origin_of, raise_bad_input)
+from ci_bot.bot.report.text.plain_markdown import plain
+from ci_bot.bot.report.text.page import screen_of
+from ci_bot.bot.report.text.report_text import (Document, to_markdown, to_page, to_terminal)
+from ci_bot.bot.worker_client import apply as applying
+from ci_bot.bot.worker_client import cleanup as cleaning
+from ci_bot.bot.worker_client.client import (WorkerClient, owner, run_owner)
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.bot.worker_client.team_policy import agreed_on_cost
+from ci_bot.protocol.cost import Price
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.errors import (EXIT_FAILED, BadInput)
+from ci_bot.host import Machine
+from __future__ import annotations
+from ci_bot.bot.report.markdown.outcome_comment import render_sweep
+from ci_bot.bot.github.client import GitHubClient
+from ci_bot.bot.github.urls import trusted
+from ci_bot.bot.github.remote_repository import (api_url_of, repository_of, token_of)
+from ci_bot.bot.github.transport import time_for_github
+from ci_bot.bot.laptop.session import (local_client, local_prefix, origin_of)
+from ci_bot.bot.report.text.plain_markdown import plain
+from ci_bot.bot.report.text.page import screen_of
+from ci_bot.bot.worker_client import cleanup as sweeping
+from ci_bot.bot.worker_client.cleanup import SweepOptions
+from ci_bot.host import Machine
+
+
+def apply_locally(
+    machine: Machine,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment: str,
+    plan_id: str | None,
+    flags: GivenFlags,
+    start: str | None,
+    end: str | None,
+    table_diff: bool,
+    max_executor_hours: float | None,
+    executor_hour_price: Price | None,
+    python_path: tuple[str, ...],
+    claim: bool,
+    probe: bool,
+    worker_env: str,
+    timeout_minutes: int,
+    output: str | None,
+    form: Format,
+) -> int:
+    """`ci-bot apply`. Limit and price are the options', else those of the policy that lies there.
+
+    Raises:
+        BadInput: an option or the policy cannot be used; nothing was built.
+    """
+    if probe and output is not None:
+        raise BadInput(
+            "`--output` is for the report of an environment, and a probe makes none.",
+            hint="Leave it out; `--format json` prints all that the probe has found.",
+        )
+    check_files(machine, output)
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        check_name(environment)
+        if plan_id is None:
+            told = (
+                "without `--plan-id` this builds the plan as it is now, which nobody has reviewed"
+            )
+            print(f"apply: {told}", file=machine.log, flush=True)
+        limit, price = agreed_on_cost(
+            client,
+            Commits(),
+            hours=max_executor_hours,
+            price=executor_hour_price,
+            today=machine.today(),
+        )
+        document = applying.apply(
+            client,
+            environment=environment,
+            owner=owner(run_owner(None, origin_of(client))),
+            claim=claim,
+            plan_id=plan_id,
+            flags=flags,
+            start=start,
+            end=end,
+            table_diff=table_diff,
+            max_executor_hours=limit,
+            executor_hour_price=price,
+            probe=probe,
+            head_branch=branch_of(client),
+        )
+        raise_bad_input(document.failure)
+        given = shell_commands.flags(flags, start, end)
+        if probe and document.failure is None:
+            return _show_probe(machine, client, document, limit, form, given)
+        show(machine, client, "apply", document, output, form, given)
+    return applying.exit_code(document)
+
+
+def _show_probe(
+    machine: Machine,
+    client: WorkerClient,
+    document: ApplyDocument,
+    limit: float | None,
+    form: Format,
+    plan_options: str,
+) -> int:
+    """Prints what a probe has found; the exit code: 1 where the limit does not hold."""
+    context = context_of(machine, client, document.environment, plan_options)
+    text = document.to_json(indent=2) if form == "json" else reply.probed(document, limit, context)
+    if form == "terminal":
+        screen = screen_of(machine)
+        text = plain(text, colour=screen.colour, width=screen.width)
+    print(text, file=machine.out, flush=True)
+    return EXIT_FAILED if reply.is_above(document, limit) else applying.exit_code(document)
+
+
+def cleanup_locally(
+    machine: Machine,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment: str,
+    environment_prefix: str | None,
+    reclaim: str,
+    merged: bool | None,
+    python_path: tuple[str, ...],
+    claim: bool,
+    worker_env: str,
+    timeout_minutes: int,
+    output: str | None,
+    form: Format,
+) -> int:
+    """`ci-bot cleanup`."""
+    check_files(machine, output)
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        document = cleaning.cleanup(
+            client,
+            environment=environment,
+            environment_prefix=local_prefix(client, machine, environment_prefix),
+            owner=owner(run_owner(None, origin_of(client))),
+            reclaim=reclaim,
+            merged=merged,
+            claim=claim,
+        )
+        raise_bad_input(document.failure)
+        show(machine, client, "cleanup", document, output, form)
+    return cleaning.cleanup_exit_code(document)
+
+
+def check_files(machine: Machine, output: str | None) -> None:
+    """Whether the files can be written, before anything is done that they would tell of."""
+    if output is not None:
+        check_output(machine.directory / output)
+
+
+def context_of(
+    machine: Machine, client: WorkerClient, environment: str, plan_options: str = ""
+) -> CommentContext:
+    """What a laptop's reports are rendered with; nothing in them leads to GitHub."""
+    return CommentContext(
+        project=client.name,
+        environment=environment,
+        now=machine.timestamp(),
+        phase="planned",
+        options=shell_commands.options(client.projects, client.python_path, client.gateway),
+        plan_options=plan_options,
+    )
+
+
+def show(
+    machine: Machine,
+    client: WorkerClient,
+    name: str,
+    document: Document,
+    output: str | None,
+    form: Format,
+    plan_options: str = "",
+) -> None:
+    """Prints a document in the form that was asked for, and writes its files."""
+    context = context_of(machine, client, document.environment, plan_options)
+    print(_shown(machine, document, context, form), file=machine.out, flush=True)
+    write(machine, name, document, context, output)
+
+
+def _shown(machine: Machine, document: Document, context: CommentContext, form: Format) -> str:
+    if form == "json":
+        return document.to_json(indent=2)
+    if form == "markdown":
+        return to_markdown(document, context, COMMENT_BYTES)
+    screen = screen_of(machine)
+    return to_terminal(document, context, colour=screen.colour, width=screen.width)
+
+
+def write(
+    machine: Machine, name: str, document: Document, context: CommentContext, output: str | None
+) -> None:
+    """Writes the complete files of a document, where `--output` names a directory for them."""
+    if output is not None:
+        texts = Texts(
+            markdown=lambda: to_markdown(document, context),
+            page=lambda: to_page(document, context),
+        )
+        write_files(machine.directory / output, name, document, texts)
+
+
+# `ci-bot sweep` at a terminal: the same sweep as in the workflow, without comments.
+
+
+
+def sweep_locally(
+    machine: Machine,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment_prefix: str | None,
+    dry_run: bool,
+    max_deletions: int,
+    python_path: tuple[str, ...],
+    worker_env: str,
+    timeout_minutes: int,
+) -> int:
+    """`ci-bot sweep`. Returns the exit code.
+
+    Raises:
+        BadInput: there is no token, or no repository to ask about; nothing was looked at.
+    """
+    token = token_of(machine.environ)
+    with local_client(
+        machine,
+        projects,
+        gateway,
+        worker_env,
+        python_path,
+        timeout_minutes=timeout_minutes,
+        secrets=(token,),
+    ) as client:
+        repository = repository_of(machine.environ, origin_of(client))
+        github = GitHubClient(
+            repository=repository,
+            token=token,
+            api_url=api_url_of(machine.environ),
+            time=time_for_github(machine, client.deadline),
+            trust=trusted(machine.environ),
+        )
+        swept = sweeping.sweep(
+            client,
+            SweepOptions(
+                owner=repository,
+                environment_prefix=local_prefix(client, machine, environment_prefix),
+                max_deletions=max_deletions,
+                dry_run=dry_run,
+            ),
+            github.pull_states,
+        )
+        report = client.redactor.document(swept.report())
+        summary = render_sweep(report, context_of(machine, client, environment=""))
+    screen = screen_of(machine)
+    text = plain(summary, colour=screen.colour, width=screen.width)
+    print(text, file=machine.out, flush=True)
+    return sweeping.sweep_exit_code(swept)

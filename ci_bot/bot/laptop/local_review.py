@@ -1,0 +1,339 @@
+"""`ci-bot review`: a plan and a decision at a terminal, once or whenever a file changes."""
+
+from __future__ import annotations
+from ci_bot.bot.laptop.session import branch_of
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.protocol.messages import BaselineChoice
+from ci_bot.errors import BadInput
+from ci_bot.host import Machine
+from ci_bot.redaction.redactor import quoted_value
+from __future__ import annotations
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from ci_bot.bot.sandbox.deadline import (CancelToken, handle_signals)
+from ci_bot.bot.report.text.report_text import told
+from ci_bot.errors import (BotError, Cancelled)
+from ci_bot.host import Machine
+from __future__ import annotations
+import tempfile
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from ci_bot.bot.report.files import PAGE
+from ci_bot.host import Machine
+from __future__ import annotations
+from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
+from ci_bot.bot.report.model import advice as shell_commands
+from ci_bot.bot.decision import (Limits, review_exit_code)
+from ci_bot.bot.report.files import Format
+from ci_bot.bot.laptop.environments import (check_files, context_of, show, write)
+from ci_bot.bot.laptop.session import (check_name, local_client, origin_of, raise_bad_input)
+from ci_bot.bot.report.text.page import screen_of
+from ci_bot.bot.report.text.short_review import short_text
+from ci_bot.bot.actions.values import FailOn
+from ci_bot.bot.report.html.page import render_page
+from ci_bot.bot.worker_client.client import (WorkerClient, owner, run_owner)
+from ci_bot.bot.worker_client import review as reviewing
+from ci_bot.bot.worker_client.changed_files import changed_by
+from ci_bot.bot.worker_client.review_options import ReviewOptions
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cost import Price
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.environment import for_review
+from ci_bot.protocol.messages import BaselineChoice
+from ci_bot.errors import BadInput
+from ci_bot.host import Machine
+
+
+# Which files a review on a laptop is about: since which base, and what is not committed.
+
+
+_NAME_IT = "Name the branch that this change is to be merged into, for example `--base-ref main`."
+
+
+def local_commits(
+    client: WorkerClient, machine: Machine, base_ref: str | None, baseline: BaselineChoice
+) -> Commits:
+    """The commits of a laptop's checkout, and what is not committed yet; says which they are.
+
+    The base is where this branch has left the branch that it is to be merged into, so that what
+    others have merged since is no change of this one.
+
+    Raises:
+        BadInput: there is no such base, or none at all where the plan is to be compared with it.
+    """
+    git = client.git
+    try:
+        head = git.head()
+    except BadInput as error:
+        needed = f"`--base-ref` {quoted_value(base_ref)}" if base_ref else ""
+        needed = needed or ("`--baseline base-branch`" if baseline == "base-branch" else "")
+        if needed:
+            raise BadInput(
+                "There is no git repository with a commit here, so "
+                f"{needed} names nothing to compare with.",
+                hint="Leave it out, or commit first.",
+                reason_code="no_commit",
+            ) from error
+        _print_warning(machine, "there is no git repository with a commit here, so nobody knows which files")
+        _print_warning(machine, "have changed: rules on files, such as those for leaked keys, are not run")
+        return Commits()
+    named = base_ref or git.default_base()
+    if named is None:
+        if baseline == "base-branch":
+            raise BadInput(
+                "`--baseline base-branch` compares with a branch, and neither `origin/HEAD` nor "
+                "`main` nor `master` is here.",
+                hint=_NAME_IT,
+                reason_code="no_base",
+            )
+        _print_warning(machine, "no base branch is known, so rules on changed files are not run")
+        _print_warning(machine, _NAME_IT)
+        return Commits(head=head, head_branch=branch_of(client))
+    base = git.fork_point(git.resolve(named), head)
+    tree = git.working.tree(machine.environ)
+    working = tree if tree is not None and git.changed_files(head, tree) else None
+    also = ", and of what is not committed yet" if working else ""
+    also = also if tree else "; what is not committed yet could not be read"
+    _print_warning(machine, f"changes since `{named}` ({base[:7]}){also}")
+    return Commits(head=head, base=base, working=working, head_branch=branch_of(client))
+
+
+def _print_warning(machine: Machine, text: str) -> None:
+    print(f"base: {text}", file=machine.log, flush=True)
+
+
+# `ci-bot review --watch`: looks for changed files once a second, and reviews again.
+
+
+SECONDS = 1.0
+# What a load of a project reads. Its state, its logs and Spark's warehouse may lie beside it, and
+# change while it is looked at.
+_READ = (".sql", ".py", ".yaml", ".yml", ".csv", ".jinja", ".j2", ".toml", ".json", ".env")
+
+_ENVIRONMENT = "pyvenv.cfg"
+
+_BYTE_CODE = "__pycache__"
+
+Signature = dict[str, tuple[int, int]]
+
+
+def watch(machine: Machine, places: Iterable[Path], review: Callable[[], object]) -> int:
+    """Reviews now, and again after each change below `places`, until somebody ends it.
+
+    What is wrong in one round may be mended in the next, so it ends none but the first.
+
+    Returns:
+        The exit code of the signal that has ended it.
+
+    Raises:
+        BadInput: the first review could not be made.
+        Cancelled: it was ended in the middle of a review.
+    """
+    directories = list(places)
+    cancel = CancelToken(clock=machine.monotonic)
+    try:
+        with handle_signals(cancel):
+            seen = signature(directories)
+            review()
+            while True:
+                try:  # also while it is said: who reads it may end it at once
+                    _print_line(machine, f"watching {len(seen):,} files; Ctrl-C ends it")
+                    seen = _changed(machine, directories, seen)
+                except Cancelled as error:
+                    _print_line(machine, "ended")
+                    return error.exit_code
+                _again(machine, review)
+    finally:
+        cancel.close()
+
+
+def _again(machine: Machine, review: Callable[[], object]) -> None:
+    print(f"\n── {machine.utc_now().astimezone():%H:%M:%S} ──", file=machine.out, flush=True)
+    try:
+        review()
+    except BotError as error:
+        print(told(error, machine.environ), file=machine.log, flush=True)
+
+
+def _changed(machine: Machine, directories: list[Path], seen: Signature) -> Signature:
+    """Waits for a change, and until it is over: an editor or git writes more than one file."""
+    before = seen
+    while True:
+        machine.sleep(SECONDS)
+        now = signature(directories)
+        if now == before != seen:
+            return now
+        before = now
+
+
+def signature(directories: Iterable[Path]) -> Signature:
+    """Size and time of each file that a load would read, by path."""
+    found: Signature = {}
+    for directory in directories:
+        for path in _files(directory):
+            try:
+                status = os.stat(path)  # noqa: PTH116 - a text, thousands of them each second
+            except OSError:
+                continue  # it went while we were looking
+            found[path] = (status.st_mtime_ns, status.st_size)
+    return found
+
+
+def _files(directory: Path) -> Iterator[str]:
+    for folder, folders, files in os.walk(directory):
+        if _ENVIRONMENT in files:
+            folders.clear()
+            continue
+        folders[:] = [one for one in folders if not one.startswith(".") and one != _BYTE_CODE]
+        yield from (os.path.join(folder, one) for one in files if one.endswith(_READ))  # noqa: PTH118 - a text, too
+
+
+def _print_line(machine: Machine, text: str) -> None:
+    print(f"watch: {text}", file=machine.log, flush=True)
+
+
+# The report as a page in the user's browser.
+
+
+Opener = Callable[[str], bool]
+
+
+def open_page(
+    page: str, output: Path | None, machine: Machine, opener: Opener = webbrowser.open
+) -> Path:
+    """Shows the page in the user's browser, and says where it is; returns its file.
+
+    Args:
+        output: The directory that the page was written to; without one it gets a file of its own
+            in the directory for temporary files, which stays there.
+    """
+    if output is None:
+        file = Path(tempfile.mkdtemp(prefix="ci-bot-report-", dir=machine.temporary)) / PAGE
+        file.write_text(page, encoding="utf-8")
+    else:
+        file = output / PAGE
+    address = file.resolve().as_uri()
+    shown = opener(address)
+    print(
+        f"The report: {address}" if shown else f"No browser could be started. Open {address}",
+        file=machine.log,
+        flush=True,
+    )
+    return file
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalReview:
+    """What was asked for; the fields are the options of `ci-bot review`."""
+
+    projects: tuple[str, ...] = (".",)
+    gateway: str | None = None
+    environment: str = "dev"
+    baseline: BaselineChoice = "auto"
+    base_ref: str | None = None
+    flags: GivenFlags = field(default_factory=GivenFlags)
+    start: str | None = None
+    end: str | None = None
+    fail_on: FailOn | None = None
+    max_intervals: int | None = None
+    max_executor_hours: float | None = None
+    executor_hour_price: Price | None = None
+    python_path: tuple[str, ...] = ()
+    cache_dir: str | None = None
+    worker_env: str = ""
+    timeout_minutes: int = 60
+    output: str | None = None
+    form: Format = "terminal"
+    short: bool = False
+    watch: bool = False
+    open_report: bool = False
+
+
+def review_locally(machine: Machine, asked: LocalReview) -> int:
+    """Reviews the project, and with `--watch` again and again. Returns the exit code.
+
+    Raises:
+        BadInput: the options do not fit together, or the project cannot be reviewed at all.
+        Cancelled: somebody has ended it.
+    """
+    for name, given in (("short", asked.short), ("watch", asked.watch)):
+        if given and asked.form != "terminal":
+            raise BadInput(
+                f"`--{name}` is for a terminal, and `--format {asked.form}` asks for another form.",
+                hint="Leave out one of them.",
+                reason_code="bad_input",
+            )
+    check_name(asked.environment, for_review)
+    check_files(machine, asked.output)
+    if asked.watch:
+        places = [machine.directory / path for path in (*asked.projects, *asked.python_path)]
+        # One page is opened, however often a file changes.
+        rounds = chain([asked], repeat(replace(asked, open_report=False)))
+        return watch(machine, places, lambda: _review_once(machine, next(rounds)))
+    return _review_once(machine, asked)
+
+
+def _review_once(machine: Machine, asked: LocalReview) -> int:
+    with local_client(
+        machine,
+        asked.projects,
+        asked.gateway,
+        asked.worker_env,
+        asked.python_path,
+        timeout_minutes=asked.timeout_minutes,
+    ) as client:
+        options = _options(client, machine, asked)
+        report = reviewing.review(client, options, planned_at=machine.timestamp())
+        if not _breaks_configuration(report.failure, client, options):
+            raise_bad_input(report.failure)
+        _show(machine, client, report, asked)
+    return review_exit_code(report, asked.fail_on)
+
+
+def _breaks_configuration(
+    failure: Failure | None, client: WorkerClient, options: ReviewOptions
+) -> bool:
+    """Whether the change itself has made the configuration one that cannot be read.
+
+    That is a finding about the change, as a model that does not load is, and no wrong input.
+    """
+    if failure is None or failure.reason_code != "bad_config" or failure.path is None:
+        return False
+    changed = changed_by(client.git, options.commits)
+    return changed is not None and failure.path in changed.paths
+
+
+def _options(client: WorkerClient, machine: Machine, asked: LocalReview) -> ReviewOptions:
+    return ReviewOptions(
+        environment=asked.environment,
+        owner=owner(run_owner(None, origin_of(client))),
+        commits=local_commits(client, machine, asked.base_ref, asked.baseline),
+        baseline=asked.baseline,
+        flags=asked.flags,
+        start=asked.start,
+        end=asked.end,
+        limits=Limits(
+            max_intervals=asked.max_intervals, max_executor_hours=asked.max_executor_hours
+        ),
+        executor_hour_price=asked.executor_hour_price,
+        python_path=tuple(client.python_path),
+        cache_dir=asked.cache_dir,
+    )
+
+
+def _show(machine: Machine, client: WorkerClient, report: Report, asked: LocalReview) -> None:
+    given = shell_commands.flags(asked.flags, asked.start, asked.end)
+    context = context_of(machine, client, report.environment, given)
+    if asked.short:
+        print(short_text(report, context, screen_of(machine)), file=machine.out, end="", flush=True)
+        write(machine, "report", report, context, asked.output)
+    else:
+        show(machine, client, "report", report, asked.output, asked.form, given)
+    if asked.open_report:
+        output = machine.directory / asked.output if asked.output else None
+        open_page(render_page(report, context), output, machine)

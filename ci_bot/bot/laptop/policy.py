@@ -1,0 +1,223 @@
+"""`ci-bot policy` at a terminal: is the file right, and what does it say of one model?"""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from pathlib import Path
+
+from ci_bot.bot.policy import severity_overrides as words
+from ci_bot.bot.policy.policy import (in_text, may_ignore)
+from ci_bot.bot.policy.document import (Entry, IgnoreEntry, ScopedEntry)
+from ci_bot.bot.policy.document import known_rules
+from ci_bot.bot.policy.model_owners import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
+from ci_bot.bot.policy.model_owners import PLACES
+from ci_bot.bot.policy.model_owners import (CodeOwnersFile, ownership)
+from ci_bot.bot.policy.policy import (Matches, Policy, is_on_path)
+from ci_bot.bot.policy.policy_file import (FILE_NAME, read_policy)
+from ci_bot.bot.laptop.session import (local_client, origin_of)
+from ci_bot.bot.report.text.page import Page
+from ci_bot.bot.report.text.page import new_page
+from ci_bot.bot.worker_client.client import (WorkerClient, owner, run_owner)
+from ci_bot.bot.worker_client.failures import error_of
+from ci_bot.bot.worker_client.changed_files import file_content
+from ci_bot.bot.worker_client.team_policy import (TeamPolicy, check_selections, of_base, of_working_tree)
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import ScopesRequest
+from ci_bot.protocol.review_inputs import (ScopesAnswer, SelectedModel)
+from ci_bot.errors import (EXIT_DONE, BadInput)
+from ci_bot.host import Machine
+from ci_bot.redaction.redactor import quoted_value
+
+_MINUTES = 5
+
+
+def check_policy(machine: Machine, *, path: str) -> int:
+    """`ci-bot policy check`: reads the file, and lets SQLMesh read its selections.
+
+    Args:
+        path: The file, or the directory that it lies in.
+
+    Raises:
+        BadInput: there is no file, or it cannot be used.
+    """
+    given = machine.directory / path
+    file = given / FILE_NAME if given.is_dir() else given
+    shown = os.path.normpath(os.path.relpath(file, machine.directory))
+    content = file_content(file)
+    if content is None:
+        raise BadInput(
+            f"There is no policy {quoted_value(shown)}.",
+            hint=f"It is the file `{FILE_NAME}` beside the project's configuration. Without one "
+            "every finding has its rule's own weight.",
+            reason_code="bad_policy",
+        )
+    found = read_policy(content, path=shown, rules=known_rules(), today=machine.today())
+    policy = Policy((found,))
+    if policy.scopes():
+        project = os.path.relpath(file.parent, machine.directory)
+        with local_client(machine, (project,), None, "", (), timeout_minutes=_MINUTES) as client:
+            answer = _asked(client, policy, None)
+            check_selections(policy, policy.scopes(), answer.scoped)
+    print(_entries_page(policy, shown, machine), file=machine.out, end="", flush=True)
+    return EXIT_DONE
+
+
+def explain_policy(
+    machine: Machine,
+    *,
+    model: str,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    base_ref: str | None,
+    python_path: tuple[str, ...],
+    worker_env: str,
+    timeout_minutes: int,
+) -> int:
+    """`ci-bot policy explain`: which entries are about a model, and from which lines.
+
+    Raises:
+        BadInput: the policy cannot be used, or the project has no such model.
+    """
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        today = machine.today()
+        if base_ref is None:
+            team = of_working_tree(client.checkout, client.projects, today=today)
+        else:
+            base = client.git.resolve(base_ref)
+            team = of_base(client.git, client.projects, base=base, new=None, today=today)
+        answer = _asked(client, team.policy, model)
+        check_selections(team.policy, team.policy.scopes(), answer.scoped)
+        if answer.model is None:
+            near = " or ".join(f"`{name}`" for name in answer.near)
+            raise BadInput(
+                f"The project has no model {quoted_value(model)}.",
+                hint=f"Did you mean {near}?" if near else "`sqlmesh dag` shows all models.",
+                reason_code="unknown_model",
+            )
+        matches = Matches.of(team.policy.scopes(), answer.scoped)
+        owners = _codeowners(client.checkout)
+        text = _model_page(team, matches, answer.model, client.checkout, owners, machine)
+    print(text, file=machine.out, end="", flush=True)
+    return EXIT_DONE
+
+
+def _asked(client: WorkerClient, policy: Policy, model: str | None) -> ScopesAnswer:
+    request = client.request(
+        ScopesRequest,
+        owner=owner(run_owner(None, origin_of(client))),
+        scopes=policy.scopes(),
+        model=model,
+    )
+    answer = client.scopes(request)
+    if isinstance(answer, Failure):
+        raise error_of(answer)
+    return answer
+
+
+def _codeowners(checkout: Path) -> CodeOwnersFile | None:
+    for place in PLACES:
+        content = file_content(checkout / place, CODEOWNERS_BYTES)
+        if content is not None:
+            return CodeOwnersFile(place, content.decode("utf-8", "replace"))
+    return None
+
+
+def _entries_page(policy: Policy, path: str, machine: Machine) -> str:
+    page = new_page(machine)
+    entries = policy.entries
+    told = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+    page.title(f"{path} · {told}, all of them can be used", "green")
+    today = machine.today()
+    for entry in sorted(entries, key=lambda item: item.line):
+        _entry(page, entry, today)
+    for name, value in policy.limits:
+        if value is not None:
+            page.fact("Limit", f"{name.replace('_', '-')}: {value}")
+    if policy.executor_hour_price is not None:
+        page.fact("Comment", f"executor-hour-price: {policy.executor_hour_price}")
+    if policy.personal_schemas is not None:
+        page.fact("Personal", f"may be held by {words.listed(policy.personal_schemas)}")
+    return page.text()
+
+
+def _entry(page: Page, entry: Entry, today: date) -> None:
+    over = isinstance(entry, IgnoreEntry) and entry.until < today
+    reason = getattr(entry, "reason", "")
+    page.item(
+        f"{words.said(entry)}{': it is over, and ignores nothing any more' if over else ''}",
+        mark=f"line {entry.line:<4}",
+        color="yellow" if over else None,
+    )
+    if reason:
+        page.note(reason, indent=12)
+
+
+def _model_page(
+    team: TeamPolicy,
+    matches: Matches,
+    model: SelectedModel,
+    checkout: Path,
+    codeowners: CodeOwnersFile | None,
+    machine: Machine,
+) -> str:
+    page = new_page(machine)
+    owner_and_tags = [f"owner {model.owner}"] if model.owner else []
+    owner_and_tags += [f"tags {', '.join(model.tags)}"] if model.tags else []
+    page.title(" · ".join([model.model, *owner_and_tags]), "green")
+    page.fact("File", model.path)
+    page.fact("Policy", _read_from(team))
+    about = [entry for entry in team.policy.entries if _is_about(entry, matches, model)]
+    for title, group in (
+        ("Weights; of several about one finding the last counts", team.policy.severity),
+        ("Ignored", team.policy.ignore),
+        ("Statements", team.policy.statements),
+        ("Data diff; the last counts", team.policy.data_diff),
+        ("Owners; the last counts", team.policy.owners),
+    ):
+        found = [entry for entry in group if entry in about]
+        if found:
+            page.heading(title)
+        for entry in found:
+            _entry(page, entry, team.today)
+    if not about:
+        page.fact("", "No entry is about this model: its findings have their rules' own weights.")
+    _comments(page, model, checkout)
+    owned = ownership(team.policy, matches, model.model, model.path, codeowners)
+    page.heading("Who answers for it")
+    accounts = [*(f"@{name}" for name in owned.logins), *(f"@{name}" for name in owned.teams)]
+    if accounts:
+        page.item(f"{' and '.join(accounts)}, by {owned.place}")
+    else:
+        page.item("nobody: neither the policy nor CODEOWNERS names an owner")
+    return page.text()
+
+
+def _read_from(team: TeamPolicy) -> str:
+    if team.used is None:
+        return "there is none"
+    files = " and ".join(team.used.files)
+    if team.commit is None:
+        return f"{files} as it lies here; a pull request is judged by the base branch's"
+    return f"{files} of commit {team.commit[:7]}"
+
+
+def _is_about(entry: Entry, matches: Matches, model: SelectedModel) -> bool:
+    on_path = not isinstance(entry, ScopedEntry) or is_on_path(entry, model.path)
+    return matches.surely(entry, model.model) and on_path
+
+
+def _comments(page: Page, model: SelectedModel, checkout: Path) -> None:
+    if model.path is None:
+        return
+    content = file_content(checkout / model.path)
+    text = (content or b"").decode("utf-8", "replace")
+    rules = known_rules()
+    found = [item for item in in_text(text, model.path) if may_ignore(item, rules)]
+    if found:
+        page.heading("Ignored by comments in its file")
+    for item in found:
+        page.item(item.rule, mark=f"line {item.line:<4}")
+        page.note(item.reason, indent=12)

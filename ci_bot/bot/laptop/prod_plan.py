@@ -1,0 +1,216 @@
+"""`ci-bot prod-plan`: what a deployment would make of prod, and whether that was reviewed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from ci_bot.bot.report.model import words
+from ci_bot.bot.laptop.session import (local_client, origin_of, raise_bad_input)
+from ci_bot.bot.report.text.page import Page
+from ci_bot.bot.report.text.page import screen_of
+from ci_bot.bot.actions.values import NO_CHANGES
+from ci_bot.bot.worker_client.client import (owner, run_owner)
+from ci_bot.bot.worker_client import review as reviewing
+from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
+from ci_bot.protocol.base import short
+from ci_bot.protocol.plan import ProdPlan
+from ci_bot.protocol.plan_identity import matches
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.review_report import Report
+from ci_bot.errors import (BadInput, BotError, Refused)
+from ci_bot.host import Machine
+
+# A review plans prod beside an environment; this one is compared with prod and never made.
+_BESIDE = "prod_plan"
+NOTHING = ProdPlan(changes=0, backfill=[], would_fail=False)
+
+
+def prod_plan_locally(
+    machine: Machine,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    expect: str | None,
+    reviewed: str | None,
+    forward_only: bool | None,
+    allow_destructive: Sequence[str],
+    python_path: tuple[str, ...],
+    worker_env: str,
+    timeout_minutes: int,
+    form: Literal["terminal", "json"],
+) -> int:
+    """Plans prod without touching it; with `expect` or `reviewed` it has to be a certain plan.
+
+    Args:
+        expect: A plan id of prod, or `none`.
+        reviewed: A review's report.json, whose plan of prod is meant.
+
+    Raises:
+        BadInput: the project or its state cannot be read, or SQLMesh's own command line would
+            make another plan of this project.
+        Refused: prod's plan is not the expected one.
+        BotError: there is no plan: the project does not load, or SQLMesh refuses it.
+    """
+    if expect is not None and reviewed is not None:
+        raise BadInput(
+            "`--expect` and `--reviewed` both say which plan is meant.",
+            hint="Leave out one of them.",
+            reason_code="bad_input",
+        )
+    if reviewed is not None:
+        expect = plan_shown_in(machine.directory / reviewed)
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        options = ReviewOptions(
+            environment=_BESIDE,
+            owner=owner(run_owner(None, origin_of(client))),
+            # No commit: what counts is the project as it lies here, and no change of files.
+            commits=Commits(),
+            baseline="state",
+            flags=GivenFlags(
+                forward_only=forward_only, allow_destructive=sorted(allow_destructive)
+            ),
+            python_path=tuple(client.python_path),
+        )
+        report = reviewing.review(client, options, planned_at=machine.timestamp())
+    plan = plan_of(report)
+    absence = _absence_of_prod(report)
+    if form == "json":
+        if absence is not None:
+            print(absence, file=machine.log, flush=True)
+        print(plan.to_json(indent=2), file=machine.out, flush=True)
+    else:
+        screen = screen_of(machine)
+        page = Page(width=screen.width, color=screen.colour)
+        _fill(page, plan, report, absence)
+        print(page.text(), file=machine.out, end="", flush=True)
+    if expect is not None:
+        check_expected(plan, expect)
+    return 0
+
+
+def plan_shown_in(path: Path) -> str:
+    """The id of the plan that a review showed for prod, or `none` where it showed no change.
+
+    Raises:
+        BadInput: it is no report of a review, or it shows no plan of prod.
+    """
+    try:
+        report = Report.model_validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"`{path.name}` cannot be read as the report of a review.",
+            hint="`--reviewed` takes the file report.json of a review's artifact, written by the "
+            "release that is installed here or an older one.",
+            reason_code="bad_input",
+        ) from error
+    plan = report.prod_plan
+    if plan is not None and plan.plan_id is not None:
+        return plan.plan_id
+    if report.baseline == "state" and report.failure is None and not (plan and plan.would_fail):
+        return NO_CHANGES
+    raise BadInput(
+        "The review shows no plan of prod: it failed, or compared with the base branch.",
+        hint="Look at `ci-bot prod-plan`, and deploy it by its id (`--expect`) if it is wanted.",
+        reason_code="no_reviewed_plan",
+    )
+
+
+def plan_of(report: Report) -> ProdPlan:
+    """What the review has planned for prod.
+
+    Raises:
+        BadInput, BotError: as `prod_plan_locally`.
+    """
+    raise_bad_input(report.failure)
+    if report.failure is not None:
+        raise _failed(report.failure.message, report.failure.hint)
+    categorizer = next((o for o in report.options if o.name == "auto-categorize-changes"), None)
+    if categorizer is not None:
+        raise BadInput(
+            f"`{categorizer.key}` is not read by `sqlmesh plan prod`, which would categorize "
+            "changes otherwise than this plan.",
+            hint="Move it to `plan.auto_categorize_changes`: that holds for reviews, too.",
+            reason_code="bad_config",
+        )
+    plan = report.prod_plan or NOTHING
+    if plan.would_fail:
+        raise _failed(f"The plan for prod would fail: {plan.failure}", None)
+    return plan
+
+
+def check_expected(plan: ProdPlan, expected: str) -> None:
+    """Whether this is the plan that was reviewed.
+
+    Args:
+        expected: A plan id of 8 digits or more, or `none`: nothing changes.
+
+    Raises:
+        Refused: it is not.
+    """
+    if expected == NO_CHANGES:
+        if plan.plan_id is None:
+            return
+        reviewed = "and the review showed no change"
+    elif plan.plan_id is not None and matches(expected, plan.plan_id):
+        return
+    else:
+        reviewed = f"and the reviewed one is `{short(expected)}`"
+    found = f"is `{short(plan.plan_id)}`" if plan.plan_id else "changes nothing"
+    raise Refused(
+        f"The plan for prod {found}, {reviewed}. Nothing was touched.",
+        hint="Something else was merged or deployed since the review, or it had other options. "
+        "Look at this plan, and deploy it by its own id if it is wanted.",
+        reason_code="plan_changed",
+    )
+
+
+def _failed(message: str, hint: str | None) -> BotError:
+    return BotError(
+        message, hint=hint or "`sqlmesh plan prod --explain` shows the same.", reason_code="failed"
+    )
+
+
+def _absence_of_prod(report: Report) -> str | None:
+    """That the state holds no prod of the project, and what a deployment then does."""
+    missing = report.prod_not_found
+    if missing is None:
+        return None
+    return (
+        f"{missing.sentence()} So every model counts as new, and a deployment builds all of them. "
+        "If prod has been built, check the gateway's `state_connection` and its `state_schema`, "
+        "their variables, and what this account may read."
+    )
+
+
+def _fill(page: Page, plan: ProdPlan, report: Report, absence: str | None) -> None:
+    if plan.plan_id is None and absence is not None:
+        page.title("Prod's plan: there is no prod, and no model to deploy", None)
+    elif plan.plan_id is None:
+        page.title("Prod's plan: nothing changes", None)
+    else:
+        page.title(
+            f"Prod's plan {short(plan.plan_id)} · {words.count(plan.changes, 'model')} would "
+            "change",
+            None,
+        )
+    if absence is not None:
+        page.gap()
+        page.paragraph(absence)
+        page.gap()
+    if plan.plan_id is None:
+        return
+    for change in report.changes:
+        category = (
+            f", {words.CATEGORIES.get(change.category, change.category)}" if change.category else ""
+        )
+        page.item(f"{change.model}: {change.change}{category}")
+    built = [item for item in plan.full_backfill if item.action != "recreate_view"]
+    if built:
+        page.heading("What prod builds")
+    for item in built:
+        since = f" since {item.start[:10]}" if item.start else ""
+        page.item(f"{item.model}: {words.count(item.intervals, 'interval')}{since}")

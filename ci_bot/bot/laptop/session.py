@@ -1,0 +1,211 @@
+"""What every activity on a laptop begins with: the projects, and who hears of the work."""
+
+from __future__ import annotations
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from ci_bot.bot.sandbox.run_directories import directory_problem
+from ci_bot.errors import BadInput
+from __future__ import annotations
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from ci_bot.bot.sandbox.worker_environment import redactor_of
+from ci_bot.bot.sandbox.deadline import (CancelToken, handle_signals)
+from ci_bot.bot.sandbox.worker_output import TracebackFilter
+from ci_bot.bot.sandbox.run_directories import directory_problem
+from ci_bot.bot.worker_client.client import (ClientOptions, Listener, WorkerClient)
+from ci_bot.bot.worker_client.failures import (error_of, refused)
+from ci_bot.bot.worker_client.session import open_client
+from ci_bot.bot.worker_client.session import (prefix_here, told)
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.environment import (DEFAULT_PREFIX, EnvironmentName, UnfitName)
+from ci_bot.protocol.messages import Progress
+from ci_bot.errors import (EXIT_BAD_INPUT, BadInput, BotError)
+from ci_bot.host import Machine
+from ci_bot.redaction.secret_parts import from_dotenv
+
+
+# The projects that were named on a command line, and the repository that they lie in.
+
+
+
+def repository_root(start: Path) -> Path:
+    """The repository that holds `start` on a laptop; `start` itself outside of any."""
+    for directory in (start, *start.parents):
+        if os.path.exists(directory / ".git"):  # noqa: PTH110 - False also where we may not look
+            return directory
+    return start
+
+
+def relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tuple[str, ...]]:
+    """The repository's root and the projects relative to it, from paths typed on a command line.
+
+    Raises:
+        BadInput: one is no directory, or they do not lie in one repository.
+    """
+    given = list(paths)
+    problems = [found for path in given if (found := directory_problem(directory / path, path))]
+    if problems:
+        raise BadInput(
+            f"{'; '.join(problems)}.",
+            hint="`--project` names the directory of a SQLMesh project.",
+            reason_code="bad_project_path",
+        )
+    absolute = [Path(os.path.realpath(directory / path)) for path in given]
+    roots = {repository_root(path) for path in absolute}
+    common = [root for root in roots if all(path.is_relative_to(root) for path in absolute)]
+    if not common:
+        raise BadInput(
+            "Several projects are planned together in one git repository only, and "
+            f"{_where(given, absolute)}.",
+            hint="Give projects of one checkout, or run ci-bot once for each.",
+            reason_code="several_repositories",
+        )
+    return common[0], tuple(os.path.relpath(path, common[0]) for path in absolute)
+
+
+def _where(given: list[str], absolute: list[Path]) -> str:
+    """Which of these projects are not where they should be, as the end of a sentence."""
+    outside = [
+        path
+        for path, place in zip(given, absolute, strict=True)
+        if not (repository_root(place) / ".git").exists()
+    ]
+    names = " and ".join(f"`{path}`" for path in outside or given)
+    if outside:
+        return f"{names} {'is' if len(outside) == 1 else 'are'} in none"
+    return f"{names} are in different ones"
+
+
+def check_name(environment: str, made: Callable[[str], object] = EnvironmentName) -> None:
+    """Refuses a name that is none before anything else is said; a refusal is left to the worker's
+    calls, which make a document of it.
+
+    Args:
+        made: What makes the name, as `for_review`.
+
+    Raises:
+        BadInput: it is no name of an environment.
+    """
+    try:
+        made(environment)
+    except UnfitName as error:
+        refused(error, "input")
+
+
+def raise_bad_input(failure: Failure | None) -> None:
+    """Where input was wrong nothing was looked at, so there is nothing to report or to decide.
+
+    Raises:
+        BadInput: the failure, if it is one of that kind.
+    """
+    if failure is not None and failure.exit_code == EXIT_BAD_INPUT:
+        raise error_of(failure)
+
+
+def origin_of(client: WorkerClient) -> str | None:
+    """The URL of the repository's origin, None outside of a repository."""
+    try:
+        return client.git.origin()
+    except BotError:
+        return None
+
+
+def local_prefix(client: WorkerClient, machine: Machine, given: str | None) -> str:
+    """What environments of pull requests are called: as the option says, else as the project."""
+    if given is not None:
+        return given
+    found = prefix_here(client)
+    if warning := told(found):
+        print(warning, file=machine.log)
+    return found.prefix or DEFAULT_PREFIX
+
+
+def branch_of(client: WorkerClient) -> str | None:
+    """The branch that is checked out, None outside of a repository."""
+    try:
+        return client.git.branch()
+    except BotError:
+        return None
+
+
+@contextmanager
+def local_client(
+    machine: Machine,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    worker_env: str,
+    python_path: tuple[str, ...],
+    *,
+    timeout_minutes: int,
+    secrets: tuple[str, ...] = (),
+) -> Iterator[WorkerClient]:
+    """A worker client on projects of the user's own; `secrets` are what the worker must not see."""
+    root, relative = relative_projects(projects, machine.directory)
+    _check_search_path(machine.directory, python_path)
+    cancel = CancelToken(clock=machine.monotonic)
+
+    def log_line(line: str) -> None:
+        print(line, file=machine.log)
+
+    def traceback(lines: list[str]) -> None:
+        if machine.verbose:
+            print(*lines, sep="\n", file=machine.log)
+
+    log = TracebackFilter(on_line=log_line, on_traceback=traceback)
+
+    def progress(step: Progress) -> None:
+        count = f" {step.done}/{step.total}" if step.total else ""
+        print(f"{step.phase}{count}: {step.message}", file=machine.log, flush=True)
+
+    redactor = redactor_of(
+        machine.environ, worker_env=worker_env, secrets=secrets, own=_own(root, relative)
+    )
+    options = ClientOptions(
+        checkout=root,
+        projects=relative,
+        gateway=gateway,
+        python_path=tuple(str(machine.directory / path) for path in python_path),
+        worker_env=worker_env,
+        timeout_minutes=timeout_minutes,
+        own_machine=True,
+        secrets=secrets,
+    )
+    listener = Listener(on_progress=progress, on_log=log.line, on_traceback=traceback)
+    try:
+        with (
+            handle_signals(cancel),
+            open_client(
+                options, machine, redactor=redactor, cancel=cancel, listener=listener
+            ) as client,
+        ):
+            yield client
+    finally:
+        log.close()
+        cancel.close()
+
+
+def _check_search_path(directory: Path, given: tuple[str, ...]) -> None:
+    """In a workflow one may be missing: the base branch may lack it. Here somebody has mistyped it.
+
+    Raises:
+        BadInput: one is no directory.
+    """
+    problems = [found for path in given if (found := directory_problem(directory / path, path))]
+    if problems:
+        raise BadInput(
+            f"{'; '.join(problems)}.",
+            hint="`--python-path` names a directory with Python modules of the project.",
+            reason_code="bad_python_path",
+        )
+
+
+def _own(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
+    """What the user's own projects set themselves: SQLMesh reads their .env files."""
+    found: dict[str, str] = {}
+    for project in projects:
+        path = root / project / ".env"
+        if path.is_file():
+            found |= from_dotenv(path.read_text(encoding="utf-8", errors="replace"))
+    return found

@@ -1,1 +1,0 @@
-"""The options of the command line: how they are read, and those that several commands share."""

@@ -1,0 +1,300 @@
+"""Who owns a model: by the policy, and where that does not say, by CODEOWNERS. Pure."""
+
+from __future__ import annotations
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from __future__ import annotations
+from dataclasses import dataclass
+from ci_bot.bot.policy.policy import (Matches, Policy)
+from __future__ import annotations
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import get_args
+from ci_bot.bot.policy.document import UNWEIGHED
+from ci_bot.protocol.plan import (Change, Severity)
+from ci_bot.protocol.review_report import (Acceptance, Weighed)
+from ci_bot.protocol.review_report import Risk
+
+
+# Who owns a file by GitHub's CODEOWNERS. Pure.
+#
+# https://docs.github.com/en/repositories/managing-your-repositorys-settings-and-
+# features/customizing-your-repository/about-code-owners
+
+
+# In this order; the first that is there counts.
+PLACES = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
+
+MOST_CODEOWNERS_BYTES = 3 * 1024 * 1024  # GitHub loads no larger one
+
+_WORD = re.compile(r"(?:\\.|[^\s\\])+")
+
+_PARTS = re.compile(
+    r"(?P<between>/\*\*/)|(?P<deep>\*\*/)|(?P<below>/\*\*)|(?P<many>\*+)|(?P<one>\?)"
+    r"|\\(?P<quoted>.)|(?P<plain>.)"
+)
+
+
+@dataclass(frozen=True)
+class CodeOwners:
+    """The accounts of one line: logins and organization/team, without `@`; `line` from 1."""
+
+    accounts: tuple[str, ...]
+    line: int
+
+
+def owners_of(text: str, path: str) -> CodeOwners | None:
+    """What the last line that matches says of a file; None where none does."""
+    found = None
+    for number, pattern, accounts in _lines(text):
+        if _matches(pattern, path):
+            found = CodeOwners(accounts, number)
+    return found
+
+
+def _lines(text: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = []
+        for word in _WORD.findall(line):
+            if word.startswith("#"):
+                break
+            words.append(word)
+        # GitHub passes over a line with what its syntax does not have.
+        if words and not words[0].startswith("!") and "[" not in words[0]:
+            # An address is no account that could be compared with a login.
+            yield number, words[0], tuple(w[1:] for w in words[1:] if w.startswith("@"))
+
+
+def _matches(pattern: str, path: str) -> bool:
+    return re.fullmatch(_expression(pattern), path) is not None
+
+
+def _expression(pattern: str) -> str:
+    inner = pattern.strip("/")
+    anchored = pattern.startswith("/") or "/" in inner
+    folder = pattern.endswith("/")
+    parts = []
+    for found in _PARTS.finditer(inner):
+        if found["between"]:
+            parts.append("/(?:.*/)?")
+        elif found["deep"]:
+            parts.append("(?:.*/)?")
+        elif found["below"]:
+            parts.append("/.*")
+        elif found["many"]:
+            parts.append("[^/]*")
+        elif found["one"]:
+            parts.append("[^/]")
+        else:
+            parts.append(re.escape(found["quoted"] or found["plain"]))
+    begin = "" if anchored else "(?:.*/)?"
+    # `docs/*` are the files of that folder; `docs/a` may be a folder with everything in it.
+    alone = inner.rpartition("/")[2] == "*" and "/" in inner
+    end = "/.*" if folder else "" if alone else "(?:/.*)?"
+    return f"{begin}{''.join(parts)}{end}"
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """The accounts that own a model.
+
+    Attributes:
+        logins: people, as GitHub spells them.
+        teams: organization/team.
+        place: file and line that say so; "" where nothing does.
+    """
+
+    logins: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
+    place: str = ""
+
+    @classmethod
+    def of(cls, accounts: tuple[str, ...], place: str) -> Ownership:
+        return cls(
+            tuple(name for name in accounts if "/" not in name),
+            tuple(name for name in accounts if "/" in name),
+            place,
+        )
+
+    def has(self, login: str) -> bool:
+        """Whether a person is named; GitHub ignores case."""
+        return login.lower() in {name.lower() for name in self.logins}
+
+
+@dataclass(frozen=True)
+class CodeOwnersFile:
+    path: str
+    text: str
+
+
+def ownership(
+    policy: Policy,
+    matches: Matches,
+    model: str,
+    path: str | None,
+    codeowners: CodeOwnersFile | None,
+) -> Ownership:
+    """Who owns a model, by what its base commit says.
+
+    Args:
+        path: The model's file, where the base commit has it, too.
+    """
+    for entry in reversed(policy.owners):
+        if matches.before(entry, model):
+            return Ownership.of(tuple(entry.github), entry.place)
+    if path is None or codeowners is None:
+        return Ownership()
+    found = owners_of(codeowners.text, path)
+    if found is None:
+        return Ownership()
+    return Ownership.of(found.accounts, f"{codeowners.path} line {found.line}")
+
+
+# Which files prove nothing about the models in them. Pure.
+#
+# CODEOWNERS, `paths` of a policy and comments speak of files, and a pull request chooses in which
+# file a model stands: it can take a model of another team's to a file of its author's. So a file
+# counts for a model that is not new only where the base branch's version is of that model.
+
+
+_SQL_NAME = re.compile(r"\bname\s+([^\s,()]+)", re.IGNORECASE)
+
+_PYTHON_NAME = re.compile(r"@model\(\s*(?:name\s*=\s*)?[\"']([^\"'\n]+)[\"']")
+
+_QUOTES = str.maketrans("", "", "\"`'")
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """What is known of the files of a review.
+
+    Attributes:
+        new: files that the base branch does not have, and that hold no new model.
+        foreign: models that are not new, with a file whose old version is not theirs.
+    """
+
+    new: frozenset[str] = frozenset()
+    foreign: frozenset[tuple[str, str]] = frozenset()
+
+    def prove(self, model: str | None, path: str | None) -> bool:
+        """Whether a file says anything about a finding on a model, or on no model."""
+        if path is None or path in self.new:
+            return False
+        return model is None or (model, path) not in self.foreign
+
+    @classmethod
+    def of(
+        cls, models: Mapping[str, str], before: Mapping[str, str | None], *, new: frozenset[str]
+    ) -> ModelFiles:
+        """
+        Args:
+            models: the file of each model that is not new.
+            before: the old text of each file that differs; None where it is not to be had.
+            new: as above.
+        """
+        foreign = {
+            (model, path)
+            for model, path in models.items()
+            if path in before and not names_model(before[path], path, model)
+        }
+        return cls(new, frozenset(foreign))
+
+
+def names_model(text: str | None, path: str, model: str) -> bool:
+    """Whether a file names a model as its own, in letters.
+
+    A name that is made when the file is loaded (a macro, a blueprint) is not seen. Without any, the
+    file's own path names the model, as SQLMesh infers it.
+    """
+    if text is None:
+        return False
+    wanted = model.translate(_QUOTES).lower().split(".")
+    if path.endswith(".py"):
+        found = _PYTHON_NAME.findall(text)
+    else:
+        found = _SQL_NAME.findall(text.partition(";")[0])
+    if not found:
+        return list(PurePosixPath(path).with_suffix("").parts[-len(wanted) :]) == wanted
+    return any(name.translate(_QUOTES).lower().split(".") == wanted for name in found)
+
+
+# Findings that the owner of their model has accepted. Pure.
+#
+# An acceptance is about a rule and a model as it was. It holds as long as that model's fingerprint
+# is the same, whatever else is pushed; and it never covers more than what was seen.
+
+
+_HEAVIEST_FIRST: tuple[Severity, ...] = get_args(Severity)
+
+
+@dataclass(frozen=True)
+class Acceptances:
+    """What was accepted, and the models as they are now.
+
+    Attributes:
+        fingerprints: of the changed models; a removed one has none.
+    """
+
+    items: tuple[Acceptance, ...] = ()
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, items: Sequence[Acceptance], changes: Sequence[Change]) -> Acceptances:
+        return cls(tuple(items), fingerprints(changes))
+
+    def about(self, risk: Risk) -> Acceptance | None:
+        """The acceptance that covers a finding."""
+        if not may_be_accepted(risk):
+            return None
+        for item in reversed(self.items):
+            if (item.rule, item.model) == (risk.rule, risk.model) and self._holds(item, risk):
+                return item
+        return None
+
+    def fallen(self, risk: Risk) -> Acceptance | None:
+        """One that was about a finding, and is no longer."""
+        if self.about(risk) is not None:
+            return None
+        named = [i for i in self.items if (i.rule, i.model) == (risk.rule, risk.model)]
+        return named[-1] if named else None
+
+    def _holds(self, item: Acceptance, risk: Risk) -> bool:
+        same = self.fingerprints.get(item.model) == item.fingerprint
+        seen = (risk.subject or "") in item.subjects
+        return same and seen and _rank(risk.severity) >= _rank(item.severity)
+
+
+def fingerprints(changes: Sequence[Change]) -> dict[str, str]:
+    """What each changed model is now; a removed one is `removed`."""
+    known = {c.model: c.fingerprint for c in changes if c.fingerprint is not None}
+    return known | {c.model: "removed" for c in changes if c.change == "removed"}
+
+
+def may_be_accepted(risk: Risk) -> bool:
+    """Whether an owner may accept a finding: it is about a model, and does not block."""
+    return risk.model is not None and risk.severity != "blocker" and risk.rule not in UNWEIGHED
+
+
+def accepted(risk: Risk, item: Acceptance) -> Risk:
+    """The finding with who accepted it."""
+    return risk.model_copy(
+        update={
+            "weighed": Weighed(
+                by="acceptance",
+                weight=risk.weighed.weight if risk.weighed else risk.severity,
+                reason=item.reason,
+                who=item.by,
+                at=item.at,
+            )
+        }
+    )
+
+
+def _rank(severity: Severity) -> int:
+    return _HEAVIEST_FIRST.index(severity)

@@ -1,0 +1,234 @@
+"""What the findings of a review weigh by a team's policy. Pure.
+
+A finding becomes lighter only where that is sure: by the policy of the base commit, for models that
+an entry means in prod's version and in the pull request's. Heavier it becomes where one is enough.
+"""
+
+from __future__ import annotations
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date
+from typing import get_args
+from ci_bot.bot.policy.policy import IgnoreComments
+from ci_bot.bot.policy.document import (EVERY_RULE, Entry, IgnoreEntry, ScopedEntry, SeverityEntry, StatementEntry)
+from ci_bot.bot.policy.model_owners import (Acceptances, accepted)
+from ci_bot.bot.policy.model_owners import ModelFiles
+from ci_bot.bot.policy.policy import (Matches, Policy, is_on_path, is_target, names_rule)
+from ci_bot.bot.policy.document import (PROTECTED, UNWEIGHED)
+from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.review_report import Weighed
+from ci_bot.protocol.review_report import Risk
+from __future__ import annotations
+from collections.abc import Iterable
+from ci_bot.bot.policy.document import (EVERY_RULE, DiffEntry, Entry, IgnoreEntry, OwnerEntry, SeverityEntry, StatementEntry)
+
+_HEAVIEST_FIRST: tuple[Severity, ...] = get_args(Severity)
+
+
+@dataclass(frozen=True)
+class WeighedRisks:
+    """Findings after the policy: those that count, and those that it takes out."""
+
+    counting: tuple[Risk, ...]
+    set_aside: tuple[Risk, ...]
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """What there is to weigh with.
+
+    Attributes:
+        today: in UTC; the last day of an ignore is a day on which it holds.
+        loosens: whether entries may make anything lighter. Not where the base is a branch that
+            anybody can make.
+        files: which files prove nothing about their models.
+        comments: of the models' files.
+        acceptances: of the models' owners.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    matches: Matches = field(default_factory=Matches)
+    today: date = date.min
+    loosens: bool = True
+    files: ModelFiles = field(default_factory=ModelFiles)
+    comments: IgnoreComments = field(default_factory=IgnoreComments)
+    acceptances: Acceptances = field(default_factory=Acceptances)
+
+    def weigh(self, risks: Iterable[Risk]) -> WeighedRisks:
+        """Each finding with the weight that the policy gives it."""
+        counting: list[Risk] = []
+        aside: list[Risk] = []
+        for risk in risks:
+            found = self._one(risk)
+            off = found.weighed is not None and found.weighed.by != "severity"
+            (aside if off else counting).append(found)
+        return WeighedRisks(tuple(counting), tuple(aside))
+
+    def is_about(self, entry: ScopedEntry, model: str | None, path: str | None) -> bool:
+        """Whether an entry may be about a model in a file."""
+        return self.matches.perhaps(entry, model) and is_on_path(entry, path)
+
+    def _one(self, risk: Risk) -> Risk:
+        if risk.rule in UNWEIGHED:
+            return risk
+        if self.loosens:
+            told = self._ignored(risk) or self._allowed(risk) or self._commented(risk)
+            if told is not None:
+                return risk.model_copy(update={"weighed": told})
+        found = self._with_severity(risk)
+        off = found.weighed is not None and found.weighed.by == "off"
+        item = self.acceptances.about(found) if self.loosens and not off else None
+        return found if item is None else accepted(found, item)
+
+    def _ignored(self, risk: Risk) -> Weighed | None:
+        for entry in self.policy.ignore:
+            if entry.until >= self.today and self._is_ignored_by(entry, risk):
+                until = entry.until.isoformat()
+                return _weighed("ignore", risk, entry, entry.reason, until=until)
+        return None
+
+    def _is_ignored_by(self, entry: IgnoreEntry, risk: Risk) -> bool:
+        return names_rule(entry, risk.rule) and self._surely(entry, risk)
+
+    def _allowed(self, risk: Risk) -> Weighed | None:
+        effect = risk.effect
+        if effect is None:
+            return None
+        for entry in self.policy.statements:
+            if (
+                effect.action in entry.does
+                and is_target(entry.target, effect.target)
+                and self.matches.surely(entry, risk.model)
+            ):
+                return _weighed("statement", risk, entry, entry.reason)
+        return None
+
+    def _commented(self, risk: Risk) -> Weighed | None:
+        comment = self.comments.about(risk.rule, risk.path)
+        if comment is None or not self.files.prove(risk.model, risk.path):
+            return None
+        return Weighed(
+            by="comment",
+            weight=risk.severity,
+            reason=comment.reason,
+            place=f"{comment.path} line {comment.line}",
+        )
+
+    def _with_severity(self, risk: Risk) -> Risk:
+        for entry in reversed(self.policy.severity):
+            if not names_rule(entry, risk.rule):
+                continue
+            lighter = entry.severity == "off" or _is_lighter(entry.severity, risk.severity)
+            if EVERY_RULE in entry.rule and not lighter:
+                if self.is_about(entry, risk.model, risk.path):
+                    return risk  # an upper bound, and the finding is below it
+                continue
+            if lighter and not self._may_be_lighter(entry, risk):
+                continue
+            if not lighter and not self.is_about(entry, risk.model, risk.path):
+                continue
+            return _with(entry, risk)
+        return risk
+
+    def _may_be_lighter(self, entry: SeverityEntry, risk: Risk) -> bool:
+        return self.loosens and risk.rule not in PROTECTED and self._surely(entry, risk)
+
+    def _surely(self, entry: ScopedEntry, risk: Risk) -> bool:
+        if not self.matches.surely(entry, risk.model) or not is_on_path(entry, risk.path):
+            return False
+        return not entry.paths or self.files.prove(risk.model, risk.path)
+
+
+def _with(entry: SeverityEntry, risk: Risk) -> Risk:
+    if entry.severity == "off":
+        return risk.model_copy(update={"weighed": _weighed("off", risk, entry, entry.reason)})
+    if entry.severity == risk.severity:
+        return risk
+    told = _weighed("severity", risk, entry, entry.reason)
+    return risk.model_copy(update={"severity": entry.severity, "weighed": told})
+
+
+def _is_lighter(weight: Severity, than: Severity) -> bool:
+    return _HEAVIEST_FIRST.index(weight) > _HEAVIEST_FIRST.index(than)
+
+
+def _weighed(
+    by: object, risk: Risk, entry: Entry | StatementEntry, reason: str, *, until: str | None = None
+) -> Weighed:
+    return Weighed.model_validate(
+        {
+            "by": by,
+            "weight": risk.severity,
+            "reason": reason,
+            "place": entry.place,
+            "until": until,
+        }
+    )
+
+
+# The entries of a policy in words; every name in them stands in code marks.
+
+
+_MOST_SHOWN = 5
+
+
+def said(entry: Entry) -> str:
+    """What an entry says, without its reason and without a full stop."""
+    if isinstance(entry, SeverityEntry):
+        return f"{about(entry)} weighs {weight(entry)}"
+    if isinstance(entry, IgnoreEntry):
+        return f"{about(entry)} is ignored until {entry.until.isoformat()}"
+    if isinstance(entry, StatementEntry):
+        return f"it is allowed {allowed(entry)}"
+    if isinstance(entry, DiffEntry):
+        return f"{differs(entry)} is tolerated"
+    if isinstance(entry, OwnerEntry):
+        return f"{models(entry)} belongs to {whom(entry)}"
+    raise TypeError(f"no words for {type(entry).__name__}")
+
+
+def about(entry: SeverityEntry | IgnoreEntry) -> str:
+    """Which findings an entry is about."""
+    rules = "every rule" if EVERY_RULE in entry.rule else listed(entry.rule)
+    on = f" on {models(entry)}" if entry.asks_for_models else ""
+    files = f" in {listed(entry.paths)}" if entry.paths else ""
+    return f"{rules}{on}{files}"
+
+
+def weight(entry: SeverityEntry) -> str:
+    """The severity that an entry gives."""
+    if entry.severity == "off":
+        return "nothing (off)"
+    return f"{'at most ' if EVERY_RULE in entry.rule else ''}{entry.severity}"
+
+
+def allowed(entry: StatementEntry) -> str:
+    """What statements may do, after "it is allowed" or "it would be allowed"."""
+    who = f" by statements of {listed(entry.models)}" if entry.models else ""
+    return f"that something {' or '.join(entry.does)} {listed(entry.target)}{who}"
+
+
+def differs(entry: DiffEntry) -> str:
+    """The difference that an entry tolerates."""
+    return f"a data diff of {entry.tolerance:.4%} of the rows of {listed(entry.models)}"
+
+
+def whom(entry: OwnerEntry) -> str:
+    """The accounts of an entry."""
+    return " and ".join(f"`@{name}`" for name in entry.github)
+
+
+def models(entry: Entry) -> str:
+    """The models of an entry; "" where it is about all."""
+    selected = getattr(entry, "models", None)
+    owner = getattr(entry, "owner", None)
+    told = listed(selected) if selected else ""
+    of = f"models of {listed(owner)}" if owner else ""
+    return f"{told}{' among the ' if told and of else ''}{of}"
+
+
+def listed(names: Iterable[str] | None) -> str:
+    """`a`, `b` and 3 more, in the order of the file."""
+    every = [f"`{name}`" for name in names or ()]
+    rest = len(every) - _MOST_SHOWN
+    return ", ".join(every[:_MOST_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

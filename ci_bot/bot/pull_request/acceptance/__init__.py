@@ -1,1 +1,0 @@
-"""An owner accepts a finding on a model."""

@@ -1,1 +1,0 @@
-"""What counts only as the base commit has it."""

@@ -1,1 +1,0 @@
-"""Somebody asks what building a pull request's environment will cost."""

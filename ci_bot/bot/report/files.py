@@ -1,0 +1,185 @@
+"""Where results go: files, the terminal, or one JSON document on stdout."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from ci_bot.protocol.base import Contract
+from ci_bot.errors import (BadInput, BotError)
+
+Format = Literal["terminal", "markdown", "json"]
+# Called alike after a review and after an apply: an apply's page holds the review, too.
+PAGE = "report.html"
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What makes a document's texts. Each is made when it is written, and then let go.
+
+    Args:
+        markdown: The complete document as Markdown.
+        page: The pieces of the same as one HTML file, `report.html`; None where there is none.
+    """
+
+    markdown: Callable[[], str]
+    page: Callable[[], Iterator[str] | None] = lambda: None
+
+
+def write_files(directory: Path, name: str, document: Contract, texts: Texts) -> None:
+    """Writes NAME.json, NAME.md and the page, all complete, into `directory`, which is created.
+
+    Raises:
+        BotError: the directory cannot be written any more; see `check_output`.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for file, parts in _files(name, document, texts):
+            with (directory / file).open("wb") as opened:
+                opened.writelines(parts)
+    except OSError as error:
+        raise _not_written(directory, error) from error
+
+
+def check_output(directory: Path, *, option: str = "--output") -> None:
+    """Tries whether files could be written there, before anything is done. Leaves nothing.
+
+    Raises:
+        BadInput: it could not.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=".ci-bot-", dir=_nearest(directory)):
+            pass
+    except OSError as error:
+        raise BadInput(
+            f"No file can be written to {directory}: {_why(error)}.",
+            hint=f"Name a directory that can be written, with `{option}`.",
+            reason_code="output",
+        ) from error
+
+
+def write_within(workspace: Path, folder: str, name: str, document: Contract, texts: Texts) -> str:
+    """The same into `folder` of a workspace whose content is not ours.
+
+    Nothing that somebody has put there is followed or written through: a link in place of the
+    folder is refused, and files are replaced, not opened. What is written belongs to the owner of
+    the workspace, also where we are root and the workspace is not: the next checkout, as that
+    owner, has to be able to remove it.
+
+    Returns:
+        The SHA-256 of the JSON file, in hexadecimal digits.
+
+    Raises:
+        BotError: it cannot be written there.
+    """
+    try:
+        owner = workspace.stat()
+        with suppress(FileExistsError):
+            (workspace / folder).mkdir()
+        place = os.open(workspace / folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            _give(place, owner)
+            written = {
+                file: _replace(place, file, parts, owner)
+                for file, parts in _files(name, document, texts)
+            }
+        finally:
+            os.close(place)
+    except OSError as error:
+        raise _not_written(workspace / folder, error) from error
+    return written[_of_document(name)]
+
+
+def check_within(workspace: Path, folder: str) -> None:
+    """Whether `write_within` may write there, before anything is done.
+
+    Raises:
+        BadInput: somebody has put something else in place of the folder, or it is not writable.
+    """
+    place = workspace / folder
+    if os.path.lexists(place) and not stat.S_ISDIR(place.lstat().st_mode):
+        raise BadInput(
+            f"`{folder}` in the checkout is no directory, and the report is written to one of that "
+            "name.",
+            hint=f"Take `{folder}` out of the repository.",
+            reason_code="output",
+        )
+    check_output(place)
+
+
+def _nearest(directory: Path) -> Path:
+    """The directory itself, or the one above it that is there."""
+    for path in (directory, *directory.parents):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.lstat()
+            return path
+    return directory
+
+
+def _files(name: str, document: Contract, texts: Texts) -> Iterator[tuple[str, Iterable[bytes]]]:
+    """The files in the order in which they are written; each is made only then."""
+    yield _of_document(name), chain(document.parts(indent=2), [b"\n"])
+    yield f"{name}.md", [texts.markdown().encode()]
+    page = texts.page()
+    if page is not None:
+        yield PAGE, map(str.encode, page)
+
+
+def _of_document(name: str) -> str:
+    return f"{name}.json"
+
+
+def _replace(place: int, file: str, parts: Iterable[bytes], owner: os.stat_result) -> str:
+    """Puts a new file into the open directory `place`, over whatever has this name.
+
+    Returns:
+        The SHA-256 of what it holds now.
+    """
+    written = hashlib.sha256()
+    part = f".{file}.part"
+    with suppress(FileNotFoundError):
+        os.unlink(part, dir_fd=place)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        with os.fdopen(os.open(part, flags, 0o644, dir_fd=place), "wb") as opened:
+            _give(opened.fileno(), owner)
+            for content in parts:
+                written.update(content)
+                opened.write(content)
+        os.rename(part, file, src_dir_fd=place, dst_dir_fd=place)
+    except BaseException:
+        # Half of a file is no report, and the folder is uploaded as it is.
+        with suppress(OSError):
+            os.unlink(part, dir_fd=place)
+        raise
+    return written.hexdigest()
+
+
+def _give(handle: int, owner: os.stat_result) -> None:
+    """Makes what we have made the owner's; what is somebody else's stays theirs."""
+    now = os.fstat(handle)
+    if os.geteuid() == 0 and now.st_uid == 0 and owner.st_uid != 0:
+        os.fchown(handle, owner.st_uid, owner.st_gid)
+
+
+def _not_written(directory: Path, error: OSError) -> BotError:
+    return BotError(
+        f"The report could not be written to {directory}: {_why(error)}.",
+        hint="What was done stays done; only its files are missing.",
+        reason_code="output",
+    )
+
+
+def _why(error: OSError) -> str:
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return "a file is in the way"
+    return error.strerror or type(error).__name__

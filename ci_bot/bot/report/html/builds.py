@@ -1,0 +1,325 @@
+"""What is built where: in the environment now, and in prod after the merge, table by table."""
+
+from __future__ import annotations
+from collections.abc import Iterable
+from typing import Any
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.words import short_window
+from ci_bot.bot.report.html import cells
+from ci_bot.bot.report.html.cells import PageItem
+from ci_bot.bot.report.html.findings import Reviewed
+from ci_bot.protocol.plan import (Backfill, ModelRange, ProdPlan)
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.plan import totals
+from __future__ import annotations
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.html import cells
+from ci_bot.bot.report.html.cells import PageItem
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.plan import Cost
+from ci_bot.protocol.review_report import Report
+
+Extent = tuple[str | None, str | None]
+
+_NOTE = (
+    "One strip for each table, all on the same time axis, from {axis}. The first lane is what "
+    "`prod` holds today, the second what `{env}` builds, the third what `prod` builds after the "
+    "merge."
+)
+
+
+def building_section(sources: Reviewed) -> list[PageItem]:
+    """A row for each table and view that either plan builds."""
+    report, env = sources.report, sources.report.environment
+    rows, axis = _rows(sources)
+    if report.failure is not None and not rows:
+        return []
+    window = report.short_window
+    parts = [
+        *cells.prose(
+            work_sentence(report.backfill, f"`{env}` builds"),
+            work_sentence(report.prod_plan.full_backfill, "`prod` builds after the merge")
+            if report.prod_plan
+            else None,
+            short_window(window, env, report.options) if window else None,
+        ),
+        *cells.table(
+            [
+                ("Model", "name"),
+                ("Kind", "text"),
+                (f"In {env}", "value"),
+                ("Batches", "number"),
+                ("In prod after the merge", "value"),
+                ("Intervals", "strip"),
+                ("What prod does with it", "text"),
+                ("Table", "text"),
+            ],
+            rows,
+            note=_NOTE.format(axis=cells.window(*axis), env=env) if axis[0] else "",
+            key="building",
+        ),
+        *cells.table(
+            [("Model", "name"), ("Range", "text"), ("Clears the data of", "names")],
+            [
+                [sources.model(r.model), cells.window(r.start, r.end), r.environments]
+                for r in report.restatements
+            ],
+            title="Restatements",
+            key="restatements",
+        ),
+        *cells.table(
+            [("When", "text"), ("Change", "text"), ("Statement", "text")],
+            [[s.when, s.change, _quoted(s.sql)] for s in report.statements],
+            title="Statements around the environment",
+            key="statements",
+        ),
+        *(_prod(report.prod_plan, sources) if report.prod_plan else []),
+    ]
+    return cells.section("building", "What is built, and where", parts, len(rows), short="Work")
+
+
+def work_sentence(items: Iterable[Backfill], who: str) -> str:
+    """ "`pr_7` builds 4 tables, 368 intervals in 7 batches; 1 view"."""
+    work = totals(items)
+    views = words.count(work.views, "view")
+    if not work.tables:
+        return f"{who} no table{f', {views}' if work.views else ''}."
+    tables = f"{words.count(work.tables, 'table')}, {words.count(work.intervals, 'interval')}"
+    more = f"; {views}" if work.views else ""
+    return f"{who} {tables} in {words.count(work.batches, 'batch')}{more}."
+
+
+def _rows(sources: Reviewed) -> tuple[list[list[Any]], Extent]:
+    report = sources.report
+    plan = report.prod_plan
+    here = {item.model: item for item in report.backfill}
+    later = {item.model: item for item in plan.full_backfill} if plan else {}
+    left = {item.model: item for item in plan.backfill} if plan else {}
+    held, gaps, lost = (
+        (_by_model(plan.held), _by_model(plan.gaps), _by_model(plan.lost)) if plan else ({}, {}, {})
+    )
+    spans: list[Extent] = [(item.start, item.end) for item in (*here.values(), *later.values())]
+    axis = _covering([*spans, *((one.start, one.end) for one in (plan.held if plan else []))])
+    rows = []
+    for model in sorted(
+        here.keys() | later.keys(), key=lambda m: _weight(here.get(m), later.get(m))
+    ):
+        mine, prods = here.get(model), later.get(model)
+        one = mine or prods
+        if one is None:
+            continue
+        rows.append(
+            [
+                sources.model(model, "preview" if mine and mine.preview else ""),
+                words.KINDS.get(one.kind, one.kind),
+                _amount(mine),
+                mine.batches if mine else None,
+                _amount(prods) if plan else cells.value("not planned", None),
+                {
+                    "axis": _moments(axis),
+                    "held": held.get(model, []),
+                    "pr": _lane(mine),
+                    "prod": _lane(prods),
+                    "left": _lane(left.get(model)),
+                    "gaps": gaps.get(model, []),
+                    "lost": lost.get(model, []),
+                    "says": _says(mine, prods, report),
+                },
+                _later(mine, left.get(model), prods),
+                f"`{one.table}`",
+            ]
+        )
+    return rows, axis
+
+
+def _by_model(ranges: Iterable[ModelRange]) -> dict[str, list[list[int | None]]]:
+    found: dict[str, list[list[int | None]]] = {}
+    for one in ranges:
+        found.setdefault(one.model, []).append(_moments((one.start, one.end)))
+    return found
+
+
+def _weight(here: Backfill | None, later: Backfill | None) -> tuple[bool, int, str]:
+    one = later or here
+    if one is None:
+        return True, 0, ""
+    most = max(item.intervals for item in (here, later) if item)
+    return one.action == "recreate_view", -most, one.model
+
+
+def _amount(item: Backfill | None) -> list[str | float | None]:
+    if item is None:
+        return cells.value("nothing", 0)
+    if item.action == "recreate_view":
+        return cells.value("the view", 0)
+    if item.action == "full_refresh":
+        return cells.value("the whole table", item.intervals)
+    if item.action == "seed":
+        return cells.value("the seed file", item.intervals)
+    window = cells.window(item.start, item.end)
+    return cells.value(f"{words.count(item.intervals, 'interval')}, {window}", item.intervals)
+
+
+def _lane(item: Backfill | None) -> list[Any] | None:
+    return [item.action, *_moments((item.start, item.end))] if item else None
+
+
+def _moments(span: Extent) -> list[int | None]:
+    """Both ends as seconds since 1970."""
+    return [None if end is None else int(words.moment(end).timestamp()) for end in span]
+
+
+def _covering(spans: Iterable[Extent]) -> Extent:
+    found = list(spans)
+    starts = [start for start, _ in found if start]
+    ends = [end for _, end in found if end]
+    if not starts or not ends:
+        return None, None
+    return min(starts, key=words.moment), max(ends, key=words.moment)
+
+
+def _says(mine: Backfill | None, prods: Backfill | None, report: Report) -> str:
+    """What the strip shows, for readers who cannot see it."""
+    later = f"; prod after the merge: {_amount(prods)[0]}" if report.prod_plan else ""
+    return f"{report.environment}: {_amount(mine)[0]}{later}"
+
+
+def _later(mine: Backfill | None, left: Backfill | None, prods: Backfill | None) -> str:
+    """What a table of the environment is to prod after the merge."""
+    if mine is None:
+        return "builds it" if prods else "–"
+    if mine.preview:
+        return "builds it again" if prods else "never reads it: a preview"
+    if not mine.reused_in_prod:
+        return "builds it again"
+    more = left.intervals if left else 0
+    return f"reuses it, builds {words.number(more)} more" if more else "reuses it"
+
+
+def _prod(plan: ProdPlan, sources: Reviewed) -> list[PageItem]:
+    altered = [f"`{name}`" for name in plan.forward_only_schema_changes]
+    return [
+        *cells.prose(
+            f"The plan for `prod` would fail: {plan.failure or 'SQLMesh says no more.'}"
+            if plan.would_fail
+            else None,
+            f"Altered in place, because the change is forward-only: {', '.join(altered)}."
+            if altered
+            else None,
+        ),
+        *cells.table(
+            [("Model", "name"), ("Range", "text"), ("What", "text")],
+            [
+                *(
+                    [
+                        sources.model(g.model),
+                        cells.window(g.start, g.end),
+                        "lost: prod holds it, and the rebuilt table will not",
+                    ]
+                    for g in plan.lost
+                ),
+                *(
+                    [
+                        sources.model(g.model),
+                        cells.window(g.start, g.end),
+                        "a gap in the history of prod",
+                    ]
+                    for g in plan.gaps
+                ),
+            ],
+            title="History that prod loses or lacks",
+            key="gaps",
+        ),
+    ]
+
+
+def _quoted(sql: str) -> str:
+    """A statement as code; one with a backtick of its own stays as it is."""
+    return sql if "`" in sql else f"`{sql}`"
+
+
+# What it costs: expected before, and counted afterwards. Unknown is said, and never drawn as 0.
+
+
+
+def cost_section(report: Report | None, applied: ApplyDocument | None) -> list[PageItem]:
+    """A bar for each figure, all on one scale."""
+    estimates: list[tuple[str, Cost]] = []
+    if report is not None and report.plan_id is not None:
+        estimates.append((f"Expected in `{report.environment}`", report.cost))
+        if report.prod_plan and report.prod_plan.cost:
+            estimates.append(("Expected in `prod` after the merge", report.prod_plan.cost))
+    elif applied is not None and applied.estimate is not None:
+        estimates.append((f"Expected in `{applied.environment}`", applied.estimate))
+    took = applied.executor_hours if applied else None
+    if not estimates and took is None:
+        return []
+    known = [c.executor_hours_high or c.executor_hours_mid for _, c in estimates] + [took]
+    most = max((hours for hours in known if hours is not None), default=0.0) or 1.0
+    rows = [_expected(label, cost, most) for label, cost in estimates]
+    if applied is not None:
+        rows.append(_took(applied, most))
+    table = cells.table(
+        [
+            ("Figure", "text"),
+            ("Executor time", "bars"),
+            ("Tables", "number"),
+            ("Intervals", "number"),
+            ("Price", "text"),
+            ("How it is known", "text"),
+        ],
+        rows,
+        key="cost",
+    )
+    return cells.section("cost", "Cost", table)
+
+
+def _expected(label: str, cost: Cost, most: float) -> list[object]:
+    mid, low, high = cost.executor_hours_mid, cost.executor_hours_low, cost.executor_hours_high
+    price = "–" if cost.price is None else f"{words.money(cost.price)} at your rate"
+    return [
+        label,
+        [
+            cells.bar("", None if mid is None else mid / most, cost_words(cost)),
+            *(
+                [
+                    cells.bar(
+                        "to",
+                        high / most,
+                        f"{words.executor_time(low)} to {words.executor_time(high)}",
+                        "faint",
+                    )
+                ]
+                if low is not None and high is not None and not cost.unknown
+                else []
+            ),
+        ],
+        cost.tables,
+        cost.intervals,
+        f"at least {price}" if cost.unknown and cost.price is not None else price,
+        cost.basis,
+    ]
+
+
+def cost_words(cost: Cost) -> str:
+    """ "about 14 min", "at least 20 s; 3 of 4 tables unknown", "unknown"."""
+    if cost.executor_hours_mid is None:
+        return "unknown" if cost.tables or cost.intervals else "nothing to build"
+    hours = words.executor_time(cost.executor_hours_mid)
+    if cost.unknown:
+        unknown = f"{len(cost.unknown):,} of {words.count(cost.tables, 'table')} unknown"
+        return f"at least {hours}; {unknown}"
+    return f"about {hours}"
+
+
+def _took(applied: ApplyDocument, most: float) -> list[object]:
+    hours = applied.executor_hours
+    text = "not measured" if hours is None else words.executor_time(hours)
+    return [
+        f"Took in `{applied.environment}`",
+        [cells.bar("", None if hours is None else hours / most, text, "accent")],
+        sum(model.intervals > 0 and model.action != "recreate_view" for model in applied.models),
+        sum(m.intervals for m in applied.models if m.action != "recreate_view"),
+        "–",
+        f"The whole apply took {words.duration(applied.seconds)}.",
+    ]

@@ -1,0 +1,345 @@
+"""The first screen: the decision, why, what is built, and what comes next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.apply_evidence import ApplyView
+from ci_bot.bot.report.model.finding_groups import Fix
+from ci_bot.bot.report.model.headline import baseline_notice
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.view import ReviewView
+from ci_bot.bot.report.html.builds import work_sentence
+from ci_bot.bot.report.html.builds import cost_words
+from ci_bot.bot.report.html.findings import where
+from ci_bot.bot.report.html.story import (lint_words, tests_words)
+from ci_bot.protocol.base import short
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.review_report import (Report, what_does_not_load)
+
+_RESULTS = {
+    "nothing_to_apply": ("no_changes", "⚪", "Nothing to apply"),
+    "failed": ("no_go", "❌", "Apply failed"),
+    "refused": ("no_go", "⛔", "Apply refused"),
+    "cancelled": ("no_changes", "⏹️", "Apply cancelled"),
+}
+_BASELINES = {
+    "state": "compared with `prod`",
+    "base-branch": "compared with the base branch, without state",
+    "empty": "no `prod` was found: everything counts as new",
+}
+MOST_POINTS = 6
+_OTHERS = 4
+_MARKS = {"ok": "✅", "warn": "⚠️", "fail": "❌", "not_run": "⬜"}
+
+
+@dataclass(frozen=True)
+class HeadPoint:
+    """Something to fix or to look at, and the rule that says so."""
+
+    text: str
+    rule: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """What the template prints. Texts are untrusted; what stands between backticks is code.
+
+    Attributes:
+        tone: a decision's name, which gives the colour.
+        more: how many points there are beyond these.
+        facts: rows of a label and a sentence.
+    """
+
+    tone: str
+    icon: str
+    word: str
+    reviewed: str
+    project: str
+    environment: str
+    number: int | None
+    sentence: str
+    asked: str
+    said: str
+    points: Sequence[HeadPoint]
+    more: int
+    facts: Sequence[tuple[str, str]]
+    checks: Sequence[str]
+    warnings: Sequence[str]
+    next: str
+    command: str
+    meta: Sequence[str]
+    run_url: str | None
+    title: str
+
+
+def head_of(
+    report: Report | None, context: CommentContext, applied: ApplyDocument | None = None
+) -> Head:
+    """The first screen of a review, of an apply, or of an apply with the review before it.
+
+    Raises:
+        ValueError: there is neither.
+    """
+    if report is None and applied is None:
+        raise ValueError("a page shows a review, an apply, or both")
+    view = ReviewView(report, context) if report is not None else None
+    evidence = ApplyView(applied) if applied is not None else None
+    tone, icon, word = _built(evidence) if evidence else _decided(view)
+    reviewed = ""
+    if report is not None and applied is not None:
+        reviewed = f"The review said: {words.DECISIONS[report.decision]}"
+    points = _shown(evidence) if evidence else _to_look_at(view)
+    following, command = _next(view, context, applied)
+    return Head(
+        tone=tone,
+        icon=icon,
+        word=word,
+        reviewed=reviewed,
+        project=context.project,
+        environment=context.environment,
+        number=context.pr_number,
+        sentence=_sentence(view, evidence),
+        asked=_decision(applied) if applied else view.asked if view else "",
+        said="" if applied else _said(report),
+        points=points[:MOST_POINTS],
+        more=max(len(points) - MOST_POINTS, 0),
+        facts=[*_applied_facts(evidence), *_facts(report)],
+        checks=_checks(report),
+        warnings=_warnings(report, context),
+        next=following,
+        command=command,
+        meta=_meta(report, context, applied),
+        run_url=context.run_url,
+        title=f"{word} · {context.project} → {context.environment}".replace("`", ""),
+    )
+
+
+def _decided(view: ReviewView | None) -> tuple[str, str, str]:
+    if view is None:
+        return "no_changes", "", ""
+    decision = view.report.decision
+    fixes = len(view.findings.fixes)
+    more = f" · {words.count(fixes, 'thing')} to fix" if fixes else ""
+    return decision, words.DECISION_ICONS[decision], f"{words.DECISIONS[decision]}{more}"
+
+
+def _built(view: ApplyView) -> tuple[str, str, str]:
+    if view.doc.result != "applied":
+        return _RESULTS[view.doc.result]
+    word = f"Built in `{view.doc.environment}` · {view.heading}"
+    if not view.clean:
+        return "review", "🟡", word
+    return ("no_changes", "⚪", word) if view.data == "nothing" else ("go", "✅", word)
+
+
+def _sentence(view: ReviewView | None, evidence: ApplyView | None) -> str:
+    if evidence is not None:
+        failure = evidence.doc.failure
+        if failure is not None:
+            return failure.message
+        told = evidence.sentence
+        return f"{told}." if told else ""
+    if view is None or view.report.base_failures:
+        return ""
+    rest = f" Also: {view.head.rest}." if view.head.rest else ""
+    return f"{view.head.sentence}{rest}"
+
+
+def _decision(applied: ApplyDocument) -> str:
+    verdict = applied.verdict
+    if verdict is None:
+        return ""
+    reasons = " ".join(verdict.reasons[:2]) if verdict.decision in ("review", "no_go") else ""
+    decided = f"Decision with this data: {words.DECISIONS[verdict.decision]}"
+    return f"{decided}: {reasons}" if reasons else f"{decided}."
+
+
+def _to_look_at(view: ReviewView | None) -> list[HeadPoint]:
+    """What to fix, and what to look at."""
+    if view is None:
+        return []
+    found = [
+        HeadPoint(f"{fix.icon} `{where(fix.shown)}`: {_fix(fix)}", fix.shown.rule)
+        for fix in view.findings.fixes
+    ]
+    for point in view.findings.points:
+        more = f" and {point.more:,} more" if point.more else ""
+        text = f"`{where(point.risk)}`{more}: {point.said}"
+        found.append(HeadPoint(text, point.risk.rule))
+    return found
+
+
+def _fix(fix: Fix) -> str:
+    """What is wrong, how it is mended, and what fails because of it, in a comment's words."""
+    if fix.is_secret:
+        how = (
+            "Revoke it now at its issuer: the git history keeps it. Then read it from the "
+            "environment or a secret store."
+        )
+    else:
+        how = fix.how
+    what = "The message below says what is wrong." if fix.is_failure else fix.shown.evidence
+    broken = list(dict.fromkeys(other.path or where(other) for other in fix.follows))
+    others = ", ".join(f"`{name}`" for name in broken[:_OTHERS])
+    more = words.and_more(broken, _OTHERS)
+    return f"{what} {how}" + (f" Fails because of it: {others}{more}." if others else "")
+
+
+def _said(report: Report | None) -> str:
+    """What SQLMesh says where there is no plan."""
+    failures = [report.failure, *report.base_failures] if report else []
+    return next((failure.message for failure in failures if failure is not None), "")
+
+
+def _shown(evidence: ApplyView) -> list[HeadPoint]:
+    """What an apply shows that somebody should look at."""
+    verdict = evidence.doc.verdict
+    cleared = verdict.cleared if verdict else []
+    return [
+        *(HeadPoint(f"Audit failed: {text}.") for text in evidence.blocking_audits),
+        *(HeadPoint(f"Audit warns: {text}.") for text in evidence.warning_audits),
+        *(HeadPoint(f"`{where(r)}`: cleared by the data.", r.rule) for r in cleared),
+    ]
+
+
+def _facts(report: Report | None) -> list[tuple[str, str]]:
+    if report is None or report.failure is not None:
+        return []
+    found = [("Changes", _changes(report))]
+    if report.changes:
+        env, plan = report.environment, report.prod_plan
+        found.append(("In the environment", work_sentence(report.backfill, f"`{env}` builds")))
+        if plan is not None:
+            after = work_sentence(plan.full_backfill, "`prod` builds")
+            if plan.would_fail:
+                after = f"The plan for `prod` would fail: {plan.failure or ''}"
+            found.append(("After the merge", after))
+        later = plan.cost if plan else None
+        known = later is not None and later.executor_hours_mid is not None
+        prod = f"; in `prod` {cost_words(later)}" if later is not None and known else ""
+        found.append(("Executor time", f"{cost_words(report.cost)}{prod}"))
+    return found
+
+
+def _changes(report: Report) -> str:
+    counts: Counter[str] = Counter(
+        change.change for change in report.changes if not change.from_base
+    )
+    drift = sum(change.from_base for change in report.changes)
+    named = [f"{counts[name]:,} {word}" for name, word in words.CHANGES.items() if counts[name]]
+    more = f"; {drift:,} more come from the base branch" if drift else ""
+    models = words.count(report.project.models, "model")
+    return f"{' · '.join(named) or 'none'}, out of {models}{more}"
+
+
+def _applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
+    if view is None or view.doc.result not in ("applied", "failed", "cancelled"):
+        return []
+    applied = view.doc
+    built, audits = view.built, applied.audits
+    rows = f", {words.count(view.rows, 'row')}" if view.rows is not None else ""
+    found = [
+        (
+            "Built",
+            f"{words.count(built.tables, 'table')}, {words.count(built.intervals, 'interval')} in "
+            f"{words.count(built.batches, 'batch')}{rows}, in {words.duration(applied.seconds)}",
+        )
+    ]
+    if audits.passed or audits.failed:
+        soft = audits.failed - audits.blocking_failed
+        warned = f" · {words.count(soft, 'warning')}" if soft else ""
+        failed = f" · {audits.blocking_failed:,} failed" if audits.blocking_failed else ""
+        found.append(("Audits", f"{audits.passed:,} passed{warned}{failed}"))
+    if view.compared:
+        same = sum(diff.state == "same" for diff in view.compared)
+        found.append(
+            (
+                "Data",
+                f"differs on {len(view.differing):,} of "
+                f"{words.count(len(view.compared), 'model')}, {same:,} identical",
+            )
+        )
+    return found
+
+
+def _checks(report: Report | None) -> list[str]:
+    if report is None:
+        return []
+    said = (tests_words(report.checks.tests), lint_words(report.checks.lint))
+    return [f"{_MARKS[result]} {text}" for result, text in said]
+
+
+def _warnings(report: Report | None, context: CommentContext) -> list[str]:
+    found = []
+    notice = None if report is None else baseline_notice(report)
+    if notice is not None:
+        found.append(notice.text())
+    if report is not None and report.base_failures:
+        found.append(
+            f"{what_does_not_load(report.base_failures)}. "
+            + (
+                "This pull request is not why; nothing of it could be planned or checked until "
+                "that is mended."
+                if ReviewView(report, context).unplanned
+                else "This pull request repairs it, so every model counts as new."
+            )
+        )
+    if context.fork:
+        found.append(
+            "This pull request comes from a fork, so the report was made without access to the "
+            "warehouse or the state."
+        )
+    if context.override is not None:
+        override = context.override
+        found.append(
+            f"A maintainer, `{override.by}`, let this plan through despite its blockers: "
+            f"{override.reason}"
+        )
+    return found
+
+
+def _next(
+    view: ReviewView | None, context: CommentContext, applied: ApplyDocument | None
+) -> tuple[str, str]:
+    if applied is not None:
+        return (applied.failure.hint or "") if applied.failure else "", ""
+    if view is None:
+        return "", ""
+    return _next_of_review(view, context)
+
+
+def _next_of_review(view: ReviewView, context: CommentContext) -> tuple[str, str]:
+    report = view.report
+    if report.failure is not None:
+        return ("" if view.findings.tells_hint else report.failure.hint or ""), ""
+    if report.decision == "no_go":
+        return "Fix these and push; the comment follows.", ""
+    if not report.appliable:
+        why = view.why_not
+        return (f"This plan can't be applied{f': {why}' if why else '.'}"), ""
+    if view.already_built:
+        return f"Nothing to build: `{report.environment}` holds this plan, with all data.", ""
+    do = "comment" if context.repository else "run"
+    return (
+        f"To see the data in `{report.environment}`, {do} this (`prod` stays as it is):",
+        context.apply_command(report.plan_id),
+    )
+
+
+def _meta(
+    report: Report | None, context: CommentContext, applied: ApplyDocument | None
+) -> list[str]:
+    plan = report.plan_id if report else applied.plan_id if applied else None
+    found = [f"plan `{short(plan)}`"] if plan else []
+    if report is not None:
+        found += [f"head `{report.head_sha[:7]}`"] if report.head_sha else []
+        found += [f"on `{report.base_sha[:7]}`"] if report.base_sha else []
+        found.append(_BASELINES[report.baseline])
+        found.append(f"planned {words.clock(report.planned_at)}")
+    else:
+        found.append(words.clock(context.now))
+    return found

@@ -1,0 +1,172 @@
+"""The changed models: how each changes, what that reaches, its lineage and its diff."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ci_bot.bot.report.model.column_impact import lineage_notes
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.html import cells
+from ci_bot.bot.report.html.cells import PageItem
+from ci_bot.bot.report.html.findings import Reviewed
+from ci_bot.bot.report.html.graph import place
+from ci_bot.protocol.plan import (Change, ColumnChange)
+from ci_bot.protocol.review_report import (ChangedPart, Impact)
+
+_ORDER = ("removed", "direct", "added", "indirect", "metadata")
+
+
+def ranked(changes: list[Change]) -> list[Change]:
+    """Changes of the pull request before those of the base branch, the weightiest first."""
+    return sorted(changes, key=lambda c: (c.from_base, _ORDER.index(c.change), c.model))
+
+
+def models_section(sources: Reviewed) -> list[PageItem]:
+    """All changed models in one table."""
+    changes = ranked(sources.report.changes)
+    reached = _reached(sources.report.impact)
+    rows = [
+        [
+            sources.model(change.model, _notes(change)),
+            cells.chip(change.change, words.CHANGES[change.change], _ORDER.index(change.change)),
+            words.CATEGORIES.get(change.category or "", "–"),
+            words.KINDS.get(change.kind, change.kind),
+            change.owner or "",
+            ", ".join(_column(column) for column in change.columns),
+            reached.get(change.model, [] if change.change == "indirect" else None),
+            change.model if change.diff else None,
+        ]
+        for change in changes
+    ]
+    table = cells.table(
+        [
+            ("Model", "name"),
+            ("Change", "chip"),
+            ("Category", "text"),
+            ("Kind", "text"),
+            ("Owner", "text"),
+            ("Columns", "text"),
+            ("Who reads what changes", "names"),
+            ("Diff", "diff"),
+        ],
+        rows,
+        key="models",
+    )
+    return cells.section(
+        "models", "Changed models", [*table, *_impact(sources)], len(rows), short="Models"
+    )
+
+
+def _notes(change: Change) -> str:
+    base = "from the base branch" if change.from_base else ""
+    also = f"also in {', '.join(change.also_in)}" if change.also_in else ""
+    return "; ".join(text for text in (base, also, ", ".join(change.tags)) if text)
+
+
+def _column(column: ColumnChange) -> str:
+    readers = f", read by {words.count(len(column.readers), 'model')}" if column.readers else ""
+    if column.before is None:
+        return f"+`{column.name}` {column.after}"
+    if column.after is None:
+        return f"−`{column.name}`{readers}"
+    return f"`{column.name}` {column.before} → {column.after}{readers}"
+
+
+def _reached(impact: Impact) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = {}
+    for part in impact.changed:
+        found.setdefault(part.model, {}).update(dict.fromkeys(r.model for r in part.reached))
+    return {model: list(models) for model, models in found.items()}
+
+
+def _impact(sources: Reviewed) -> list[PageItem]:
+    impact = sources.report.impact
+    more = impact.more_changed
+    return cells.table(
+        [
+            ("Model", "name"),
+            ("Column", "text"),
+            ("How", "text"),
+            ("Who reads what changes", "names"),
+            ("Why", "text"),
+        ],
+        [
+            [
+                sources.model(part.model),
+                f"`{part.column}`" if part.column else "all rows",
+                words.HOW_CHANGED[part.how],
+                _depending(part),
+                part.why or "",
+            ]
+            for part in impact.changed
+        ],
+        title="What reads the columns and rows that change",
+        note=f"{words.count(more, 'further change')} not listed." if more else "",
+        key="impact",
+    )
+
+
+def _depending(part: ChangedPart) -> list[str]:
+    found = []
+    for reached in part.reached:
+        names = [*(["rows"] if reached.rows else []), *reached.columns]
+        names += [f"{reached.more_columns} more"] if reached.more_columns else []
+        found.append(f"{reached.model} ({', '.join(names)})" if names else reached.model)
+    return [*found, *([f"and {part.more_models} more"] if part.more_models else [])]
+
+
+def lineage_section(sources: Reviewed) -> list[PageItem]:
+    """The changed models and their readers, each with its place in the picture."""
+    report = sources.report
+    names = [node.model for node in report.lineage.nodes]
+    if len(names) < 2:  # noqa: PLR2004 - one box says nothing
+        return []
+    places = place(names, report.lineage.edges)
+    notes = lineage_notes(report.impact)
+    forward = {c.model for c in report.changes if c.category == "forward_only"}
+    index = {name: number for number, name in enumerate(places)}
+    changes = {node.model: node.change for node in report.lineage.nodes}
+    counts: Counter[str] = Counter(change or "same" for change in changes.values())
+    part = {
+        "type": "lineage",
+        "nodes": [
+            [
+                name,
+                changes[name] or "same",
+                round(at.x),
+                round(at.y),
+                notes.get(name, ""),
+                name in forward,
+                sources.links.file_url(sources.paths.get(name)),
+            ]
+            for name, at in places.items()
+        ],
+        "edges": [
+            [index[parent], index[reader]]
+            for parent, reader in report.lineage.edges
+            if parent in index and reader in index and parent != reader
+        ],
+        "legend": [
+            [key, words.CHANGES.get(key, "unchanged"), counts[key]]
+            for key in (*_ORDER, "same")
+            if counts[key]
+        ],
+        "forward": bool(forward & index.keys()),
+    }
+    return cells.section("lineage", "Lineage", [part], len(names))
+
+
+def diffs_section(sources: Reviewed) -> list[PageItem]:
+    """The diffs of the definitions, to be read side by side."""
+    diffs = [
+        [
+            change.model,
+            cells.chip(change.change, words.CHANGES[change.change]),
+            change.diff,
+            sources.links.file_url(change.path),
+        ]
+        for change in ranked(sources.report.changes)
+        if change.diff
+    ]
+    parts = [{"type": "diffs", "diffs": diffs}] if diffs else []
+    return cells.section("diffs", "SQL, before and after", parts, len(diffs), short="Diffs")

@@ -1,0 +1,207 @@
+"""Puts the page together: one file, which asks for nothing and lets nothing but itself run.
+
+Three things keep what a project says from being run. The page's own policy allows the scripts and
+styles that stand in it by their hashes, and nothing else at all. What comes from documents is in
+a block of JSON that no browser executes; the scripts write it as text, never as markup. And the
+little that the template prints is escaped by Jinja.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from jinja2.sandbox import SandboxedEnvironment
+from markupsafe import Markup, escape
+
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.markdown_text import reveal
+from ci_bot.bot.report.markdown.templating import sandbox
+from ci_bot.bot.report.resources import resource
+from ci_bot.bot.report.html.builds import building_section
+from ci_bot.bot.report.html.builds import cost_section
+from ci_bot.bot.report.html.evidence import (built_section, data_section)
+from ci_bot.bot.report.html.findings import (Reviewed, findings_section, rules_section)
+from ci_bot.bot.report.html.head import head_of
+from ci_bot.bot.report.html.models import (diffs_section, lineage_section, models_section)
+from ci_bot.bot.report.html.story import (checks_section, details_section, history_section)
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.comment_marker import PlanHistoryEntry
+from ci_bot.protocol.review_report import Report
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+TEMPLATE = "report.html.j2"
+# In the order in which they are read: others' parts first, each with its licence at its top.
+SCRIPTS = (
+    "vendor/panzoom.js",
+    "vendor/diff.js",
+    "parts.js",
+    "tables.js",
+    "drawings.js",
+    "lineage.js",
+    "diffs.js",
+    "page.js",
+)
+STYLES = ("report.css",)
+_CODE = re.compile(r"`([^`]+)`")
+# They would end the element or a line of a script, and stand in JSON only inside of texts.
+_HARMFUL = ("<", ">", "&", "\u2028", "\u2029")
+
+
+def render_page(
+    report: Report | None,
+    context: CommentContext,
+    *,
+    applied: ApplyDocument | None = None,
+    history: Sequence[PlanHistoryEntry] = (),
+) -> str:
+    """The whole page; see `page_parts`."""
+    return "".join(page_parts(report, context, applied=applied, history=history))
+
+
+def page_parts(
+    report: Report | None,
+    context: CommentContext,
+    *,
+    applied: ApplyDocument | None = None,
+    history: Sequence[PlanHistoryEntry] = (),
+) -> Iterator[str]:
+    """The page of a review, of an apply, or of an apply with the review that it built, in pieces.
+
+    Each is made when it is asked for: the icons make four bytes of every letter of a whole page.
+
+    Args:
+        report: Without secrets, as all documents that come here.
+        history: The earlier plans of the pull request, the oldest first.
+
+    Raises:
+        ValueError: there is neither a report nor an apply.
+    """
+    styles = [_source(name) for name in STYLES]
+    scripts = [_source(name) for name in SCRIPTS]
+    return (
+        _environment()
+        .get_template(TEMPLATE)
+        .generate(
+            head=head_of(report, context, applied),
+            # One after the other: all of them at once take 30 MB for 5,000 models.
+            sections=(
+                _as_it_is(embedded(section))
+                for section in sections(report, context, applied, history)
+            ),
+            styles=[_as_it_is(text) for text in styles],
+            scripts=[_as_it_is(text) for text in scripts],
+            policy=policy(scripts, styles),
+        )
+    )
+
+
+def _as_it_is(text: str) -> Markup:
+    """For our own files, and for JSON in which nothing is left that could end an element."""
+    return Markup(text)  # noqa: S704 - escaped  # nosec B704
+
+
+def sections(
+    report: Report | None,
+    context: CommentContext,
+    applied: ApplyDocument | None,
+    history: Sequence[PlanHistoryEntry],
+) -> Iterator[dict[str, Any]]:
+    """What the scripts draw, in the order of the page."""
+    if applied is not None:
+        yield from data_section(applied)
+        yield from built_section(applied)
+    if report is None:
+        yield from cost_section(None, applied)
+        return
+    sources = Reviewed(report, context)
+    yield from findings_section(sources)
+    yield from lineage_section(sources)
+    yield from models_section(sources)
+    yield from diffs_section(sources)
+    yield from building_section(sources)
+    yield from cost_section(report, applied)
+    yield from checks_section(sources)
+    yield from history_section(sources, history)
+    yield from details_section(sources)
+    yield from rules_section(_rules(report, applied), context.rules_url)
+
+
+def _rules(report: Report, applied: ApplyDocument | None) -> list[str]:
+    verdict = applied.verdict if applied else None
+    data = [*verdict.risks, *verdict.cleared] if verdict else []
+    return [risk.rule for risk in (*report.risks, *report.set_aside, *data)]
+
+
+def embedded(data: Any) -> str:
+    """JSON that can stand inside of an HTML element, all that is invisible in it made visible."""
+    text = json.dumps(_revealed(data), ensure_ascii=False, separators=(",", ":"))
+    for char in _HARMFUL:
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def _revealed(data: Any) -> Any:
+    if isinstance(data, str):
+        # Line by line, because a line that is plain costs nothing.
+        return "\n".join(reveal(line, keep="\t") for line in data.split("\n"))
+    if isinstance(data, dict):
+        return {key: _revealed(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_revealed(item) for item in data]
+    return data
+
+
+def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """The page's Content-Security-Policy: these scripts and styles, and no other load."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {' '.join(_hash(text) for text in scripts)}",
+            f"style-src {' '.join(_hash(text) for text in styles)}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        ]
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def webpage_directory() -> Traversable:
+    """Where this installation's scripts and styles of the page are."""
+    return resource("templates") / "webpage"
+
+
+@cache
+def _source(name: str) -> str:
+    return (webpage_directory() / name).read_text("utf-8")
+
+
+def prose(text: str) -> Markup:
+    """A sentence in HTML, what stands between backticks as code."""
+    shown = reveal(text, keep="\n")
+    parts = _CODE.split(shown)
+    pieces = [
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(parts)
+    ]
+    return Markup("").join(pieces)
+
+
+@cache
+def _environment() -> SandboxedEnvironment:
+    created = sandbox(webpage_directory())
+    created.filters |= {"prose": prose}
+    return created

@@ -1,0 +1,194 @@
+"""What was checked, how the decision came about over the pull request's life, and all the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ci_bot.bot.report.model import (advice as shell_commands, words)
+from ci_bot.bot.report.model.words import options_sentence
+from ci_bot.bot.report.html import cells
+from ci_bot.bot.report.html.cells import PageItem
+from ci_bot.bot.report.html.findings import (Reviewed, is_gap)
+from ci_bot.protocol.base import short
+from ci_bot.protocol.comment_marker import PlanHistoryEntry
+from ci_bot.protocol.plan import (Checks, Finding, LintCheck, TestsCheck)
+from ci_bot.protocol.review_report import Report
+
+_RESULTS = {
+    "ok": ("good", "passed"),
+    "warn": ("medium", "look at it"),
+    "fail": ("blocker", "failed"),
+    "not_run": ("info", "not run"),
+}
+
+
+def tests_words(check: TestsCheck) -> tuple[str, str]:
+    """How unit tests ended: a key of the results, and words."""
+    if check.status == "passed":
+        return "ok", words.count(check.run, "unit test")
+    if check.status == "failed":
+        before = f", {check.failed_before} on the base branch, too" if check.failed_before else ""
+        known = check.failed == check.failed_before
+        text = f"{check.failed} of {words.count(check.run, 'unit test')} failed{before}"
+        return ("warn" if known else "fail"), text
+    return "not_run", "no unit tests" if check.status == "none" else "unit tests not run"
+
+
+def lint_words(check: LintCheck) -> tuple[str, str]:
+    """What the linter said: a key of the results, and words."""
+    return {
+        "passed": ("ok", "no lint error"),
+        "failed": ("fail", words.count(check.errors, "lint error")),
+        "warnings": ("warn", words.count(check.warnings, "lint warning")),
+        "off": ("not_run", "linter is off"),
+        "not_run": ("not_run", "lint not run"),
+    }[check.status]
+
+
+def checks_section(sources: Reviewed) -> list[PageItem]:
+    """Each check with its result; what was not looked at; what tests and linter said."""
+    report = sources.report
+    checks = report.checks
+    gaps = [risk for risk in report.risks if is_gap(risk)]
+    parts = [
+        *cells.table(
+            [("Check", "text"), ("Result", "chip"), ("Detail", "text")], _rows(checks), key="checks"
+        ),
+        *cells.prose(*(risk.evidence for risk in gaps), title="Not checked"),
+    ]
+    for failure in checks.tests.failures:
+        parts += cells.prose(failure.cause, title=f"Unit test `{failure.name}` fails")
+        parts += cells.code(failure.message)
+    parts += cells.table(
+        [("Severity", "chip"), ("Rule", "text"), ("Where", "name"), ("What", "text")],
+        [_lint(finding, sources) for finding in checks.lint.findings],
+        title="What the linter found",
+        key="lint",
+    )
+    return cells.section("checks", "Checks", parts)
+
+
+def _rows(checks: Checks) -> list[list[object]]:
+    tests, lint, form = checks.tests, checks.lint, checks.formatting
+    audits, diff = checks.audits, checks.table_diff
+    need = "needs" if len(form.files) == 1 else "need"
+    changed = words.count(form.checked, "changed file")
+    unformatted = f"{len(form.files):,} of {changed} {need} `sqlmesh format`"
+    said = {
+        "passed": ("ok", "formatted" if form.checked else "nothing to format"),
+        "needs_format": ("warn", f"{unformatted}: {', '.join(f'`{name}`' for name in form.files)}"),
+        "not_run": ("not_run", ""),
+    }
+    some = audits.blocking + audits.non_blocking
+    amount = f"{audits.blocking} blocking, {audits.non_blocking} not blocking. " if some else ""
+    audited = {"passed": "ok", "failed": "fail", "not_run": "not_run"}[audits.status]
+    project: list[list[object]] = [
+        [c.name.capitalize(), _chip(c.status), f"{c.message} {c.fix or ''}"] for c in checks.project
+    ]
+    return [
+        *project,
+        [
+            "Unit tests",
+            _chip(tests_words(tests)[0]),
+            tests.not_run_because or tests_words(tests)[1],
+        ],
+        ["Lint", _chip(lint_words(lint)[0]), lint_words(lint)[1]],
+        ["Format", _chip(said[form.status][0]), said[form.status][1]],
+        ["Audits", _chip(audited), f"{amount}{audits.not_run_because or ''}"],
+        [
+            "Data diff",
+            _chip("ok" if diff.status == "compared" else "not_run"),
+            diff.not_run_because or "",
+        ],
+    ]
+
+
+def _chip(result: str) -> list[str | int]:
+    key, label = _RESULTS[result]
+    return cells.chip(key, label, [*_RESULTS].index(result))
+
+
+def _lint(finding: Finding, sources: Reviewed) -> list[object]:
+    url = sources.links.file_url(finding.path, finding.line)
+    where = cells.name(finding.model or finding.path or "the project", url)
+    return [cells.chip(finding.severity, finding.severity), finding.rule, where, finding.evidence]
+
+
+def history_section(sources: Reviewed, history: Sequence[PlanHistoryEntry]) -> list[PageItem]:
+    """The decisions on this pull request, the oldest first; the last one is this report's."""
+    if not history:
+        return []
+    report, now = sources.report, sources.context.now
+    steps = [
+        *(
+            [
+                e.decision or "none",
+                _word(e.decision),
+                words.clock(e.at, now),
+                short(e.plan),
+                e.head,
+                e.run,
+            ]
+            for e in history
+        ),
+        [
+            report.decision,
+            _word(report.decision),
+            words.clock(report.planned_at, now),
+            short(report.plan_id),
+            report.head_sha,
+            None,
+        ],
+    ]
+    part = {
+        "type": "timeline",
+        "steps": [
+            [key, label, at, plan, (head or "")[:7], sources.commit_url(head), sources.run_url(run)]
+            for key, label, at, plan, head, run in steps
+        ],
+    }
+    return cells.section(
+        "history", "Decisions on this pull request", [part], len(steps), short="History"
+    )
+
+
+def _word(decision: str | None) -> str:
+    found = {name: word for name, word in words.DECISIONS.items() if name == decision}
+    return found.popitem()[1] if found else "no decision"
+
+
+def details_section(sources: Reviewed) -> list[PageItem]:
+    """Stages, options, notes, versions, and how to make this report again."""
+    report = sources.report
+    stages = [[f"{n}. {s.title}", s.items] for n, s in enumerate(report.stages, start=1)]
+    options = options_sentence(report.options)
+    parts = [
+        *cells.prose(
+            report.environment_now,
+            f"Options: {options}." if options else None,
+            *report.notes,
+            _versions(report),
+            _timings(report),
+        ),
+        *cells.code(shell_commands.reproduce(report, sources.context), "The same on a laptop"),
+        *([{"type": "stages", "title": "What an apply does", "stages": stages}] if stages else []),
+    ]
+    return cells.section("details", "Details", parts)
+
+
+def _versions(report: Report) -> str:
+    found = report.versions
+    named = [
+        ("bot", found.ci_bot),
+        ("Python", found.python),
+        ("SQLMesh", found.sqlmesh),
+        ("PySpark", found.pyspark),
+        ("Java", found.java),
+        ("state", found.state_engine),
+    ]
+    return " · ".join(f"{name} {version}" for name, version in named if version)
+
+
+def _timings(report: Report) -> str:
+    spent = (f"{phase} {words.duration(took)}" for phase, took in report.timings.items())
+    return " · ".join(spent)

@@ -1,0 +1,183 @@
+"""Cutting by importance: what a reader needs least goes first, and what went is always counted.
+
+A comment holds 65,536 characters and a step summary over one megabyte is dropped whole, so both
+have a budget in bytes. The frame (marker, decision, reasons, glance, next step) is never cut.
+Sections are shortened in their given order down to their reserve, then in a second and third round
+below it; a section only ever gives up whole rows, lines or nodes, so fences and `<details>` close.
+"""
+
+from __future__ import annotations
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from __future__ import annotations
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+from ci_bot.bot.report.markdown import marker as markers
+from ci_bot.bot.report.model.context import (CommentContext, Rendered)
+from ci_bot.bot.report.markdown.blocks import (tidy, trim)
+from ci_bot.bot.report.model.markdown_text import Links
+from ci_bot.bot.report.model.markdown_text import (SafeMarkdown, link)
+from ci_bot.bot.report.markdown.templating import environment
+
+COMMENT_BYTES = 60_000
+
+SUMMARY_BYTES = 1_000_000
+
+_ROUNDS = (1.0, 0.25, 0.0)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A section as far as it fits; `total` counts its items, of which `shown` are in the text."""
+
+    text: SafeMarkdown
+    shown: int
+    total: int
+
+    @property
+    def size(self) -> int:
+        return len(self.text.encode())
+
+    @property
+    def is_cut(self) -> bool:
+        return self.shown < self.total
+
+
+EMPTY = Piece(SafeMarkdown(""), 0, 0)
+
+
+class Section(Protocol):
+    """A part of the text that can be shortened."""
+
+    @property
+    def name(self) -> str: ...
+
+    def fit(self, budget: int | None) -> Piece:
+        """The best version of at most `budget` bytes (plus a note of one line, if it was cut)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Share:
+    """A section and the bytes that it keeps in the first round, in a comment of 60,000."""
+
+    section: Section
+    reserve: int
+
+
+def first_pieces(shares: Sequence[Share], budget: int | None) -> dict[str, Piece]:
+    """Every section as if it had the whole budget to itself."""
+    return {share.section.name: share.section.fit(budget) for share in shares}
+
+
+def fit(
+    frame: int, shares: Sequence[Share], pieces: dict[str, Piece], budget: int | None
+) -> dict[str, Piece]:
+    """`pieces`, shortened until they fit beside `frame` bytes, in the order of `shares`."""
+    if budget is None:
+        return pieces
+    fitted = dict(pieces)
+    scale = budget / COMMENT_BYTES
+    total = frame + sum(piece.size for piece in fitted.values())
+    for part in _ROUNDS:
+        for share in shares:
+            if total <= budget:
+                return fitted
+            name = share.section.name
+            size = fitted[name].size
+            target = max(int(share.reserve * scale * part), size - (total - budget))
+            if size <= target:
+                continue
+            # A cut adds its note; without this margin the note itself would go over.
+            fitted[name] = share.section.fit(max(target - NOTE_BYTES, 0))
+            total += fitted[name].size - size
+    return fitted
+
+
+def cut_names(pieces: dict[str, Piece]) -> list[str]:
+    """The sections that are not complete."""
+    return [name for name, piece in pieces.items() if piece.is_cut]
+
+
+NOTE_BYTES = 400
+
+
+def note(shown: int, total: int, noun: str, full_report: SafeMarkdown) -> SafeMarkdown:
+    """What a cut leaves behind: never silence."""
+    counted = f"{shown:,} of {total:,} {noun} shown" if shown else f"{total:,} {noun} left out here"
+    return SafeMarkdown(f"<sub>{counted}; all are in {full_report}.</sub>")
+
+
+# Puts a comment together: the marker, the template's frame, the sections as far as they fit.
+
+
+# The marker names the cuts, which are known only when everything else is done.
+_CUT_NAMES_BYTES = 400
+
+CELL_LIMIT = 400
+
+
+def compose(
+    template: str,
+    values: dict[str, Any],
+    shares: Sequence[Share],
+    context: CommentContext,
+    budget: int | None,
+) -> Rendered:
+    """The text of `template` with at most `budget` bytes; None means complete.
+
+    Raises:
+        jinja2.UndefinedError: a template names something that `values` does not have.
+    """
+    source = environment().get_template(template)
+
+    def render(pieces: dict[str, Piece]) -> str:
+        return tidy(source.render(values | {"c": context, "pieces": pieces}))
+
+    pieces = first_pieces(shares, budget)
+    frame = render({name: replace(p, text=SafeMarkdown("")) for name, p in pieces.items()})
+    head = _marker_line(context, [])
+    reserved = len(head.encode()) + _CUT_NAMES_BYTES
+    pieces = fit(len(frame.encode()) + reserved, shares, pieces, budget)
+    cut = cut_names(pieces)
+    text = render(pieces)
+    if budget is not None and len(text.encode()) > budget - reserved:
+        # Only names and reasons of absurd length get here; whole blocks go, from the end.
+        text = trim(text, budget - reserved)[0] + "\n"
+        cut = [*cut, "frame"]
+    return Rendered(_marker_line(context, cut) + text, cut)
+
+
+def _marker_line(context: CommentContext, cut: list[str]) -> str:
+    if context.marker is None:
+        return ""
+    return markers.encode(context.marker.model_copy(update={"cut": cut})) + "\n"
+
+
+def full_report(context: CommentContext) -> SafeMarkdown:
+    """How a note of a cut calls the place where nothing is cut."""
+    return link(SafeMarkdown("the full report"), context.report_url)
+
+
+def row_of(name: str) -> Callable[..., str]:
+    """The macro `name` of the rows' template."""
+    macro = getattr(environment().get_template("_rows.md.j2").module, name)
+
+    def rendered(*args: Any) -> str:
+        return str(macro(*args)).strip("\n")
+
+    return rendered
+
+
+def row(name: str, *args: Any) -> Callable[[Any], str]:
+    """The macro `name` of the rows' template as a function of one item."""
+    macro = row_of(name)
+    return lambda item: macro(item, *args)
+
+
+def base_values(context: CommentContext, head: str | None = None) -> dict[str, Any]:
+    """What every template of a comment may use."""
+    return {"v": None, "carried": None, "links": Links(context, head), "earlier_head": None}

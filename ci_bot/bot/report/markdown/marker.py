@@ -1,0 +1,68 @@
+"""The hidden first line of the sticky comment: a JSON record inside one HTML comment. Pure.
+
+The record travels through text that others can write, so both directions are careful. Encoding
+leaves no character in it that could end the HTML comment, start markup, or mean something to
+GitHub's mention and reference filters. Decoding takes any text and gives a record or nothing.
+
+A comment that decodes is not yet ours: anybody can paste a marker. Who wrote it, and for which
+pull request and project, is checked by `ci_bot.bot.github.sticky_comment`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from pydantic import ValidationError
+
+from ci_bot.protocol.comment_marker import Marker
+
+OPENING = "<!-- sqlmesh-plan-review "
+CLOSING = " -->"
+LONGEST = 32_000  # characters; twenty long history entries stay below it
+
+# Everything but these is written as \u00XX. Such characters occur inside JSON strings only, where
+# that spelling means the same, so a JSON reader needs to know nothing of it.
+_OUTSIDE_OF_PLAIN = re.compile(r'[^A-Za-z0-9{}\[\]":,._/\\ ]')
+
+
+def encode(marker: Marker) -> str:
+    """The marker as one line, to be the first line of the comment's body.
+
+    Where it would grow beyond `LONGEST` the oldest entries of its history (the first ones) go.
+    """
+    line = _encode(marker)
+    while len(line) > LONGEST and marker.history:
+        marker = marker.model_copy(update={"history": marker.history[1:]})
+        line = _encode(marker)
+    return line
+
+
+def _encode(marker: Marker) -> str:
+    record = {"v": marker.v, **marker.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
+    return OPENING + escape(json.dumps(record, separators=(",", ":"))) + CLOSING
+
+
+def escape(text: str) -> str:
+    """ASCII JSON as the same JSON without any character that means something outside of it."""
+    return _OUTSIDE_OF_PLAIN.sub(lambda hit: f"\\u{ord(hit[0]):04x}", text)
+
+
+def decode(body: str) -> Marker | None:
+    """The marker in a body's first line; None where there is none that can be believed.
+
+    Unknown versions, unknown keys, wrong types and text of any other kind are all None: a comment
+    that a later release wrote, or somebody else, is left alone.
+    """
+    if not body.startswith(OPENING):
+        return None
+    line = re.split(r"[\r\n]", body[: LONGEST + 2], maxsplit=1)[0].rstrip(" \t")
+    if len(line) > LONGEST or not line.endswith(CLOSING):
+        return None
+    text = line[len(OPENING) : -len(CLOSING)]
+    if "--" in text or "<" in text or ">" in text:
+        return None  # written by something that does not escape as `encode` does
+    try:
+        return Marker.model_validate_json(text)
+    except (ValidationError, ValueError, RecursionError):
+        return None

@@ -1,0 +1,238 @@
+"""Short new comments. They notify people, so there are three occasions for one."""
+
+from __future__ import annotations
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.markdown.blocks import tidy
+from ci_bot.bot.report.model.markdown_text import Links
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.bot.report.markdown.templating import environment
+from ci_bot.protocol.apply_report import ApplyResult
+from ci_bot.protocol.plan import Decision
+from __future__ import annotations
+from collections.abc import Sequence
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.markdown.blocks import tidy
+from ci_bot.bot.report.model.markdown_text import Links
+from ci_bot.bot.report.markdown.templating import environment
+from ci_bot.protocol.cost import CostLayer
+from ci_bot.protocol.apply_report import (ApplyDocument, EstimateDocument, costs_of)
+from ci_bot.protocol.comment_marker import (Marker, Phase)
+from ci_bot.protocol.plan import Cost
+from ci_bot.protocol.review_report import Acceptance
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.plan import tables_of
+
+_OUTCOMES: dict[ApplyResult, str] = {
+    "applied": "✅ Applied",
+    "nothing_to_apply": "⚪ Nothing to apply for",
+    "failed": "❌ Failed to apply",
+    "refused": "⛔ Refused to apply",
+    "cancelled": "⏹️ Cancelled",
+}
+
+
+def decision_changed(
+    before: Decision,
+    after: Decision,
+    summary: str,
+    context: CommentContext,
+    *,
+    head: str | None,
+    comment_url: str | None = None,
+) -> str:
+    """Says that a push moved the decision; `summary` is the report's first reason."""
+    values = {"before": before, "after": after, "head": head}
+    return _notice("decision_changed", context, summary, comment_url, **values)
+
+
+def apply_ended(
+    result: ApplyResult,
+    summary: str,
+    context: CommentContext,
+    *,
+    plan_id: str | None,
+    comment_url: str | None = None,
+) -> str:
+    """Says how an apply ended; `summary` is one sentence about it."""
+    values = {"outcome": SafeMarkdown(_OUTCOMES[result]), "plan_id": plan_id}
+    return _notice("apply_ended", context, summary, comment_url, **values)
+
+
+def cleanup_failed(
+    summary: str,
+    context: CommentContext,
+    *,
+    comment_url: str | None = None,
+) -> str:
+    """Says that something is left of an environment."""
+    return _notice("cleanup_failed", context, summary, comment_url)
+
+
+def _notice(
+    kind: str,
+    context: CommentContext,
+    summary: str,
+    comment_url: str | None,
+    **values: object,
+) -> str:
+    template = environment().get_template("notice.md.j2")
+    return tidy(
+        template.render(
+            kind=kind,
+            c=context,
+            links=Links(context),
+            summary=summary,
+            comment_url=comment_url,
+            **values,
+        )
+    )
+
+
+# The short answers to comment commands: refused and why, how to ask, how things stand.
+
+
+_PHASES: dict[Phase, str] = {
+    "planning": "a plan is being made",
+    "planned": "planned",
+    "no_changes": "planned, no model changes",
+    "plan_failed": "the plan failed",
+    "applying": "an apply is running",
+    "applied": "applied",
+    "apply_failed": "the apply failed",
+    "refused": "planned; the last apply was refused",
+    "cancelled": "cancelled",
+    "closed": "the environment is removed",
+    "cleanup_failed": "the cleanup is incomplete",
+}
+
+_MODELS_SHOWN = 20
+
+_LAYERS: dict[CostLayer, str] = {
+    "probe": "its newest batch",
+    "ledger": "its own applies",
+    "event_logs": "prod's runs",
+    "input_size": "the size of its input",
+}
+
+_CAN_BE_APPLIED: frozenset[Phase] = frozenset({"planned", "apply_failed", "refused", "cancelled"})
+
+
+def refused(
+    reason_code: str,
+    message: str,
+    hint: str | None,
+    context: CommentContext,
+) -> str:
+    """Why a command is not carried out, and what to do instead."""
+    return _reply(
+        "refused",
+        context,
+        reason_code=reason_code,
+        message=message,
+        hint=hint,
+    )
+
+
+def usage(commands: Sequence[str], problem: str | None, context: CommentContext) -> str:
+    """The commands; `problem` says what was wrong with a line that is none of them."""
+    return _reply("help", context, problem=problem, usage="\n".join(commands))
+
+
+def accepted(acceptance: Acceptance, report: Report, context: CommentContext) -> str:
+    """What was accepted, where the comment goes on to show something else."""
+    summary = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`:"
+    return _reply(
+        "accepted",
+        context,
+        summary=summary,
+        reason=acceptance.reason,
+        decision=report.decision,
+    )
+
+
+def estimated(document: EstimateDocument, hours: float | None, context: CommentContext) -> str:
+    """What building will cost, model by model, and what prod builds after the merge; `hours` is the
+    limit that both are held against."""
+    return _told("estimate", document, document.cost, document.after_merge, hours, context)
+
+
+def probed(document: ApplyDocument, hours: float | None, context: CommentContext) -> str:
+    """What a probe has built, what all of the plan will cost by that, and which models it left out;
+    for `hours` see `estimated`. The document must be one of a probe that came to its end."""
+    if document.estimate is None:
+        return _reply("nothing_to_probe", context, plan_id=document.plan_id)
+    return _told(
+        "probe",
+        document,
+        document.estimate,
+        document.prod_estimate,
+        hours,
+        context,
+        built=tables_of(document.models),
+        actual=document.cost,
+        not_probed=document.not_probed,
+        apply_command=context.apply_command(document.plan_id) if document.plan_id else None,
+    )
+
+
+def _told(
+    kind: str,
+    document: EstimateDocument | ApplyDocument,
+    cost: Cost,
+    after_merge: Cost | None,
+    hours: float | None,
+    context: CommentContext,
+    **values: object,
+) -> str:
+    """An answer with the figures of the environment and of prod, model by model."""
+    here = {item.model: item for item in cost.models}
+    there = {item.model: item for item in after_merge.models} if after_merge else {}
+    models = [(here.get(name), there.get(name)) for name in {**here, **there}]
+    unknown = [*cost.unknown, *(after_merge.unknown if after_merge else [])]
+    return _reply(
+        kind,
+        context,
+        cost=cost,
+        after_merge=after_merge,
+        models=models,
+        shown=models[:_MODELS_SHOWN],
+        unknown=list(dict.fromkeys(unknown)),
+        from_words=_LAYERS,
+        plan_id=document.plan_id,
+        limit=hours,
+        above=is_above(document, hours),
+        **values,
+    )
+
+
+def is_above(document: EstimateDocument | ApplyDocument, hours: float | None) -> bool:
+    """Whether what is known of one of both is above a limit."""
+    return any(cost.hours_above(hours) is not None for cost in costs_of(document))
+
+
+def status(marker: Marker | None, context: CommentContext, *, comment_url: str | None) -> str:
+    """What our comment's marker says; None where there is no such comment."""
+    return _reply(
+        "status",
+        context,
+        comment_url=comment_url,
+        m=marker,
+        phase_word=_PHASES[marker.phase] if marker else None,
+        next_command=_next(marker, context) if marker else None,
+        links=Links(context),
+    )
+
+
+def _next(marker: Marker, context: CommentContext) -> str | None:
+    if marker.phase == "plan_failed":
+        return context.plan_command
+    if marker.phase == "cleanup_failed":
+        return f"{context.command} cleanup"
+    if marker.phase in _CAN_BE_APPLIED and marker.plan and marker.decision != "no_go":
+        return context.apply_command(marker.plan)
+    return None
+
+
+def _reply(kind: str, context: CommentContext, **values: object) -> str:
+    template = environment().get_template("reply.md.j2")
+    return tidy(template.render(**{"kind": kind, "c": context, "comment_url": None, **values}))

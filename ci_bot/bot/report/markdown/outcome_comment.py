@@ -1,0 +1,227 @@
+"""The comment while and after something was done: applies, and the removal of an environment."""
+
+from __future__ import annotations
+from collections.abc import Sequence
+from typing import Any
+from ci_bot.bot.report.model.context import (CommentContext, Rendered)
+from ci_bot.bot.report.model.apply_evidence import (ApplyView, differences)
+from ci_bot.bot.report.markdown.budget import (COMMENT_BYTES, Share)
+from ci_bot.bot.report.markdown.budget import (CELL_LIMIT, compose, full_report, row)
+from ci_bot.bot.report.markdown.sections import Rows
+from ci_bot.bot.report.markdown.review_comment import (ReviewSource, earlier_parts)
+from ci_bot.bot.report.model import words
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from __future__ import annotations
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.markdown.blocks import tidy
+from ci_bot.bot.report.model.markdown_text import (SafeMarkdown, link)
+from ci_bot.bot.report.markdown.templating import environment
+from ci_bot.protocol.cleanup_report import SweepReport
+
+_APPLY_PHASES = ("applying", "applied", "apply_failed", "refused", "cancelled")
+
+_CLEANUP_PHASES = ("closed", "cleanup_failed")
+
+_MODELS = "| Model | Intervals | Batches | Rows | Time | Audits |\n|:--|--:|--:|--:|--:|:--|"
+
+_DIFF = "| Data against `prod` | Rows changed |\n|:--|:--|"
+
+_DETAIL = (
+    "| Model | Window | Keys | Columns that differ, and how much of them is equal | Schema |\n"
+    "|:--|:--|:--|:--|:--|"
+)
+# So many columns say above all folds how they changed; the others say it below.
+_COLUMNS = 4
+
+_VIEWS = "| View | On Spark |\n|:--|:--|"
+
+_ATTEMPTS = "| Attempt | Result | Time | Error | Tried again because |\n|--:|:--|--:|:--|:--|"
+
+_DIFFERENCE = "| What | How it differs |\n|:--|:--|"
+
+_LEFT = "| Left over | Why |\n|:--|:--|"
+
+_RECLAIMED = "| Table | Size |\n|:--|--:|"
+# The table below the sentences has all of them.
+_REASONS = 3
+# The next one can go through without a change.
+_TURNS = ("held", "state_locked")
+
+_KEPT = "| Table | Why | Until |\n|:--|:--|:--|"
+
+
+def render_apply(
+    document: ApplyDocument | None,
+    context: CommentContext,
+    budget_bytes: int | None = COMMENT_BYTES,
+    *,
+    review: ReviewSource = None,
+) -> Rendered:
+    """An apply that runs (no document yet), ended, was refused, or was cancelled.
+
+    Args:
+        document: The worker's answer; None in phase `applying`, and where the bot itself refused
+            or was cancelled before the worker answered.
+        review: The review that was applied, kept collapsed below.
+
+    Raises:
+        ValueError: `context.phase` is no state of an apply, or it needs a document.
+    """
+    phase = context.phase
+    if phase not in _APPLY_PHASES:
+        raise ValueError(f"an apply has no phase {phase!r}")
+    if document is None and phase in ("applied", "apply_failed"):
+        raise ValueError(f"phase {phase!r} shows a document, and there is none")
+    values, shares = earlier_parts(review, context, budget_bytes)
+    shares += _apply_shares(document, context, complete=budget_bytes is None)
+    values |= _apply_values(document, context, values)
+    return compose(f"{phase}.md.j2", values, shares, context, budget_bytes)
+
+
+def _apply_values(
+    document: ApplyDocument | None, context: CommentContext, values: dict[str, Any]
+) -> dict[str, Any]:
+    refusal, failure = context.refusal, document.failure if document else None
+    marked = context.marker.plan if context.marker else None
+    return {
+        "a": ApplyView(document) if document else None,
+        "head": values["earlier_head"] or (context.marker.head if context.marker else None),
+        "plan_id": (document.plan_id if document else None) or marked,
+        "reason_code": (refusal.reason_code if refusal else None)
+        or (document.reason_code if document else None)
+        or (failure.reason_code if failure else "refused"),
+        "refusal_message": refusal.message if refusal else failure.message if failure else None,
+        "refusal_hint": refusal.hint if refusal else failure.hint if failure else None,
+        "sets_gone": bool(refusal and refusal.reviewed_sets_gone),
+    }
+
+
+def _apply_shares(
+    document: ApplyDocument | None, context: CommentContext, *, complete: bool
+) -> list[Share]:
+    view = ApplyView(document) if document else None
+    full = full_report(context)
+    limit = None if complete else CELL_LIMIT
+
+    def table(name: str, items: Sequence[Any], header: str, noun: str, *macro: Any) -> Rows[Any]:
+        return Rows(name, items, row(*macro), noun, full, header)
+
+    models = sorted(document.models if document else [], key=lambda m: (-m.seconds, m.model))
+    views = sorted(document.views if document else [], key=lambda item: item.resolves)
+    partial = document.partial if document else []
+    attempts = document.attempts if document else []
+    compared = view.compared if view else []
+    columns = view.columns if view else []
+    rows = view.rows_of_diff if view else []
+    differing = differences(document.difference if document else None)
+    return [
+        Share(table("attempts", attempts, _ATTEMPTS, "attempts", "attempt", limit), 1_500),
+        Share(table("views", views, _VIEWS, "views", "view", limit), 3_000),
+        Share(table("more_columns", columns[_COLUMNS:], "", "columns", "how_changed"), 2_000),
+        Share(table("models", models, _MODELS, "tables", "applied_model"), 8_000),
+        Share(table("diff_detail", compared, _DETAIL, "models", "diff_detail"), 6_000),
+        Share(table("how_changed", columns[:_COLUMNS], "", "columns", "how_changed"), 3_000),
+        Share(table("table_diff", rows, _DIFF, "models", "table_diff"), 6_000),
+        Share(table("difference", differing, _DIFFERENCE, "differences", "difference"), 6_000),
+        Share(Rows("partial", partial, row("sentence", limit), "lines", full), 4_000),
+    ]
+
+
+def render_cleanup(
+    document: CleanupDocument,
+    context: CommentContext,
+    budget_bytes: int | None = COMMENT_BYTES,
+    *,
+    review: ReviewSource = None,
+) -> Rendered:
+    """The tombstone of an environment, or what is left of it and how to try again.
+
+    Raises:
+        ValueError: `context.phase` is neither `closed` nor `cleanup_failed`.
+    """
+    if context.phase not in _CLEANUP_PHASES:
+        raise ValueError(f"a cleanup has no phase {context.phase!r}")
+    values, shares = earlier_parts(review, context, budget_bytes)
+    refused = document.result == "refused"
+    why = document.failure.reason_code if document.failure else None
+    values |= {
+        "k": document,
+        "kept": kept_by_reason(document)[:_REASONS],
+        # What was refused is refused again, unless it was only somebody's turn.
+        "retry": None if refused and why not in _TURNS else context.cleanup_command,
+    }
+    shares += _cleanup_shares(document, context, complete=budget_bytes is None)
+    return compose(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
+
+
+def kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str | None]]:
+    """Why physical tables stay, how many for that reason, and until when at the longest (None where
+    that is not known of one of them); what most of them stay for comes first."""
+    groups: dict[str, list[str | None]] = {}
+    for table in document.tables_kept:
+        groups.setdefault(table.why, []).append(table.until)
+    found = []
+    for why, ends in groups.items():
+        known = [until for until in ends if until is not None]
+        longest = max(known, key=words.moment) if len(known) == len(ends) else None
+        found.append((why, len(ends), longest))
+    return sorted(found, key=lambda group: -group[1])
+
+
+def _cleanup_shares(
+    document: CleanupDocument, context: CommentContext, *, complete: bool
+) -> list[Share]:
+    full = full_report(context)
+    limit = None if complete else CELL_LIMIT
+
+    def rows(name: str, items: Sequence[Any], noun: str, *macro: Any, header: str = "") -> Share:
+        reserve = 8_000 if name in ("leftovers", "foreign") else 3_000
+        return Share(Rows(name, items, row(*macro), noun, full, header), reserve)
+
+    dropped = [*document.schemas_dropped, *document.views_dropped]
+    return [
+        rows("dropped", dropped, "objects", "named"),
+        rows("reclaimed", document.tables_reclaimed, "tables", "reclaimed", header=_RECLAIMED),
+        rows("kept", document.tables_kept, "tables", "kept", limit, header=_KEPT),
+        rows("foreign", document.foreign, "objects", "named"),
+        rows("leftovers", document.leftovers, "objects", "leftover", limit, header=_LEFT),
+    ]
+
+
+# A sweep's report as Markdown, for the step summary and the terminal.
+
+
+# A state of thousands of environments must not lose the whole summary to the runner's limit.
+MOST_ROWS = 500
+
+_GONE = ("removed", "nothing_to_do")
+
+
+def render_sweep(report: SweepReport, context: CommentContext) -> str:
+    """The whole report as Markdown; `context` says where links lead and what time it is."""
+    rescued = [row for row in report.rows if row.standing == "remove"]
+    # Of environments that were removed before.
+    tables = [row for row in report.rows if row.standing == "tables"]
+    kept = [row for row in report.rows if row.standing not in ("remove", "tables")]
+    template = environment().get_template("sweep.md.j2")
+    return tidy(
+        template.render(
+            s=report,
+            c=context,
+            rescued=rescued,
+            tables=tables,
+            left=[row for row in [*rescued, *tables] if row.result not in _GONE],
+            kept=kept,
+            most=MOST_ROWS,
+            pull=lambda number: _pull(context, number),
+        )
+    )
+
+
+def _pull(context: CommentContext, number: int | None) -> SafeMarkdown:
+    if number is None:
+        return SafeMarkdown("–")
+    root = f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None
+    # Without a link GitHub would make a reference of it, which is the same place.
+    return link(SafeMarkdown(f"#{number}"), f"{root}/pull/{number}" if root else None)

@@ -1,0 +1,108 @@
+"""The review's comment, in every state in which a review stands alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ci_bot.bot.report.model.context import (CommentContext, Rendered)
+from ci_bot.bot.report.markdown.blocks import lift
+from ci_bot.bot.report.markdown.budget import (COMMENT_BYTES, Share)
+from ci_bot.bot.report.markdown.budget import (base_values, compose, full_report)
+from ci_bot.bot.report.markdown.sections import review_shares
+from ci_bot.bot.report.markdown.sections import Older
+from ci_bot.bot.report.model.view import ReviewView
+from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.plan import Decision
+from ci_bot.protocol.review_report import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """An earlier review that exists only as the text of our own comment."""
+
+    text: str
+    head: str | None = None
+    plan: str | None = None
+    decision: Decision | None = None
+
+    @classmethod
+    def of(cls, body: str, marker: Marker | None) -> Carried | None:
+        """The review in `body`, a comment that is known to be ours; None where it holds none.
+
+        Never call it with somebody else's comment: the text goes into the next one as it is.
+        """
+        text = lift(body)
+        if not text or marker is None:
+            return cls(text=text) if text else None
+        return cls(text=text, head=marker.head, plan=marker.plan, decision=marker.decision)
+
+
+ReviewSource = Report | Carried | None
+
+_REVIEW_PHASES = ("planned", "no_changes", "plan_failed")
+_OLDER_BYTES = 6_000
+
+
+def render_review(
+    report: Report,
+    context: CommentContext,
+    budget_bytes: int | None = COMMENT_BYTES,
+    *,
+    last_good: Carried | None = None,
+) -> Rendered:
+    """The review as Markdown; `context.phase` says in which state.
+
+    Args:
+        report: What the review found, without secrets. With `failure` set, phase `plan_failed`
+            shows it.
+        budget_bytes: The most UTF-8 bytes; None for the complete text of the artifact.
+        last_good: The last plan that worked, shown collapsed under a failed one.
+
+    Raises:
+        ValueError: `context.phase` is not a state of a review.
+    """
+    if context.phase not in _REVIEW_PHASES:
+        raise ValueError(f"a review has no phase {context.phase!r}")
+    values, shares = review_parts(report, context, budget_bytes)
+    if last_good:
+        values["carried"] = last_good
+    shares.insert(0, _older(last_good, context))
+    return compose(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
+
+
+def render_planning(
+    context: CommentContext,
+    budget_bytes: int | None = COMMENT_BYTES,
+    *,
+    review: ReviewSource = None,
+) -> Rendered:
+    """The comment while a plan is being made, with the earlier review collapsed below."""
+    values, shares = earlier_parts(review, context, budget_bytes)
+    return compose("planning.md.j2", values, shares, context, budget_bytes)
+
+
+def review_parts(
+    report: Report, context: CommentContext, budget: int | None
+) -> tuple[dict[str, Any], list[Share]]:
+    """Values and sections of a report."""
+    view = ReviewView(report, context, complete=budget is None)
+    values = base_values(context, report.head_sha) | {"v": view, "earlier_head": report.head_sha}
+    return values, review_shares(view, complete=budget is None)
+
+
+def earlier_parts(
+    review: ReviewSource, context: CommentContext, budget: int | None
+) -> tuple[dict[str, Any], list[Share]]:
+    """Values and sections of an earlier review, as a report or as the text of our own comment."""
+    if isinstance(review, Report):
+        return review_parts(review, context, budget)
+    values = base_values(context)
+    if review:
+        values |= {"carried": review, "earlier_head": review.head}
+    return values, [_older(review, context)]
+
+
+def _older(carried: Carried | None, context: CommentContext) -> Share:
+    text = carried.text if carried else ""
+    return Share(Older("review", text, full_report(context)), _OLDER_BYTES)

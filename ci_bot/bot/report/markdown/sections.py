@@ -1,0 +1,371 @@
+"""The kinds of section that can be shortened: tables, diffs, stages, the lineage, an older text."""
+
+from __future__ import annotations
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+from ci_bot.bot.report.model import lineage as graph
+from ci_bot.bot.report.markdown.blocks import trim
+from ci_bot.bot.report.markdown.budget import (EMPTY, NOTE_BYTES, Piece, note)
+from ci_bot.bot.report.model import markdown_text as markdown
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.protocol.plan import (Lineage, Stage)
+from __future__ import annotations
+from collections.abc import Sequence
+from typing import Any
+from ci_bot.bot.report.model.lineage import node_notes
+from ci_bot.bot.report.markdown.budget import Share
+from ci_bot.bot.report.markdown.budget import (CELL_LIMIT, full_report, row, row_of)
+from ci_bot.bot.report.model import markdown_text as markdown
+from ci_bot.bot.report.model.prose import prose
+from ci_bot.bot.report.model.view import ReviewView
+from ci_bot.protocol.plan import (Backfill, Change, Lineage)
+
+_Item = TypeVar("_Item")
+
+_LINE_LIMIT = 500
+
+_NODE_CAPS = (graph.MAX_LINEAGE_NODES, 28, 20, 14, 9, 5)
+
+_STAGE_CAPS = (100, 40, 15, 6, 2, 0)
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
+
+
+@dataclass
+class Rows(Generic[_Item]):
+    """A table, or with an empty `header` a list of blocks, whose first items are the weightiest.
+
+    Rows are rendered only as far as they are needed: 5,000 models cost no more than what fits.
+    """
+
+    name: str
+    items: Sequence[_Item]
+    row: Callable[[_Item], str]
+    noun: str
+    full_report: SafeMarkdown
+    header: str = ""
+    separator: str = "\n"
+    _done: list[str] = field(default_factory=list, init=False, repr=False)
+
+    def fit(self, budget: int | None) -> Piece:
+        if not self.items:
+            return EMPTY
+        used = _size(self.header) + 1
+        shown: list[str] = []
+        for index, item in enumerate(self.items):
+            if index == len(self._done):
+                self._done.append(self.row(item))
+            used += _size(self._done[index]) + len(self.separator)
+            if budget is not None and used > budget:
+                break
+            shown.append(self._done[index])
+        total = len(self.items)
+        parts = [self.header, *shown] if self.header and shown else shown
+        text = self.separator.join(parts)
+        if len(shown) < total:
+            remark = note(len(shown), total, self.noun, self.full_report)
+            text = f"{text}\n\n{remark}" if shown else remark
+        return Piece(SafeMarkdown(text), len(shown), total)
+
+
+@dataclass(frozen=True)
+class Diff:
+    """One model's heading, already safe, and its unified diff, which is not."""
+
+    heading: SafeMarkdown
+    text: str
+
+
+@dataclass
+class Diffs:
+    """Definition diffs: an equal share each; what a small diff leaves over goes to the large."""
+
+    name: str
+    items: Sequence[Diff]
+    full_report: SafeMarkdown
+    least: int = 500
+    _lines: dict[int, list[str]] = field(default_factory=dict, init=False, repr=False)
+
+    def fit(self, budget: int | None) -> Piece:
+        if not self.items:
+            return EMPTY
+        if budget is None:
+            blocks = [_diff(item, markdown.visible_lines(item.text)) for item in self.items]
+            return Piece(SafeMarkdown("\n\n".join(blocks)), len(blocks), len(blocks))
+        count = min(len(self.items), budget // self.least)
+        blocks, whole = [], 0
+        left = budget
+        # Smallest first, so that every later one can use what the earlier ones did not.
+        chosen = sorted(range(count), key=lambda index: len(self.items[index].text))
+        texts: dict[int, str] = {}
+        for position, index in enumerate(chosen):
+            share = left // (count - position)
+            text, complete = self._within(index, share)
+            whole += complete
+            left -= _size(text) + 2
+            texts[index] = text
+        blocks = [texts[index] for index in range(count)]
+        total = len(self.items)
+        if whole < total:
+            blocks.append(note(count, total, "diffs, long ones shortened,", self.full_report))
+            if count == total:
+                long = total - whole
+                blocks[-1] = SafeMarkdown(
+                    f"<sub>{long:,} of {total:,} diffs shortened; all are complete in "
+                    f"{self.full_report}.</sub>"
+                )
+        return Piece(SafeMarkdown("\n\n".join(blocks)), whole, total)
+
+    def _within(self, index: int, share: int) -> tuple[str, bool]:
+        item = self.items[index]
+        if index not in self._lines:
+            self._lines[index] = markdown.visible_lines(item.text)
+        lines = self._lines[index]
+        room = share - _size(item.heading) - 120
+        head: list[str] = []
+        for line in lines:
+            shown = markdown.clip(line, _LINE_LIMIT)
+            room -= _size(shown) + 1
+            if room < 0:
+                break
+            head.append(shown)
+        if len(head) == len(lines):
+            return _diff(item, head), all(len(line) <= _LINE_LIMIT for line in lines)
+        rest = lines[len(head) :]
+        hunks = sum(line.startswith("@@") for line in rest)
+        more = f"… {len(rest):,} more lines" + (f" in {hunks:,} more hunks" if hunks else "")
+        return _diff(item, [*head, more]), False
+
+
+def _diff(item: Diff, lines: Sequence[str]) -> str:
+    return f"{item.heading}\n\n{markdown.fence(chr(10).join(lines), 'diff')}"
+
+
+@dataclass
+class Stages:
+    """What an apply would do, in order. The stages stay; their items are shortened first."""
+
+    name: str
+    items: Sequence[Stage]
+    full_report: SafeMarkdown
+
+    def fit(self, budget: int | None) -> Piece:
+        total = sum(1 + len(stage.items) for stage in self.items)
+        if not total:
+            return EMPTY
+        if budget is None:
+            return Piece(self._fence(None), total, total)
+        largest = max(len(stage.items) for stage in self.items)
+        for cap in (*([largest] if largest < _STAGE_CAPS[0] else []), *_STAGE_CAPS):
+            text = self._fence(cap)
+            if _size(text) <= budget:
+                shown = sum(1 + min(cap, len(stage.items)) for stage in self.items)
+                if shown == total:
+                    return Piece(text, total, total)
+                remark = note(shown, total, "lines", self.full_report)
+                return Piece(SafeMarkdown(f"{text}\n\n{remark}"), shown, total)
+        return Piece(note(0, total, "lines", self.full_report), 0, total)
+
+    def _fence(self, cap: int | None) -> SafeMarkdown:
+        lines: list[str] = []
+        limit = None if cap is None else _LINE_LIMIT
+        for position, stage in enumerate(self.items, start=1):
+            lines.append(f"{position}. {markdown.one_line(stage.title, limit)}")
+            shown = stage.items if cap is None else stage.items[:cap]
+            lines += [f"   {markdown.one_line(item, limit)}" for item in shown]
+            if len(shown) < len(stage.items):
+                lines.append(f"   … {len(stage.items) - len(shown):,} more")
+        return markdown.fence("\n".join(lines), "text")
+
+
+@dataclass
+class Graph:
+    """The lineage with as many models as fit; complete texts list every edge behind it."""
+
+    name: str
+    lineage: Lineage
+    full_report: SafeMarkdown
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def fit(self, budget: int | None) -> Piece:
+        for cap in _NODE_CAPS:
+            drawn = graph.draw(self.lineage, cap, self.notes)
+            if drawn is None:
+                return EMPTY
+            text = f"{drawn.text}\n\n<sub>{drawn.legend}</sub>"
+            if budget is None:
+                return Piece(SafeMarkdown(text + self._edges(drawn)), drawn.total, drawn.total)
+            if _size(text) <= budget:
+                if drawn.drawn < drawn.total:
+                    remark = note(drawn.drawn, drawn.total, "models", self.full_report)
+                    text = f"{text}\n\n{remark}"
+                return Piece(SafeMarkdown(text), drawn.drawn, drawn.total)
+        total = len(self.lineage.nodes)
+        return Piece(note(0, total, "models of the lineage", self.full_report), 0, total)
+
+    def _edges(self, drawn: graph.DrawnLineage) -> str:
+        if drawn.drawn == drawn.total:
+            return ""
+        edges = "\n".join(f"{parent} -> {reader}" for parent, reader in self.lineage.edges)
+        return (
+            f"\n\nAll edges, from the read model to its reader:\n\n{markdown.fence(edges, 'text')}"
+        )
+
+
+@dataclass
+class Older:
+    """A review that exists only as the text of our own earlier comment; cut at block edges."""
+
+    name: str
+    text: str
+    full_report: SafeMarkdown
+
+    def fit(self, budget: int | None) -> Piece:
+        if not self.text:
+            return EMPTY
+        room = None if budget is None else max(budget - NOTE_BYTES, 0)
+        kept, shown, total = trim(self.text, room)
+        if shown < total:
+            remark = note(shown, total, "parts of the review", self.full_report)
+            kept = f"{kept}\n\n{remark}" if kept else remark
+        return Piece(SafeMarkdown(kept), shown, total)
+
+
+# The sections of a review in the order in which a budget cuts them, each with what it keeps.
+
+
+_CHANGES = "| Model | Change | Category | Kind | Owner |\n|:--|:--|:--|:--|:--|"
+
+_MINOR = "| Model | Category | Kind |\n|:--|:--|:--|"
+
+_IMPACT = "| Changed | How | Reaches |\n|:--|:--|:--|"
+
+_RISKS = "| Risk | Where | Evidence | Clears when |\n|:--|:--|:--|:--|"
+
+_ASIDE = "| Finding | Where | Evidence | Why it does not count |\n|:--|:--|:--|:--|"
+
+_FINDINGS = "| Finding | Where | Evidence |\n|:--|:--|:--|"
+
+_LOSSES = "| Model | What goes | Still read by |\n|:--|:--|:--|"
+
+_BACKFILL = "| Model | How | Window | Intervals | Batches | Table |\n|:--|:--|:--|--:|--:|:--|"
+
+_RESTATEMENTS = "| Model | Window | Clears data of |\n|:--|:--|:--|"
+
+_STATEMENTS = "| When | Change | Statement |\n|:--|:--|:--|"
+
+_WORK = (
+    "| Model | Change | What is built here | Intervals | In `prod` later |\n|:--|:--|:--|--:|:--|"
+)
+
+_GAPS = "| Model | Missing |\n|:--|:--|"
+
+_HISTORY = "| When | Head | Plan | Decision | Run |\n|:--|:--|:--|:--|:--|"
+
+
+def _work(view: ReviewView, full: markdown.SafeMarkdown) -> Rows[Backfill]:
+    macro = row_of("work")
+
+    def work(item: Backfill) -> str:
+        change = view.change_of.get(item.model)
+        return macro(item, change, view.links, view.later(item))
+
+    return Rows("work", view.backfill, work, "models", full, _WORK)
+
+
+def review_shares(view: ReviewView, *, complete: bool) -> list[Share]:
+    """All sections; those that a reader needs least come first, because they are cut first.
+
+    `complete` texts also keep long cells whole.
+    """
+    report, links = view.report, view.links
+    full = full_report(view.context)
+    limit = None if complete else CELL_LIMIT
+
+    def table(name: str, items: Sequence[Any], header: str, noun: str, *args: Any) -> Rows[Any]:
+        macro, *rest = args
+        return Rows(name, items, row(macro, *rest), noun, full, header)
+
+    change = row("diff_heading", links)
+
+    def diff(item: Change) -> Diff:
+        return Diff(markdown.SafeMarkdown(change(item)), item.diff or "")
+
+    checks = report.checks
+    plan = report.prod_plan
+    history = list(reversed(view.context.history))
+
+    def lines(name: str, items: Sequence[str], noun: str) -> Rows[str]:
+        return Rows(name, items, lambda text: f"- {prose(text, limit)}", noun, full)
+
+    tests = Rows(
+        "tests",
+        checks.tests.failures,
+        row("test_failure", links, limit),
+        "failed tests",
+        full,
+        separator="\n\n",
+    )
+    alters = plan.forward_only_schema_changes if plan else []
+    failure = [plan.failure] if plan and plan.failure else []
+    small = [
+        Share(lines("notes", report.notes, "notes"), 800),
+        Share(lines("basis", [report.cost.basis], "remarks"), 500),
+        Share(table("gaps", view.gaps, _GAPS, "gaps", "gap"), 500),
+        Share(Rows("alters", alters, row("named"), "tables", full), 500),
+        Share(lines("prod_failure", failure, "lines"), 500),
+        Share(
+            table("statements", report.statements, _STATEMENTS, "statements", "statement", limit),
+            800,
+        ),
+        Share(
+            table("restatements", view.restatements, _RESTATEMENTS, "models", "restatement"), 800
+        ),
+    ]
+    graph = None if view.picture else report.lineage
+    shared = [
+        Share(table("history", history, _HISTORY, "earlier plans", "entry", links), 1_500),
+        Share(Graph("lineage", graph or Lineage(), full, node_notes(report)), 5_000),
+        Share(table("metadata", view.metadata, _MINOR, "models", "minor", links), 1_000),
+        Share(Diffs("diffs", [diff(item) for item in view.diffs], full), 14_000),
+        Share(table("indirect", view.downstream, _MINOR, "models", "minor", links), 2_500),
+        Share(table("impact", view.impact, _IMPACT, "changes", "impact"), 1_500),
+        Share(table("drift", view.drift, _CHANGES, "models", "change", links), 1_500),
+        Share(tests, 2_500),
+        *small,
+        Share(table("edited", view.edited, _CHANGES, "models", "change", links), 3_500),
+        Share(table("aside", view.aside, _ASIDE, "findings", "aside", links, limit), 1_500),
+        Share(table("losses", view.losses, _LOSSES, "models", "loss", links), 2_000),
+    ]
+    if not complete:
+        below = view.findings.below
+        return [
+            *shared,
+            Share(_work(view, full), 3_500),
+            Share(table("below", below, _RISKS, "findings", "risk", links, limit), 4_000),
+        ]
+    blockers = [point for point in view.risks if point.risk.severity == "blocker"]
+    risks = [point for point in view.risks if point.risk.severity != "blocker"]
+    advice = Rows(
+        "recommendations",
+        view.recommendations,
+        lambda text: f"1. {prose(text, limit)}",
+        "recommendations",
+        full,
+    )
+    lint = table("lint", checks.lint.findings, _FINDINGS, "findings", "finding", links, limit)
+    prod = table("prod_backfill", view.prod_backfill, _BACKFILL, "models", "backfill")
+    return [
+        *shared,
+        Share(Stages("stages", report.stages, full), 0),
+        Share(lint, 0),
+        Share(advice, 0),
+        Share(prod, 0),
+        Share(table("previews", view.previews, _BACKFILL, "models", "backfill"), 0),
+        Share(table("reused", view.reused, _BACKFILL, "models", "backfill"), 0),
+        Share(table("risks", risks, _RISKS, "risks", "risk", links, limit), 0),
+        Share(table("blockers", blockers, _RISKS, "blockers", "risk", links, limit), 0),
+    ]

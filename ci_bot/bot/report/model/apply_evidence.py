@@ -1,0 +1,223 @@
+"""An apply's evidence as its readers ask for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from ci_bot.bot.report.model import data_words
+from ci_bot.bot.report.model.data_words import Data
+from ci_bot.bot.report.model.data_words import DiffView
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.bot.report.model.view import FAILURE_LINES
+from ci_bot.protocol.apply_report import (ApplyDocument, ColumnMatch, TableDiff)
+from ci_bot.protocol.plan_identity import PlanDifference
+from ci_bot.protocol.plan import (Work, tables_of, totals)
+
+
+@dataclass(frozen=True)
+class DiffRow:
+    """A model's row of the table; `rows_changed` is None where it was not compared."""
+
+    diff: TableDiff | DiffView
+    model_name: SafeMarkdown
+    what_changed: SafeMarkdown | None = None
+    rows_changed: SafeMarkdown | None = None
+
+
+@dataclass(frozen=True)
+class ColumnRow:
+    """How a column changed; `share` is that of the rows in which it did."""
+
+    model: str
+    column: ColumnMatch
+    share: float | None
+    how: SafeMarkdown
+
+
+@dataclass(frozen=True)
+class ApplyView:
+    """What the templates of an apply read."""
+
+    doc: ApplyDocument
+
+    @cached_property
+    def compared(self) -> list[DiffView]:
+        """Comparisons that were made, those that need a look first: what was changed itself before
+        what only reads it."""
+        order = {"suspect": 0, "differs": 1, "empty": 2, "same": 3}
+        found = [DiffView(diff) for diff in self.doc.table_diff if diff.compared]
+        return sorted(
+            found,
+            key=lambda diff: (
+                order[diff.state],
+                diff.direct is False,
+                -(diff.changed or 0.0),
+                diff.model,
+            ),
+        )
+
+    @cached_property
+    def skipped(self) -> list[TableDiff]:
+        return [diff for diff in self.doc.table_diff if not diff.compared]
+
+    @cached_property
+    def differing(self) -> list[DiffView]:
+        return [diff for diff in self.compared if diff.state in ("suspect", "differs")]
+
+    @cached_property
+    def data(self) -> Data:
+        """What the data says, as a whole."""
+        if self.doc.evidence_missing:
+            return "unseen"
+        if self.differing:
+            return "suspect" if self.differing[0].state == "suspect" else "differs"
+        same = [diff for diff in self.compared if diff.state == "same"]
+        if not same:
+            return "nothing"
+        # A part of the history, or of the models, is not all of it.
+        whole = all(diff.complete for diff in same) and not self.empty and not self._left_out
+        return "same" if whole else "part"
+
+    @property
+    def _left_out(self) -> bool:
+        """Whether a model was not compared of which prod has data that may differ."""
+        return any(not diff.nothing_to_compare for diff in self.skipped)
+
+    @property
+    def heading(self) -> SafeMarkdown:
+        if self.data == "suspect":
+            return SafeMarkdown(self.differing[0].key_fault)
+        return SafeMarkdown(data_words.HEADINGS[self.data])
+
+    @property
+    def sentence(self) -> SafeMarkdown | None:
+        """What the data says in one sentence; None where it says nothing."""
+        if self.differing and self.data != "unseen":
+            return data_words.sentence(self.differing[0])
+        same = [diff for diff in self.compared if diff.state == "same"]
+        return data_words.all_same(same) if same else None
+
+    @property
+    def rows_of_diff(self) -> list[DiffRow]:
+        return [
+            *(
+                DiffRow(
+                    diff, data_words.name(diff.model), data_words.what(diff), data_words.rows(diff)
+                )
+                for diff in self.compared
+            ),
+            *(DiffRow(diff, data_words.name(diff.model)) for diff in self.skipped),
+        ]
+
+    @property
+    def columns(self) -> list[ColumnRow]:
+        """Columns that differ and were looked at, of the models in their order."""
+        return [
+            ColumnRow(
+                diff.model,
+                column,
+                _share(column),
+                data_words.how(column, (diff.rows_prod or 0, diff.rows_pr or 0)),
+            )
+            for diff in self.differing
+            for column in diff.unequal
+            if column.prod is not None
+        ]
+
+    @property
+    def blocking_audits(self) -> list[SafeMarkdown]:
+        """Those that stopped the apply, by name."""
+        return data_words.failed_audits(self.doc.models, blocking=True)
+
+    @property
+    def warning_audits(self) -> list[SafeMarkdown]:
+        return data_words.failed_audits(self.doc.models, blocking=False)
+
+    @property
+    def first_view(self) -> str | None:
+        """The view to look at first: of the model that differs most, else any."""
+        shown = [item.view for item in self.doc.views]
+        model = next((diff.model for diff in self.compared), "").rpartition(".")[2]
+        fitting = (view for view in shown if view.rpartition(".")[2].startswith(model))
+        return next(fitting, None) or next(iter(shown), None)
+
+    @property
+    def as_planned(self) -> bool:
+        """Whether all was built that was expected, and nothing failed."""
+        expected, built = self.doc.estimate, self.built
+        if expected is None or self.doc.failure is not None:
+            return False
+        return (built.intervals, built.batches) == (expected.intervals, expected.batches)
+
+    @property
+    def empty(self) -> int:
+        """Comparisons of nothing with nothing."""
+        return sum(diff.state == "empty" for diff in self.compared)
+
+    @property
+    def coverage(self) -> tuple[int, int] | None:
+        """The smallest coverage of all comparisons, because that is how far the evidence goes."""
+        known = [diff.coverage for diff in self.compared if diff.coverage]
+        return min(known, key=lambda pair: pair[0] / pair[1], default=None)
+
+    @cached_property
+    def built(self) -> Work:
+        """What was built, counted as the review counts it."""
+        return totals(self.doc.models)
+
+    @property
+    def rows(self) -> int | None:
+        """Rows in all tables; unknown as soon as one of them is."""
+        counts = [model.rows for model in tables_of(self.doc.models)]
+        known = [rows for rows in counts if rows is not None]
+        return sum(known) if known and len(known) == len(counts) else None
+
+    @property
+    def resolving(self) -> int:
+        return sum(view.resolves for view in self.doc.views)
+
+    @property
+    def retries(self) -> int:
+        return max(len(self.doc.attempts) - 1, 0)
+
+    @property
+    def clean(self) -> bool:
+        """Whether all views resolve, no audit failed, the data was looked at, and nobody has to
+        judge what the data diff found."""
+        audits = self.doc.audits
+        views = self.resolving == len(self.doc.views)
+        looked = self.doc.evidence_missing is None
+        calm = self.data not in ("differs", "suspect")
+        return looked and views and calm and not (audits.failed or audits.blocking_failed)
+
+    @property
+    def failure_head(self) -> tuple[str, int]:
+        failure = self.doc.failure
+        lines = failure.message.strip().splitlines() if failure else []
+        return "\n".join(lines[:FAILURE_LINES]), max(len(lines) - FAILURE_LINES, 0)
+
+
+def _share(column: ColumnMatch) -> float | None:
+    return None if column.match_rate is None else 1 - column.match_rate
+
+
+@dataclass(frozen=True)
+class Differing:
+    """One entry of the set difference between two plans."""
+
+    name: str
+    how: Literal["added", "gone", "changed", "field"]
+
+
+def differences(difference: PlanDifference | None) -> list[Differing]:
+    """Models first (changed, new, gone), then the settings."""
+    if difference is None:
+        return []
+    return [
+        *(Differing(name, "changed") for name in difference.snapshots_changed),
+        *(Differing(name, "added") for name in difference.snapshots_added),
+        *(Differing(name, "gone") for name in difference.snapshots_gone),
+        *(Differing(name, "field") for name in difference.fields_changed),
+    ]

@@ -1,0 +1,239 @@
+"""What the environment builds now, beside what `prod` builds after the merge: by kind of work.
+
+A row for each kind and not for each model: a model's name alone is wider than a phone, and which
+models they are stands in the picture and below.
+"""
+
+from __future__ import annotations
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.protocol.changed_rows import forward_only_models
+from ci_bot.protocol.plan import (Backfill, Cost)
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.plan import (tables_of, totals)
+from __future__ import annotations
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.protocol.plan import (Backfill, Cost)
+from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.plan import (Work, tables_of, totals)
+
+_NOTHING = "–"
+
+_DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class BuildRow:
+    """One kind of work. All words are ours; there are no names in it."""
+
+    label: SafeMarkdown
+    here: SafeMarkdown
+    later: SafeMarkdown
+
+
+def build_rows(report: Report) -> list[BuildRow]:
+    """The rows; empty where no table is built on either side."""
+    here = report.backfill
+    plan = report.prod_plan
+    later = [*plan.full_backfill, *plan.next_run] if plan else []
+    if not tables_of(here) and not tables_of(later):
+        return []
+    kept = forward_only_models(report)
+    rows = [
+        ("Incremental", _history(here, kept), _history(later, kept)),
+        ("Forward-only", _previews(here, kept), "history stays" if kept else ""),
+        ("Whole tables", _number(_whole(here, kept)), _number(_whole(later, kept))),
+        ("Views", _number(_views(here)), _number(_views(later))),
+        ("Executor time", _time(report.cost), _time(_prod_cost(report))),
+    ]
+    return [
+        BuildRow(*(SafeMarkdown(text or _NOTHING) for text in row))
+        for row in rows
+        if row[1] or row[2]
+    ]
+
+
+def _history(items: Iterable[Backfill], kept: frozenset[str]) -> str:
+    return _intervals([item for item in _incremental(items) if item.model not in kept])
+
+
+def _previews(items: Iterable[Backfill], kept: frozenset[str]) -> str:
+    found = [item for item in tables_of(items) if item.model in kept]
+    return f"preview, {_intervals(found)}" if found else ""
+
+
+def _intervals(items: Sequence[Backfill]) -> str:
+    """ "365 days since 2013-01-01", "2 tables, 730 days since 2013-01-01", "3 tables"."""
+    if not items:
+        return ""
+    tables = "" if len(items) == 1 else f"{words.count(len(items), 'table')}, "
+    amount = words.count(sum(item.intervals for item in items), _unit(items))
+    starts = [item.start for item in items if item.start]
+    if starts and amount == "1 day":
+        return f"{amount}, {_day(starts[0])}"
+    since = f" since {_day(min(starts, key=words.moment))}" if starts else ""
+    return f"{tables}{amount}{since}"
+
+
+def _day(moment: str) -> str:
+    """A date that no narrow column breaks in two."""
+    return words.day(moment).replace("-", "\N{NON-BREAKING HYPHEN}")
+
+
+def _unit(items: Sequence[Backfill]) -> str:
+    """What an interval is, where that can be told from the windows."""
+    return "day" if all(map(_is_daily, items)) else "interval"
+
+
+def _is_daily(item: Backfill) -> bool:
+    if item.start is None or item.end is None:
+        return False
+    length = words.moment(item.end) - words.moment(item.start)
+    return length.total_seconds() == item.intervals * _DAY_SECONDS
+
+
+def _incremental(items: Iterable[Backfill]) -> list[Backfill]:
+    return [item for item in tables_of(items) if item.action == "incremental"]
+
+
+def _whole(items: Iterable[Backfill], kept: frozenset[str]) -> int:
+    tables = [item for item in tables_of(items) if item.model not in kept]
+    return sum(item.action != "incremental" for item in tables)
+
+
+def _views(items: Iterable[Backfill]) -> int:
+    return totals(items).views
+
+
+def _number(value: int) -> str:
+    return words.number(value) if value else ""
+
+
+def _prod_cost(report: Report) -> Cost | None:
+    return report.prod_plan.cost if report.prod_plan else None
+
+
+def _time(cost: Cost | None) -> str:
+    """The expected time in a few words; "" where nothing is known."""
+    if cost is None or cost.executor_hours_mid is None:
+        return ""
+    about = "at least" if cost.unknown else "about"
+    price = f", {about} {words.money(cost.price)}" if cost.price is not None else ""
+    return f"{about} {words.executor_time(cost.executor_hours_mid)}{price}"
+
+
+# Totals of planned work, as readers ask for them.
+
+
+TOP_WORK = 5
+
+
+@dataclass(frozen=True)
+class DisplayWork(Work):
+    """Totals over a list of backfills, with what only a reader asks for."""
+
+    previews: int = 0
+    window: SafeMarkdown | None = None
+
+
+def display_work(backfill: Sequence[Backfill]) -> DisplayWork:
+    """The totals of `backfill`."""
+    tables = tables_of(backfill)
+    covered = words.span([(item.start, item.end) for item in tables])
+    return DisplayWork(
+        **asdict(totals(backfill)),
+        previews=sum(item.preview for item in tables),
+        window=None if covered is None else SafeMarkdown(covered),
+    )
+
+
+def _largest_first(item: Backfill) -> tuple[bool, int, int, str]:
+    return item.action == "recreate_view", -item.intervals, -item.batches, item.model
+
+
+@dataclass(frozen=True)
+class PlannedWork:
+    """What is built here and in prod, as lists in the order of weight and as totals."""
+
+    report: Report
+
+    @cached_property
+    def backfill(self) -> list[Backfill]:
+        """The largest first: intervals, then whole tables, then views."""
+        return sorted(self.report.backfill, key=_largest_first)
+
+    @cached_property
+    def reused(self) -> list[Backfill]:
+        return [item for item in self.backfill if not item.preview]
+
+    @cached_property
+    def previews(self) -> list[Backfill]:
+        return [item for item in self.backfill if item.preview]
+
+    @property
+    def top_work(self) -> list[Backfill]:
+        return tables_of(self.backfill)[:TOP_WORK]
+
+    @cached_property
+    def planned(self) -> DisplayWork:
+        return display_work(self.report.backfill)
+
+    @cached_property
+    def left(self) -> DisplayWork:
+        """What of the backfill is still to do."""
+        return display_work(self.report.work)
+
+    @property
+    def partly_done(self) -> bool:
+        """Whether an earlier apply already built a part of this plan."""
+        return len(self.report.work) < len(self.report.backfill) or (
+            self.left.intervals < self.planned.intervals
+        )
+
+    @property
+    def already_built(self) -> bool:
+        """Whether the environment holds this very plan, and all of it is built."""
+        return self.report.environment_holds_plan and not self.report.work
+
+    @cached_property
+    def prod_work(self) -> DisplayWork | None:
+        """What prod builds after the merge, if nothing is applied before."""
+        return display_work(self.prod_backfill) if self.report.prod_plan else None
+
+    @cached_property
+    def prod_left(self) -> DisplayWork | None:
+        """What prod builds after an apply of this plan; None where an apply changes nothing."""
+        plan = self.report.prod_plan
+        if plan is None or self.report.baseline == "base-branch":
+            return None
+        left = display_work(plan.backfill)
+        return None if left == self.prod_work else left
+
+    @cached_property
+    def prod_backfill(self) -> list[Backfill]:
+        plan = self.report.prod_plan
+        return sorted(plan.full_backfill, key=_largest_first) if plan else []
+
+    def later(self, item: Backfill) -> SafeMarkdown:
+        """What a table of the environment is to prod after the merge."""
+        plan = self.report.prod_plan
+        again = {b.model for b in plan.full_backfill} if plan else set()
+        left = {b.model: b.intervals for b in plan.backfill} if plan else {}
+        if item.preview:
+            return SafeMarkdown("built again" if item.model in again else "preview only")
+        if not item.reused_in_prod:
+            return SafeMarkdown("built again")
+        more = left.get(item.model, 0)
+        return SafeMarkdown(f"reused, {words.number(more)} more built" if more else "reused")
+
+    @property
+    def prod_cost(self) -> Cost | None:
+        """What a merge costs in prod, as far as anything is known of it."""
+        cost = self.report.prod_plan.cost if self.report.prod_plan else None
+        return None if cost is None or cost.executor_hours_mid is None else cost

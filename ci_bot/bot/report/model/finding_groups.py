@@ -1,0 +1,373 @@
+"""Where each finding of a review is told: once, and in the place where it helps most."""
+
+from __future__ import annotations
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.protocol.review_report import (Report, Risk)
+from __future__ import annotations
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from ci_bot.bot.report.model.headline import (Headline, Subject)
+from ci_bot.protocol.finding_groups import group_risks
+from ci_bot.protocol.plan import (SEVERITIES, Severity)
+from ci_bot.protocol.review_report import (Report, Risk)
+
+
+# A No-Go as a list of things to fix: findings of one cause are one thing.
+#
+# A column that goes makes its readers' queries, the linter and the unit tests fail as well.
+# Whoever mends the column mends them all, so they are told together: the finding that names the
+# cause, and the rules that it broke.
+
+
+_LEAK = "hardcoded-secret"
+
+_REFUSED = "R01-plan-failed"
+# They stand for the failure itself, whose message is shown as SQLMesh wrote it.
+_FAILURES = ("R01-load-failed", _REFUSED)
+
+_MOST_CAUSES = 200
+# So many places stand in one entry.
+PLACES = 4
+# In a group, what says the cause is shown, and what follows from it is only named.
+_CAUSES = (
+    "forward-only-destructive",
+    "R05-forward-only-destructive",
+    "R04-column-dropped",
+    "removed-model-read",
+    "R04-model-removed",
+    "column-retyped",
+    "missing-column",
+    *_FAILURES,
+)
+
+
+@dataclass(frozen=True)
+class Fix:
+    """One thing to fix: the finding that is shown, and what else it is the cause of."""
+
+    shown: Risk
+    also: tuple[Risk, ...] = ()
+
+    @property
+    def risks(self) -> tuple[Risk, ...]:
+        return (self.shown, *self.also)
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether a credential has leaked: then it is revoked before anything else is done."""
+        return self.shown.rule == _LEAK
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it is that there is no plan, and no rule knows why."""
+        return self.shown.rule in _FAILURES
+
+    @property
+    def explains_failure(self) -> bool:
+        """Whether it is why there is no plan, in a rule's words."""
+        return not self.is_failure and any(risk.rule in _FAILURES for risk in self.also)
+
+    @property
+    def how(self) -> str:
+        """How it is cleared, as a sentence; that of a failure is the hint, which is one already."""
+        text = self.shown.clears_when.rstrip(".")
+        named = text[:1] == "`" and not self.is_failure
+        return f"Fixed when {text}." if text[:1].islower() or named else f"{text}."
+
+    @property
+    def icon(self) -> SafeMarkdown:
+        """The kind of thing, for people who look before they read."""
+        return SafeMarkdown("🔑" if self.is_secret else "🧱")
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules, that of the shown finding first."""
+        return tuple(dict.fromkeys(risk.rule for risk in self.risks))
+
+    @property
+    def same(self) -> tuple[Risk, ...]:
+        """Where else the same rule says the same, one for each model and file."""
+        found = {_place(risk): risk for risk in self.also if risk.rule == self.shown.rule}
+        found.pop(_place(self.shown), None)
+        return tuple(found.values())
+
+    @property
+    def follows(self) -> tuple[Risk, ...]:
+        """What other rules say because of it, one for each file."""
+        found: dict[str, Risk] = {}
+        for risk in sorted(self.also, key=lambda risk: risk.line is None):
+            if risk.rule != self.shown.rule:
+                found.setdefault(risk.path or risk.model or "", risk)
+        found.pop(self.shown.path or self.shown.model or "", None)
+        return tuple(found.values())
+
+    @property
+    def told(self) -> tuple[Risk, ...]:
+        """The findings that the entry tells; the others are listed below."""
+        unsaid = {id(risk) for risk in self.same[PLACES:]}
+        return tuple(risk for risk in self.risks if id(risk) not in unsaid)
+
+
+def _place(risk: Risk) -> tuple[str | None, str | None]:
+    return risk.model, risk.path
+
+
+def fixes(blockers: Sequence[Risk], report: Report) -> list[Fix]:
+    """The blockers by cause: leaked credentials first, then in the order in which they come."""
+    groups: dict[object, list[Risk]] = {}
+    causes = _Causes(report, blockers)
+    for risk in blockers:
+        groups.setdefault(causes.of(risk), []).append(risk)
+    found = [_fix(group) for group in groups.values()]
+    return sorted(found, key=lambda fix: (fix.shown.rule != _LEAK, -len(fix.also)))
+
+
+def _fix(group: Sequence[Risk]) -> Fix:
+    order = {rule: index for index, rule in enumerate(_CAUSES)}
+    first, *rest = sorted(group, key=lambda risk: order.get(risk.rule, len(order)))
+    return Fix(first, tuple(rest))
+
+
+class _Causes:
+    """What goes, as (model, name): columns of models, and models as a whole."""
+
+    def __init__(self, report: Report, blockers: Iterable[Risk]) -> None:
+        readers: dict[str, list[str]] = defaultdict(list)
+        for parent, reader in report.lineage.edges:
+            readers[parent].append(reader)
+        self._lost = _lost(report, blockers)[:_MOST_CAUSES]
+        self._near: dict[str | None, list[tuple[str, str]]] = defaultdict(list)
+        for model, name in self._lost:
+            for affected in {model, *reached(model, readers)}:
+                self._near[affected].append((model, name))
+
+    def of(self, risk: Risk) -> object:
+        """What makes findings one thing: what goes, or else the same words of the same rule."""
+        if risk.rule == _LEAK:
+            return (risk.rule, risk.evidence, risk.path)
+        told = f"{risk.subject or ''} {risk.evidence}"
+        for model, name in self._lost if risk.model is None else self._near[risk.model]:
+            refused = risk.rule == _REFUSED and risk.model == model
+            if refused or _names(told, name):
+                return ("lost", model, name)
+        return (risk.rule, risk.evidence, risk.path if risk.model is None else None)
+
+
+def _lost(report: Report, blockers: Iterable[Risk]) -> list[tuple[str, str]]:
+    found = [
+        (change.model, column.name)
+        for change in report.changes
+        for column in change.columns
+        if column.before and column.after is None
+    ]
+    found += [(c.model, c.model) for c in report.changes if c.change == "removed"]
+    if report.failure is not None:
+        # Without a plan there are no changes; a rule has seen the column all the same.
+        found += [
+            (risk.model, risk.subject)
+            for risk in blockers
+            if risk.rule.endswith("forward-only-destructive") and risk.model and risk.subject
+        ]
+    return found
+
+
+def _names(text: str, name: str) -> bool:
+    """Whether `name` stands in `text`, and not as a part of another name."""
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?!\.?\w)", text) is not None
+
+
+def reached(model: str, readers: Mapping[str, Iterable[str]]) -> set[str]:
+    """All that lies below a model."""
+    found: set[str] = set()
+    level = {model}
+    while level:
+        level = {name for above in level for name in readers.get(above, ())} - found
+        found |= level
+    return found
+
+# More of them is a wall of text; the rest is one fold below.
+TOP_FIXES = 8
+
+TOP_POINTS = 3
+
+_LARGE_FILES = "large files"
+
+_NOT_CHECKED = "R10-not-checked"
+
+_WEIGHT = {name: index for index, name in enumerate(SEVERITIES)}
+
+_HEAVY: tuple[Severity, ...] = ("blocker", "high", "medium")
+
+_POINTS: dict[str, tuple[Severity, ...]] = {
+    "go": (),
+    "review": ("high", "medium"),
+    "no_go": ("high",),
+    "no_changes": ("high", "medium"),
+}
+# What the sentence at the top says already, of the models that it is about.
+_TOLD: dict[Subject, tuple[str, ...]] = {
+    "past": ("R06-breaking-rebuild", "R06-past-numbers"),
+    "loss": ("R04-model-removed", "R06-breaking-rebuild", "R06-past-numbers"),
+}
+# What the sentence and the table say of every change; no reader has to do anything about it.
+_FACTS = ("additive-change", "metadata-only")
+# The message of the base branch stands at the top, with what it means.
+BASE_BROKEN = "R01-base-broken"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One question: what one rule found with one weight, at one place or at many."""
+
+    risks: tuple[Risk, ...]
+
+    @property
+    def risk(self) -> Risk:
+        """The first place."""
+        return self.risks[0]
+
+    @property
+    def others(self) -> tuple[Risk, ...]:
+        return self.risks[1:]
+
+    @property
+    def more(self) -> int:
+        """How many places there are beside the first."""
+        return len(self.risks) - 1
+
+    @property
+    def said(self) -> str:
+        """What is found, behind the model or the file that it is about."""
+        return said_of(self.risk)
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether the same is said of every place."""
+        return len({said_of(risk) for risk in self.risks}) == 1
+
+
+def said_of(risk: Risk) -> str:
+    """What is found at a place, without its name in front."""
+    return risk.evidence.removeprefix(f"`{risk.model or risk.path}` ")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The findings of one report, each in one place.
+
+    Attributes:
+        head: The sentence at the top.
+    """
+
+    report: Report
+    head: Headline
+
+    @cached_property
+    def ordered(self) -> list[Risk]:
+        """All of them, heaviest first."""
+
+        def weight(risk: Risk) -> tuple[int, str, str]:
+            return _WEIGHT[risk.severity], risk.rule, risk.model or ""
+
+        return sorted(self.report.risks, key=weight)
+
+    @cached_property
+    def listed(self) -> list[Risk]:
+        """All but what was not checked: that is no finding about the change."""
+        return [risk for risk in self.ordered if not _is_one_word(risk)]
+
+    @cached_property
+    def fixes(self) -> list[Fix]:
+        """What blocks, one entry for each cause."""
+        return fixes([risk for risk in self.ordered if risk.severity == "blocker"], self.report)
+
+    @property
+    def top_fixes(self) -> list[Fix]:
+        return self.fixes[:TOP_FIXES]
+
+    @property
+    def tells_failure(self) -> bool:
+        """Whether one of the things to fix is why there is no plan."""
+        return any(fix.explains_failure for fix in self.top_fixes)
+
+    @property
+    def tells_hint(self) -> bool:
+        """Whether one of them says what the failure's hint says."""
+        hint = self.report.failure.hint if self.report.failure else None
+        return any(hint == risk.clears_when for fix in self.top_fixes for risk in fix.risks[:1])
+
+    @cached_property
+    def told(self) -> list[Risk]:
+        """Heavy findings that are what the sentence at the top says."""
+        rules = _TOLD.get(self.head.kind, ())
+        return [
+            risk
+            for risk in self.ordered
+            if risk.severity == "high"
+            and risk.rule in rules
+            and risk.model in self.head.models
+            and not risk.weighed
+        ]
+
+    @property
+    def told_rules(self) -> tuple[str, ...]:
+        """Their rules, for links."""
+        return tuple(dict.fromkeys(risk.rule for risk in self.told))
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """What to look at, one for each rule and weight."""
+        weights = _POINTS[self.report.decision]
+        found = [risk for risk in self.ordered if risk.severity in weights and self._is_open(risk)]
+        return _grouped(found)[:TOP_POINTS]
+
+    @cached_property
+    def by_rule(self) -> list[Point]:
+        """All that weighs medium or more, one for each rule and weight."""
+        return _grouped([risk for risk in self.ordered if risk.severity in _HEAVY])
+
+    @cached_property
+    def below(self) -> list[Point]:
+        """What neither the sentence nor the lists at the top tell whole."""
+        told = {id(risk) for point in self.points if not point.more for risk in point.risks}
+        told |= {id(risk) for fix in self.top_fixes for risk in fix.told}
+        rest = [risk for risk in self.ordered if self._is_open(risk) and id(risk) not in told]
+        return _grouped(rest)
+
+    @cached_property
+    def all(self) -> list[Point]:
+        """All but what was not checked, one for each question."""
+        return _grouped(self.listed)
+
+    @cached_property
+    def not_checked(self) -> list[str]:
+        """What was not looked at, in a word or two each."""
+        found = [risk.subject or risk.evidence for risk in self.ordered if _is_gap(risk)]
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def _told(self) -> frozenset[int]:
+        return frozenset(map(id, self.told))
+
+    def _is_open(self, risk: Risk) -> bool:
+        fact = risk.rule in _FACTS and not risk.weighed and risk.severity in ("low", "info")
+        fact |= risk.rule == BASE_BROKEN and bool(self.report.base_failures)
+        return not (fact or _is_one_word(risk) or id(risk) in self._told)
+
+
+def _grouped(risks: Sequence[Risk]) -> list[Point]:
+    return [Point(group) for group in group_risks(risks)]
+
+
+def _is_one_word(risk: Risk) -> bool:
+    """Whether the line of what was not checked says it all; it does not name files."""
+    return _is_gap(risk) and risk.subject != _LARGE_FILES
+
+
+def _is_gap(risk: Risk) -> bool:
+    return risk.rule == _NOT_CHECKED and risk.severity == "info"

@@ -1,0 +1,187 @@
+"""The impacted lineage as a mermaid graph: changed models first, then readers level by level.
+
+A graph of a whole project is no help and does not render (mermaid stops at 50,000 characters), so
+at most 40 models are drawn, and a model whose readers are not all drawn says how many are missing.
+"""
+
+from __future__ import annotations
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from ci_bot.bot.report.model.markdown_text import (SafeMarkdown, fence, one_line)
+from ci_bot.protocol.plan import Lineage
+from __future__ import annotations
+from collections import defaultdict
+from ci_bot.bot.report.model.column_impact import lineage_notes
+from ci_bot.bot.report.model.finding_groups import reached
+from ci_bot.protocol.changed_rows import forward_only_models
+from ci_bot.protocol.plan import Lineage
+from ci_bot.protocol.review_report import Report
+
+MAX_LINEAGE_NODES = 40
+
+MAX_EDGES = 160
+
+LABEL_LIMIT = 48
+
+# Fill, border and text are all set, so that both of GitHub's themes show the same colours; the
+# shape of the border says the same for readers who do not see them.
+_STYLES = {
+    "added": "fill:#d1f0d9,stroke:#1a7f37,color:#0b2e15,stroke-width:2px",
+    "direct": "fill:#ffe5c2,stroke:#bc4c00,color:#3b1a00,stroke-width:2px",
+    "indirect": "fill:#eaf2fd,stroke:#5b8fd0,color:#0a2647",
+    "removed": "fill:#ffd8d6,stroke:#cf222e,color:#4a0b0f,stroke-width:2px,stroke-dasharray:5 4",
+    "metadata": "fill:#f3eefc,stroke:#8a63d2,color:#2a1650",
+    "same": "fill:#f6f8fa,stroke:#afb8c1,color:#57606a",
+}
+
+_DASHED = "stroke-width:2px,stroke-dasharray:5 4"
+
+LEGEND = {
+    "added": "🟩 added",
+    "direct": "🟧 modified",
+    "indirect": "🟦 downstream",
+    "removed": "🟥 removed",
+    "metadata": "🟪 metadata only",
+    "same": "⬜ unchanged",
+}
+
+_FIRST = {"removed": 0, "direct": 1, "added": 2, "metadata": 3}
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_. ")
+
+
+@dataclass(frozen=True)
+class DrawnLineage:
+    """The drawn part: the fence, its legend, and how many of the models are in it."""
+
+    text: SafeMarkdown
+    legend: SafeMarkdown
+    drawn: int
+    total: int
+
+
+def draw(
+    lineage: Lineage,
+    max_nodes: int = MAX_LINEAGE_NODES,
+    notes: Mapping[str, str] | None = None,
+    *,
+    dashed: Collection[str] = (),
+) -> DrawnLineage | None:
+    """The graph with at most `max_nodes` models; None where there is nothing to draw.
+
+    Args:
+        notes: What stands below a model's name, by model; untrusted text as the names are.
+        dashed: Models whose history stays as it is.
+    """
+    notes = notes or {}
+    changes: dict[str, str] = {node.model: node.change or "same" for node in lineage.nodes}
+    if len(changes) < 2 or max_nodes < 1:  # noqa: PLR2004 - one box says nothing
+        return None
+    readers: dict[str, list[str]] = defaultdict(list)
+    for parent, reader in lineage.edges:
+        if parent in changes and reader in changes:
+            readers[parent].append(reader)
+    drawn = _choose(changes, readers, max_nodes)
+    ids = {model: f"n{index}" for index, model in enumerate(drawn)}
+    lines = ["flowchart LR"]
+    for model in drawn:
+        hidden = sum(reader not in ids for reader in readers[model])
+        more = f" (+{hidden})" if hidden else ""
+        below = f"<br/>{label(notes[model])}" if model in notes else ""
+        lines.append(f'  {ids[model]}["{label(model)}{more}{below}"]:::{changes[model]}')
+    edges = [
+        f"  {ids[parent]} --> {ids[reader]}"
+        for parent in drawn
+        for reader in sorted(set(readers[parent]) & ids.keys())
+    ]
+    used = [name for name in LEGEND if any(changes[model] == name for model in drawn)]
+    styles = [f"  classDef {name} {_STYLES[name]}" for name in used]
+    kept = [ids[model] for model in drawn if model in dashed]
+    if kept:
+        styles += [f"  class {','.join(kept)} kept", f"  classDef kept {_DASHED}"]
+    words = [LEGEND[name] for name in used] + (["dashed: forward-only"] if kept else [])
+    return DrawnLineage(
+        text=fence("\n".join(lines + edges[:MAX_EDGES] + styles), "mermaid"),
+        legend=SafeMarkdown(" · ".join(words)),
+        drawn=len(drawn),
+        total=len(changes),
+    )
+
+
+def _choose(changes: dict[str, str], readers: dict[str, list[str]], limit: int) -> list[str]:
+    """The models to draw: changed ones by weight and reach, then readers of those, and so on."""
+
+    def by_reach(models: Iterable[str]) -> list[str]:
+        return sorted(models, key=lambda model: (-len(readers[model]), model))
+
+    roots = sorted(
+        by_reach(model for model, change in changes.items() if change in _FIRST),
+        key=lambda model: _FIRST[changes[model]],
+    )
+    # Where not all fits, most of the room is kept for readers: a chain says more than boxes.
+    first = roots if len(changes) <= limit else by_reach(roots)[: max(limit // 4, 1)]
+    chosen = dict.fromkeys(first[:limit])
+    level = list(chosen)
+    while level and len(chosen) < limit:
+        below = {reader for model in level for reader in readers[model]} - chosen.keys()
+        level = by_reach(below)[: limit - len(chosen)]
+        chosen |= dict.fromkeys(level)
+    for model in (*roots, *by_reach(changes)):
+        if len(chosen) >= limit:
+            break
+        chosen.setdefault(model)
+    return list(chosen)
+
+
+def label(model: str) -> str:
+    """A node's text in which every unusual character is one of mermaid's character codes."""
+    # An empty label is a syntax error, and one of spaces is nothing to see.
+    shown = one_line(model, LABEL_LIMIT).strip() or "no name"
+    return "".join(char if char in _PLAIN else f"#{ord(char)};" for char in shown)
+
+
+# The picture of the first screen: what changed, and what lies below it; small, or not at all.
+
+
+MAX_PICTURE_NODES = 12
+
+_NEW_DATA_ONLY = "new data only"
+
+
+def picture(report: Report) -> DrawnLineage | None:
+    """The changed models and all that read them; None where that is no help.
+
+    That is a Go, a change that nothing reads, and more models than one look can take in.
+    """
+    if report.decision == "go":
+        return None
+    lineage = affected(report.lineage)
+    if not lineage.edges or len(lineage.nodes) > MAX_PICTURE_NODES:
+        return None
+    kept = forward_only_models(report)
+    return draw(lineage, MAX_PICTURE_NODES, node_notes(report), dashed=kept)
+
+
+def node_notes(report: Report) -> dict[str, str]:
+    """What stands below each model's name: its columns, and that its history stays."""
+    notes = lineage_notes(report.impact)
+    drawn = {node.model for node in report.lineage.nodes}
+    for model in forward_only_models(report) & drawn:
+        notes[model] = f"{notes[model]}, {_NEW_DATA_ONLY}" if model in notes else _NEW_DATA_ONLY
+    return notes
+
+
+def affected(lineage: Lineage) -> Lineage:
+    """The part of the lineage in which something changes: no parents, and nothing that is alone."""
+    readers: dict[str, list[str]] = defaultdict(list)
+    for parent, reader in lineage.edges:
+        readers[parent].append(reader)
+    keep: set[str] = set()
+    for node in lineage.nodes:
+        if node.change is not None and node.model not in keep:
+            keep |= {node.model, *reached(node.model, readers)}
+    edges = [(one, other) for one, other in lineage.edges if one in keep and other in keep]
+    joined = {model for edge in edges for model in edge}
+    nodes = [node for node in lineage.nodes if node.model in joined]
+    return lineage.model_copy(update={"nodes": nodes, "edges": edges})

@@ -1,0 +1,184 @@
+"""Escapes that keep untrusted text from becoming Markdown, HTML, a mention or a link.
+
+GitHub does not turn text in code spans and fences into mentions, references, commits or emoji, and
+CommonMark gives no markup a meaning there. An HTML entity is no such protection: `&#64;` is decoded
+before GitHub looks for mentions. So every escape here ends in a code span, a fence, or words that
+hold nothing but letters.
+Sources: CommonMark 0.31 sections 4.5 and 6.1, GitHub's table extension, both tried with cmarkgfm.
+"""
+
+from __future__ import annotations
+import html
+import re
+from ci_bot.redaction.redactor import strip_terminal_codes
+from __future__ import annotations
+import posixpath
+from urllib.parse import quote
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.protocol.rules import RULES
+
+NAME_LIMIT = 120
+
+ELLIPSIS = "…"
+
+# Letters and marks that print as nothing although Unicode calls them printable.
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0") | {
+    chr(code) for code in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+}
+
+_BREAKS = re.compile(r"\r\n|[\r\n\t\v\f]")
+
+_BACKTICKS = re.compile(r"`+")
+# cmark takes no span of more than 80 backticks, and a fence of 255 closes every longer one.
+_LONG_RUN = re.compile(r"`{40,}")
+
+
+class SafeMarkdown(str):
+    """Text that is Markdown on purpose. Any operation on it gives a plain, untrusted `str` back."""
+
+    __slots__ = ()
+
+    def __html__(self) -> SafeMarkdown:
+        """What Jinja's autoescape asks for; it takes the answer as it is."""
+        return self
+
+
+def reveal(text: str, keep: str = "") -> str:
+    """`text` without terminal sequences, its invisible characters written as `\\u{hex}`.
+
+    Bidirectional controls, zero-width characters, control characters, lone surrogates and unusual
+    spaces are all shown, so that nobody reads a name that is not there. `keep` lists exceptions.
+    A run of 40 backticks or more is written with its length, because no span or fence can hold it.
+    """
+    text = _LONG_RUN.sub(lambda run: f"\\u{{60}}×{len(run[0])}", strip_terminal_codes(text))
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        char
+        if char in keep or (char.isprintable() and char not in _BLANK)
+        else f"\\u{{{ord(char):x}}}"
+        for char in text
+    )
+
+
+def clip(text: str, limit: int | None) -> str:
+    """The first `limit` characters at most, with an ellipsis in the place of the last one."""
+    if limit is None or len(text) <= limit:
+        return text
+    return text[: max(limit - 1, 0)].rstrip() + ELLIPSIS
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """`text` on one line, everything in it visible, cut to `limit` characters."""
+    return clip(reveal(_BREAKS.sub(" ", text)), limit)
+
+
+def code(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
+    """A code span that ends where we end it, for text outside of tables."""
+    return _span(one_line(text, limit))
+
+
+def cell(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
+    """A code span for a table cell: a pipe splits the cell even in a span, unless escaped."""
+    return SafeMarkdown(_span(one_line(text, limit)).replace("|", "\\|"))
+
+
+def _span(shown: str) -> SafeMarkdown:
+    if not shown:
+        return SafeMarkdown("` `")
+    ticks = "`" * (longest_run(shown) + 1)
+    # One space on each side is taken away again by the parser; without it an outer backtick would
+    # join our own.
+    edges = shown[0] + shown[-1]
+    pad = " " if "`" in edges or (" " in edges and shown.strip()) else ""
+    return SafeMarkdown(f"{ticks}{pad}{shown}{pad}{ticks}")
+
+
+def longest_run(text: str) -> int:
+    """The length of the longest run of backticks in `text`."""
+    return max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+
+
+def visible_lines(text: str) -> list[str]:
+    """The lines of `text` as a fence shows them."""
+    return reveal(_newlines(text), keep="\n\t").rstrip("\n").split("\n")
+
+
+def fence(text: str, language: str = "") -> SafeMarkdown:
+    """A fenced block longer than any run of backticks in `text`. `language` is ours, never data."""
+    body = "\n".join(visible_lines(text))
+    ticks = "`" * max(3, longest_run(body) + 1)
+    return SafeMarkdown(f"{ticks}{language}\n{body}\n{ticks}")
+
+
+def _newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def html_code(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
+    """A `<code>` element for places where Markdown is not read, such as `<summary>`."""
+    return SafeMarkdown(f"<code>{html.escape(one_line(text, limit))}</code>")
+
+
+_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~%/?=&#:@+-]*)?")
+
+
+def link(label: SafeMarkdown, url: str | None) -> SafeMarkdown:
+    """`label` linked to a URL that we built; the label alone where the URL is not a plain one."""
+    if url is None or not _URL.fullmatch(url) or "/../" in f"{url}/":
+        return label
+    return SafeMarkdown(f"[{label}]({url})")
+
+
+# Links into GitHub, built from facts of the bot; the worker only ever supplies a path.
+
+
+_SHORT_SHA = 7
+
+
+class Links:
+    """Builds links for one comment. Without a repository every link is just its label."""
+
+    def __init__(self, context: CommentContext, head: str | None = None) -> None:
+        self._root = (
+            f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None
+        )
+        self._head = head
+        self._rules = context.rules_url
+
+    def file(
+        self, path: str | None, line: int | None = None, label: str | None = None
+    ) -> SafeMarkdown:
+        """The file at the reviewed commit; `label` defaults to the path with its line."""
+        where = f"{path}:{line}" if path and line else path or ""
+        return link(cell(label or where), self.file_url(path, line))
+
+    def file_url(self, path: str | None, line: int | None = None) -> str | None:
+        """None for paths that would lead out of the repository (browsers resolve dots)."""
+        if not (self._root and self._head and path):
+            return None
+        if path.startswith("/") or posixpath.normpath(path) != path or path.startswith(".."):
+            return None
+        quoted = quote(path, safe="/", errors="replace")
+        anchor = f"#L{line}" if line else ""
+        return f"{self._root}/blob/{self._head}/{quoted}{anchor}"
+
+    def rule(self, id_: str) -> SafeMarkdown:
+        """A rule's id, linked to its page; the linter's rules have none."""
+        known = self._rules is not None and id_ in RULES
+        return link(cell(id_), f"{self._rules}/{id_}.md" if known else None)
+
+    def commit(self, sha: str | None) -> SafeMarkdown:
+        """The short form of a commit, linked."""
+        if not sha:
+            return SafeMarkdown("–")
+        url = f"{self._root}/commit/{sha}" if self._root else None
+        return link(code(sha[:_SHORT_SHA]), url)
+
+    def run(self, name: str | None) -> SafeMarkdown:
+        """A workflow run by its id, with or without the attempt ("8812.2")."""
+        if not name:
+            return SafeMarkdown("–")
+        run_id = name.partition(".")[0]
+        url = f"{self._root}/actions/runs/{run_id}" if self._root and run_id.isdigit() else None
+        return link(cell(name), url)

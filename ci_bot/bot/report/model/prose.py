@@ -1,0 +1,168 @@
+"""Sentences of our rules with untrusted names in them, readable and still inert.
+
+A rule writes "drops column `segment` of `mart.orders`", and a model's name may hold anything, the
+backtick included. So the sentence is not believed: words of plain letters and ordinary numbers are
+printed as they are, and every other token (`@team`, `#12`, `a.b`, `https://...`, a commit, a tag)
+goes into a code span of its own. What stands between backticks stays together as one span.
+"""
+
+from __future__ import annotations
+import re
+from collections.abc import Iterator
+from ci_bot.bot.report.model.markdown_text import (ELLIPSIS, SafeMarkdown, cell, clip, code, one_line)
+from __future__ import annotations
+from collections import Counter
+from collections.abc import Sequence
+from ci_bot.bot.report.model import words
+from ci_bot.protocol.review_report import (ModelOwners, PolicyUsed, Weighed)
+from ci_bot.protocol.review_report import Risk
+
+# Latin letters only: right-to-left scripts would reorder our own text around them.
+_LETTER = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
+
+_WORD = re.compile(rf"[{_LETTER}]{{1,40}}(?:['’-][{_LETTER}]{{1,40}}){{0,4}}|e\.g|i\.e")
+# Seven digits in a row could be the short form of a commit.
+_NUMBER = re.compile(
+    r"[-+]?\d{1,6}(?:\.\d{1,6})?%?|[-+]?\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,6})?%?|\d{4}-\d{2}-\d{2}"
+)
+
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+_SYMBOLS = frozenset("–—→≈≥≤×±…·")
+
+_TOKEN = re.compile(r"`([^`]+)`|([^\s`]+|`)|(\s+)")
+
+_EDGES = re.compile(r"([(\"“]?)(.*?)([.,;:!?)\"”]*)", re.DOTALL)
+
+_LIST_ITEM = re.compile(r"[-+]?\d{1,9}[.)]")
+
+
+def prose(text: str, limit: int | None = None) -> SafeMarkdown:
+    """A sentence outside of tables, at most `limit` characters of its text."""
+    return _join(shortened(text, limit), in_table=False)
+
+
+def prose_cell(text: str, limit: int | None = None) -> SafeMarkdown:
+    """A sentence in a table cell."""
+    return _join(shortened(text, limit), in_table=True)
+
+
+def shortened(text: str, limit: int | None = None) -> str:
+    """`text` on one line, of at most `limit` characters: whole words, and no half of a span."""
+    whole = one_line(text)
+    if limit is None or len(whole) <= limit:
+        return whole
+    kept = whole[: max(limit - 2, 0)]
+    if " " not in kept.strip():
+        return clip(whole, limit)
+    if not whole[len(kept)].isspace():
+        kept = kept[: kept.rindex(" ")]
+    if kept.count("`") % 2:
+        kept = kept[: kept.rindex("`")]
+    return f"{kept.rstrip(' ,;:(')} {ELLIPSIS}"
+
+
+def _join(text: str, *, in_table: bool) -> SafeMarkdown:
+    span = cell if in_table else code
+    parts: list[str] = []
+    for piece, is_code in _pieces(text):
+        shown = span(piece, None) if is_code else piece
+        # Two spans side by side would be one: their backticks join.
+        if is_code and parts and parts[-1].endswith("`"):
+            parts.append(" ")
+        parts.append(shown)
+    return SafeMarkdown("".join(parts).strip() or span("", None))
+
+
+def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """Parts of the sentence in order, each with whether it needs a code span."""
+    for number, match in enumerate(_TOKEN.finditer(text.strip())):
+        quoted, token, space = match.groups()
+        if quoted is not None:
+            yield quoted, True
+        elif space is not None:
+            yield " ", False
+        elif number == 0 and _LIST_ITEM.fullmatch(token):
+            yield token, True
+        else:
+            yield from _word(token)
+
+
+def _word(token: str) -> Iterator[tuple[str, bool]]:
+    if token in _SYMBOLS:
+        yield token, False
+        return
+    before, core, after = _EDGES.fullmatch(token).groups()  # type: ignore[union-attr]  # it matches every text
+    if core.count("(") > core.count(")") and after.startswith(")"):
+        core, after = f"{core})", after[1:]
+    if not core and not before and after[:1] in '!"':
+        before, core, after = "", token, ""
+    if before:
+        yield before, False
+    if core:
+        plain = (_WORD.fullmatch(core) or _NUMBER.fullmatch(core)) and not _COMMIT.fullmatch(core)
+        yield core, not plain
+    if after:
+        yield after, False
+
+
+# What a team's policy made of findings, in sentences. Names in them are not ours.
+
+
+_ASIDE = (
+    ("acceptance", "accepted by its owner"),
+    ("data_diff", "cleared by the data diff"),
+    ("ignore", "ignored by the policy"),
+    ("off", "of a rule that is off"),
+    ("statement", "allowed by the policy"),
+    ("comment", "ignored by a comment in its model"),
+)
+
+
+def weighed(risk: Risk) -> str:
+    """Why a finding weighs what it does; "" where that is its own weight."""
+    told = risk.weighed
+    return "" if told is None else f"{_how(told)}: {told.reason.removesuffix('.')}."
+
+
+def _how(told: Weighed) -> str:
+    return {
+        "severity": f"By itself {told.weight}; `{told.place}` says otherwise",
+        "off": f"The rule is off by `{told.place}`",
+        "ignore": f"Ignored until {told.until} by `{told.place}`",
+        "statement": f"Allowed by `{told.place}`",
+        "comment": f"Ignored by the comment in `{told.place}`",
+        "acceptance": f"Accepted by `@{told.who}` on {(told.at or '')[:10]}",
+        "data_diff": "Cleared by the data diff",
+    }[told.by]
+
+
+def set_aside(risks: Sequence[Risk]) -> str:
+    """How many findings took no part in the decision, and why; "" where there is none."""
+    found: Counter[str] = Counter(risk.weighed.by for risk in risks if risk.weighed)
+    return ", ".join(f"{words.number(found[by])} {told}" for by, told in _ASIDE if found[by])
+
+
+def may_accept(risks: Sequence[Risk], owners: Sequence[ModelOwners], command: str) -> str:
+    """Who may accept the first of these findings, and how; "" where nobody owns its model."""
+    known = {item.model: item for item in owners}
+    for risk in risks:
+        found = known.get(risk.model or "")
+        if found is not None:
+            names = " or ".join(f"`@{name}`" for name in (*found.logins, *found.teams))
+            return (
+                f"{names} may accept it, as an owner: "
+                f'`{command} accept {risk.rule} {risk.model} "reason"`'
+            )
+    return ""
+
+
+def policy(used: PolicyUsed | None) -> str:
+    """Which policy counted; "" where there is none."""
+    if used is None:
+        return ""
+    files = " and ".join(f"`{path}`" for path in used.files)
+    entries = words.count(used.entries, "entry")
+    if used.source == "working_tree":
+        return f"Policy: {files} as it lies here, for want of a base commit; {entries}."
+    return f"Policy: {files} of the base commit `{(used.commit or '')[:7]}`; {entries}."

@@ -1,0 +1,318 @@
+"""A report as its readers ask for it: counts, and lists in the order of weight. No prose here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from ci_bot.bot.report.model.column_impact import (ImpactRow, impact_rows, reads_nothing)
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.build_table import (BuildRow, build_rows)
+from ci_bot.bot.report.model.finding_groups import (Findings, Point)
+from ci_bot.bot.report.model.headline import (Headline, headline, owner_question)
+from ci_bot.bot.report.model.lineage import picture
+from ci_bot.bot.report.model.words import one_spelling
+from ci_bot.bot.report.model.headline import (BaselineNotice, baseline_notice)
+from ci_bot.bot.report.model.build_table import PlannedWork
+from ci_bot.bot.report.model.lineage import DrawnLineage
+from ci_bot.bot.report.model import (advice as shell_commands, prose as weights, words)
+from ci_bot.bot.report.model.advice import recommendations
+from ci_bot.bot.report.model.markdown_text import Links
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.bot.report.model.words import (options_sentence, said)
+from ci_bot.bot.report.model.words import short_window
+from ci_bot.protocol.finding_groups import group_risks
+from ci_bot.protocol.plan import (Change, ModelRange, Restatement)
+from ci_bot.protocol.review_report import what_does_not_load
+from ci_bot.protocol.plan import tables_of
+
+FAILURE_LINES = 15
+
+_CHANGE_ORDER = {"removed": 0, "direct": 1, "added": 2, "indirect": 3, "metadata": 4}
+_CATEGORY_ORDER = {
+    "uncategorized": 0,
+    "breaking": 1,
+    "forward_only": 2,
+    "indirect_breaking": 3,
+    "non_breaking": 4,
+    "indirect_non_breaking": 5,
+    "metadata": 6,
+}
+
+
+@dataclass(frozen=True)
+class ReviewView(PlannedWork):
+    """What the review's templates read; `complete` is for files and terminals, without a limit."""
+
+    context: CommentContext
+    complete: bool = False
+
+    @cached_property
+    def links(self) -> Links:
+        return Links(self.context, self.report.head_sha)
+
+    @cached_property
+    def baseline_notice(self) -> BaselineNotice | None:
+        """What the first line has to say of what the plan was compared with."""
+        return baseline_notice(self.report)
+
+    @cached_property
+    def own(self) -> list[Change]:
+        """The pull request's own changes, weightiest first."""
+        return self._ranked(from_base=False)
+
+    @cached_property
+    def drift(self) -> list[Change]:
+        """Changes that the base branch brings and prod does not have yet."""
+        return self._ranked(from_base=True)
+
+    def _ranked(self, *, from_base: bool) -> list[Change]:
+        return sorted(
+            (change for change in self.report.changes if change.from_base == from_base),
+            key=lambda change: (
+                _CHANGE_ORDER[change.change],
+                _CATEGORY_ORDER.get(change.category or "", len(_CATEGORY_ORDER)),
+                change.model,
+            ),
+        )
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """Own changes by type."""
+        return Counter(change.change for change in self.own)
+
+    @property
+    def change_counts(self) -> list[tuple[str, int]]:
+        """Own changes by type, in the order in which people ask for them."""
+        order = ("direct", "added", "removed", "indirect", "metadata")
+        return [(name, self.counts[name]) for name in order if self.counts[name]]
+
+    @cached_property
+    def categories(self) -> list[tuple[SafeMarkdown, int]]:
+        """How SQLMesh classified the pull request's direct changes, weightiest first."""
+        found = Counter(
+            change.category
+            for change in self.own
+            if change.category and change.change in ("direct", "added", "removed")
+        )
+        return [
+            (SafeMarkdown(words.CATEGORIES[name]), found[name])
+            for name in sorted(found, key=lambda name: _CATEGORY_ORDER[name])
+        ]
+
+    @cached_property
+    def edited(self) -> list[Change]:
+        """Rows of the table of the models that the pull request touches itself."""
+        return [c for c in self.own if c.change in ("removed", "direct", "added")]
+
+    @cached_property
+    def downstream(self) -> list[Change]:
+        return [c for c in self.own if c.change == "indirect"]
+
+    @cached_property
+    def impact(self) -> list[ImpactRow]:
+        """What the pull request's changed columns and rows reach."""
+        return impact_rows(self.report.impact, {change.model for change in self.drift})
+
+    @cached_property
+    def reads_nothing(self) -> list[str]:
+        """Models that are built anew although they read nothing that changes."""
+        return reads_nothing(self.report.impact, (item.model for item in tables_of(self.backfill)))
+
+    @cached_property
+    def metadata(self) -> list[Change]:
+        return [c for c in self.own if c.change == "metadata"]
+
+    @cached_property
+    def losses(self) -> list[Change]:
+        """Models that go, and models that drop or retype a column."""
+        return [
+            c
+            for c in (*self.own, *self.drift)
+            if c.change == "removed" or any(col.before is not None for col in c.columns)
+        ]
+
+    @cached_property
+    def diffs(self) -> list[Change]:
+        return [change for change in (*self.own, *self.drift) if change.diff]
+
+    @cached_property
+    def head(self) -> Headline:
+        """The sentence about this change."""
+        return headline(self.report, base_name=self.context.base_name)
+
+    @cached_property
+    def findings(self) -> Findings:
+        """Where each finding is told."""
+        models = {change.model for change in self.report.changes}
+        models |= {node.model for node in self.report.lineage.nodes}
+        models |= {risk.model for risk in self.report.risks if risk.model}
+        risks = [
+            risk.model_copy(update={"evidence": one_spelling(risk.evidence, models)})
+            for risk in self.report.risks
+        ]
+        return Findings(self.report.model_copy(update={"risks": risks}), self.head)
+
+    @property
+    def risks(self) -> list[Point]:
+        """All findings about the change, one for each question, heaviest first."""
+        return self.findings.all
+
+    @cached_property
+    def asked(self) -> str:
+        """Who is asked whether the change of the data is meant; "" where nobody has to be."""
+        if not self.findings.told:
+            return ""
+        models = set(self.head.models)
+        owners = [c.owner for c in self.own if c.model in models and c.owner]
+        return owner_question(list(dict.fromkeys(owners)), self.head.kind)
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot be applied, to go on after a colon."""
+        text = self.report.not_appliable_because or ""
+        return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
+
+    @property
+    def unexplained(self) -> str:
+        """Why a person has to look, where neither the sentence nor a finding at the top says so.
+
+        The bot itself may ask for one, as it does for a report that a fork's own run has made.
+        """
+        found, report = self.findings, self.report
+        if report.decision not in ("review", "no_go") or report.base_failures or not report.reasons:
+            return ""
+        return "" if found.fixes or found.told or found.points else report.reasons[0]
+
+    @property
+    def not_checked_else(self) -> list[str]:
+        """What was not looked at, beside what the results of tests and linter say themselves."""
+        return [name for name in self.findings.not_checked if name not in ("unit tests", "lint")]
+
+    @property
+    def below_noun(self) -> str:
+        """What the findings of the first fold are."""
+        if self.report.decision == "go":
+            return "note"
+        # One that the top names by its first place stands below with all of them.
+        again = any(point.more for point in self.findings.points)
+        return "finding" if again else "more finding"
+
+    @property
+    def prod_fails(self) -> bool:
+        """Whether the plan for prod would fail, and no finding says so."""
+        plan = self.report.prod_plan
+        said = any(risk.rule == "R01-prod-plan-fails" for risk in self.report.risks)
+        return plan is not None and plan.would_fail and not said
+
+    @cached_property
+    def build(self) -> list[BuildRow]:
+        """What is built here, beside what prod builds after the merge."""
+        return [] if self.skips_backfill else build_rows(self.report)
+
+    @cached_property
+    def picture(self) -> DrawnLineage | None:
+        """What changes and what lies below it, where that is few models."""
+        return None if self.complete else picture(self.report)
+
+    @cached_property
+    def aside(self) -> list[Point]:
+        """The findings that took no part in the decision, one for each question."""
+        return [Point(group) for group in group_risks(self.report.set_aside)]
+
+    @property
+    def set_aside(self) -> str:
+        """How many findings took no part in the decision; "" where there is none."""
+        return weights.set_aside(self.report.set_aside)
+
+    @property
+    def may_accept(self) -> str:
+        """Who may accept the first heavy finding; "" where that is nobody."""
+        heavy = [risk for risk in self.findings.listed if risk.severity == "high"]
+        return weights.may_accept(heavy, self.report.owners, self.context.command)
+
+    @property
+    def policy(self) -> str:
+        """Which policy counted; "" where there is none."""
+        return weights.policy(self.report.policy)
+
+    @property
+    def short_window(self) -> str | None:
+        """Why the environment gets less history; None where it gets all."""
+        window = self.report.short_window
+        if window is None:
+            return None
+        return short_window(window, self.report.environment, self.report.options)
+
+    @property
+    def options(self) -> str | None:
+        """The plan's options that somebody has said, and who did."""
+        return options_sentence(self.report.options)
+
+    @property
+    def skips_backfill(self) -> bool:
+        """Whether the plan builds no data on purpose."""
+        option = said(self.report.options, "skip-backfill")
+        return option is not None and option.value == "true"
+
+    @cached_property
+    def recommendations(self) -> list[str]:
+        """What to mend, most pressing first."""
+        return recommendations(self.report)
+
+    @property
+    def gaps(self) -> list[ModelRange]:
+        return list(self.report.prod_plan.gaps) if self.report.prod_plan else []
+
+    @property
+    def restatements(self) -> list[Restatement]:
+        return sorted(self.report.restatements, key=lambda r: (-len(r.environments), r.model))
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.report.timings.values())
+
+    @property
+    def reproduce(self) -> str:
+        """Shell lines that make the same review on a laptop."""
+        return shell_commands.reproduce(self.report, self.context)
+
+    @property
+    def restatement(self) -> str:
+        """The command with which a person rebuilds data that prod already has."""
+        return shell_commands.restatement(self.report)
+
+    @cached_property
+    def change_of(self) -> dict[str, Change]:
+        return {change.model: change for change in self.report.changes}
+
+    @property
+    def unplanned(self) -> bool:
+        """Whether there is no plan because the base branch does not load."""
+        return bool(self.report.base_failures) and not self.report.project.models
+
+    @property
+    def what_does_not_load(self) -> SafeMarkdown:
+        """Whose project keeps this one from being planned, where it is not the pull request's."""
+        return SafeMarkdown(what_does_not_load(self.report.base_failures))
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether SQLMesh was not heard to the end, so that nothing is known of the project."""
+        failure = self.report.failure
+        return failure is not None and failure.reason_code in words.CUT_OFF
+
+    @property
+    def base_head(self) -> str:
+        """The first lines of what keeps the base branch from being loaded."""
+        failures = self.report.base_failures
+        lines = failures[0].message.strip().splitlines() if failures else []
+        return "\n".join(lines[:FAILURE_LINES])
+
+    @property
+    def failure_head(self) -> tuple[str, int]:
+        """The first lines of a failure's message, and how many lines there are beyond them."""
+        failure = self.report.failure
+        lines = failure.message.strip().splitlines() if failure else []
+        return "\n".join(lines[:FAILURE_LINES]), max(len(lines) - FAILURE_LINES, 0)

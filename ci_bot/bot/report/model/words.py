@@ -1,0 +1,339 @@
+"""Numbers, times and the words of the field, as people read them. All text here is ours."""
+
+from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from ci_bot.protocol import durations
+from ci_bot.protocol.plan import Decision
+from __future__ import annotations
+from collections.abc import Sequence
+from ci_bot.protocol.plan_identity import (OptionName, PlanOption)
+from __future__ import annotations
+from collections.abc import Sequence
+from ci_bot.protocol.plan import (ShortWindow, WindowCause)
+from ci_bot.protocol.plan_identity import PlanOption
+from __future__ import annotations
+import re
+from collections.abc import Collection, Sequence
+
+duration, executor_time = durations.duration, durations.executor_time
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+_THOUSAND = 1000
+
+DECISIONS: dict[Decision, str] = {
+    "go": "Go",
+    "review": "Review",
+    "no_go": "No-Go",
+    "no_changes": "No model changes",
+}
+
+DECISION_ICONS: dict[Decision, str] = {
+    "go": "🟢",
+    "review": "🟡",
+    "no_go": "🔴",
+    "no_changes": "⚪",
+}
+
+SEVERITY_ICONS = {"blocker": "🔴", "high": "🟠", "medium": "🟡", "low": "🔵", "info": "⚪"}
+
+CHANGES = {
+    "added": "added",
+    "removed": "removed",
+    "direct": "modified",
+    "indirect": "downstream",
+    "metadata": "metadata only",
+}
+
+HOW_CHANGED = {
+    "dropped": "dropped",
+    "retyped": "another type",
+    "computed": "computed differently",
+    "added": "new",
+    "reordered": "another order of columns",
+    "rows": "other rows",
+    "unknown": "cannot be known",
+}
+
+CATEGORIES = {
+    "breaking": "breaking",
+    "non_breaking": "non-breaking",
+    "forward_only": "forward-only",
+    "indirect_breaking": "indirect breaking",
+    "indirect_non_breaking": "indirect non-breaking",
+    "metadata": "metadata",
+    "uncategorized": "not categorized",
+}
+
+ACTIONS = {
+    "full_refresh": "full refresh",
+    "recreate_view": "view",
+    "incremental": "incremental",
+    "seed": "seed",
+}
+
+KINDS = {
+    "INCREMENTAL_BY_TIME_RANGE": "incremental by time",
+    "INCREMENTAL_BY_UNIQUE_KEY": "incremental by key",
+    "INCREMENTAL_BY_PARTITION": "incremental by partition",
+    "INCREMENTAL_UNMANAGED": "incremental unmanaged",
+    "FULL": "full",
+    "VIEW": "view",
+    "SEED": "seed",
+    "SCD_TYPE_2": "SCD type 2",
+    "SCD_TYPE_2_BY_TIME": "SCD type 2 by time",
+    "SCD_TYPE_2_BY_COLUMN": "SCD type 2 by column",
+    "EMBEDDED": "embedded",
+    "EXTERNAL": "external",
+    "MANAGED": "managed",
+    "CUSTOM": "custom",
+}
+
+# Why there is no plan where SQLMesh was not heard to the end, by reason code. What the project does
+# is then not known: not even whether it loads.
+CUT_OFF: Mapping[str, str] = {
+    "answer_refused": "the worker's answer was refused",
+    "bad_policy": "the team's policy cannot be used",
+    "memory_limit": "the worker needed more memory than it may have",
+    "timeout": "the run was not over when its time was",
+    "worker_crashed": "the worker ended before it could answer",
+    "worker_failed": "the worker ended before it could answer",
+    "worker_not_started": "the worker could not be started",
+}
+
+
+def number(value: float) -> str:
+    """`value` with thousands separators; one decimal where it is small and not whole."""
+    if isinstance(value, int) or value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.2g}"
+
+
+def and_more(items: Sequence[object], shown: int, more: int = 0) -> str:
+    """The end of a list that is cut after `shown` items, with `more` that it does not hold."""
+    rest = max(len(items) - shown, 0) + more
+    return f" and {number(rest)} more" if rest else ""
+
+
+def count(value: int, noun: str) -> str:
+    """ "1 model", "2 models", "0 models"."""
+    return f"{number(value)} {plural(value, noun)}"
+
+
+def plural(value: int, noun: str) -> str:
+    """`noun` in the number that `value` asks for; the last word is the one that changes."""
+    if value == 1:
+        return noun
+    if noun.endswith(("ch", "sh", "s", "x")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
+
+
+def size(value: int) -> str:
+    """Bytes in decimal units: "512 bytes", "1.2 GB"."""
+    amount = float(value)
+    for unit in _UNITS:
+        if amount < _THOUSAND or unit == _UNITS[-1]:
+            return f"{amount:,.0f} {unit}" if unit == "bytes" else f"{amount:,.1f} {unit}"
+        amount /= _THOUSAND
+    raise AssertionError("unreachable: the last unit always returns")
+
+
+def money(value: float, currency: str | None = None) -> str:
+    """An amount, with its currency where that was said: "14.20 EUR"."""
+    return f"{value:,.2f} {currency}" if currency else f"{value:,.2f}"
+
+
+def percent(rate: float) -> str:
+    """A rate as a percentage; never "100 %" unless it is exactly that, and never "0 %" either."""
+    if rate in (0.0, 1.0):
+        return f"{rate:.0%}".replace("%", " %")
+    shown = min(max(rate * 100, 0.01), 99.99)
+    return f"{shown:.2f}".rstrip("0").rstrip(".") + " %"
+
+
+def moment(timestamp: str) -> datetime:
+    """The time of a contract's timestamp."""
+    return durations.read_time(timestamp).astimezone(timezone.utc)
+
+
+def clock(timestamp: str, now: str | None = None) -> str:
+    """ "10:14 UTC" on the day of `now`, otherwise with the date."""
+    then = moment(timestamp)
+    if now is not None and moment(now).date() == then.date():
+        return f"{then:%H:%M} UTC"
+    return f"{then:%Y-%m-%d %H:%M} UTC"
+
+
+def day(timestamp: str) -> str:
+    """The date, with the time of day where that is not midnight."""
+    then = moment(timestamp)
+    return f"{then:%Y-%m-%d}" if then == _midnight(then) else f"{then:%Y-%m-%d %H:%M}"
+
+
+def _midnight(then: datetime) -> datetime:
+    return then.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def last_day(end: str) -> str:
+    """An exclusive end as the reader counts: the last day that is included, or the moment."""
+    then = moment(end)
+    if then == _midnight(then):
+        return f"{then - timedelta(days=1):%Y-%m-%d}"
+    return f"{then:%Y-%m-%d %H:%M}"
+
+
+def format_window(start: str | None, end: str | None) -> str:
+    """ "2024-01-01 → 2024-03-31", both days included; "–" where nothing is bounded."""
+    if start is None and end is None:
+        return "–"
+    first = day(start) if start else "the beginning"
+    last = last_day(end) if end else "now"
+    # No-break spaces keep a window on one line of a narrow table.
+    return first if first == last else f"{first}\u00a0→\u00a0{last}"
+
+
+def span(windows: list[tuple[str | None, str | None]]) -> str | None:
+    """The window that covers all of `windows`; None where none of them is bounded."""
+    starts = [start for start, _ in windows if start]
+    ends = [end for _, end in windows if end]
+    if not starts or not ends:
+        return None
+    return format_window(min(starts, key=moment), max(ends, key=moment))
+
+
+def bar(done: int, total: int, width: int = 24) -> str:
+    """A bar of text for `done` of `total`; full only when all is done."""
+    filled = width if total and done >= total else min(width * done // max(total, 1), width - 1)
+    return "█" * filled + "░" * (width - filled)
+
+
+# The plan's options that somebody has said, each with who did.
+
+
+_SHOWN = 8
+
+
+def options_sentence(options: Sequence[PlanOption]) -> str | None:
+    """ "`skip-backfill: true` (project's `cicd_bot.skip_pr_backfill`), ..."; None without any."""
+    said = [option for option in options if option.source != "review"]
+    if not said:
+        return None
+    shown = ", ".join(
+        f"`{option.name}: {_plain(option.value)}` ({whose(option)})" for option in said[:_SHOWN]
+    )
+    return f"{shown} and {len(said) - _SHOWN:,} more" if len(said) > _SHOWN else shown
+
+
+def whose(option: PlanOption) -> str:
+    """Who said it, as a part of a sentence."""
+    return f"project's `{_plain(option.key)}`" if option.key else "input"
+
+
+def said(options: Sequence[PlanOption], name: OptionName) -> PlanOption | None:
+    """The option of this name, None where nobody has said it."""
+    return next((option for option in options if option.name == name), None)
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "'")
+
+
+# Why the environment gets less history than prod, in one sentence.
+
+
+_CAUSES: dict[WindowCause, str] = {
+    "end": "because the input `end` says so",
+    "forward_only_plan": "because the whole plan is forward-only",
+    "virtual_environment_mode": "because `virtual_environment_mode` is not `full`",
+}
+# Tried: only `start` reaches every model. `preview-start` reaches previews of forward-only models,
+# `min-intervals` all others.
+_WIDER = "`start` widens it"
+
+_MODELS_SHOWN = 3
+
+
+def short_window(window: ShortWindow, environment: str, options: Sequence[PlanOption] = ()) -> str:
+    """ "`pr_7` gets 2024-11-30 only, because forward-only `a` is in the plan; ..."
+
+    Args:
+        options: The plan's options, of which one may be the cause.
+    """
+    if window.start is None and window.end is not None:
+        return f"`{environment}` ends with {last_day(window.end)}, {_CAUSES['end']}."
+    span = format_window(window.start, window.end).replace("\u00a0", " ")
+    text = f"`{environment}` gets {span} only, {_because(window, options)}"
+    return f"{text}." if window.cause == "start" else f"{text}; {_WIDER}."
+
+
+def _because(window: ShortWindow, options: Sequence[PlanOption]) -> str:
+    if window.cause == "start":
+        return _of_start(said(options, "start"))
+    if window.cause == "min_intervals":
+        option = said(options, "min-intervals")
+        name = f"the {whose(option)}" if option and option.key else "`min-intervals`"
+        return f"because {name} is set and `start` is not"
+    known = _CAUSES.get(window.cause)
+    if known is not None:
+        return known
+    names = ", ".join(f"`{name}`" for name in window.models[:_MODELS_SHOWN])
+    more = len(window.models) - _MODELS_SHOWN
+    names += f" and {more:,} more" if more > 0 else ""
+    one = len(window.models) == 1
+    if window.cause == "auto_restatement":
+        return f"because {names} {'has' if one else 'have'} an `auto_restatement_cron`"
+    return f"because forward-only {names} {'is' if one else 'are'} in the plan"
+
+
+def _of_start(option: PlanOption | None) -> str:
+    if option is not None and option.source == "review":
+        return "because the reviewed plan begins there"
+    named = whose(option) if option is not None and option.key else "input `start`"
+    return f"because the {named} says so"
+
+
+# How names stand in sentences: between backticks, and spelled one way.
+#
+# SQLMesh quotes each part of a model's name in some messages, and in others none.
+
+
+
+
+_NAMED = 2
+
+_QUOTED = re.compile(r"'?((?:\"[^\"`\s]+\"\.){1,3}\"[^\"`\s]+\")'?")
+
+
+def one_spelling(text: str, models: Collection[str]) -> str:
+    """`text` in which quoted names of these models are written as everywhere else.
+
+    What is no model of the report stays as it is: a table of the warehouse has no other name.
+    """
+
+    def plain(found: re.Match[str]) -> str:
+        parts = found[1][1:-1].split('"."')
+        for first in range(len(parts) - 1):
+            name = ".".join(parts[first:])
+            if name in models:
+                return f"`{name}`"
+        return found[0]
+
+    return _QUOTED.sub(plain, text)
+
+
+def listed(names: Sequence[str], shown: int = _NAMED) -> str:
+    """ "`a`", "`a` and `b`", "`a`, `b` and 3 more"."""
+    spans = [quoted(name) for name in names[:shown]]
+    more = len(names) - shown
+    if more > 0:
+        return f"{', '.join(spans)} and {number(more)} more"
+    return " and ".join(spans) if len(spans) <= _NAMED else ", ".join(spans)
+
+
+def quoted(name: str) -> str:
+    """The name between backticks, which it cannot close itself."""
+    return f"`{name.replace('`', chr(39))}`"

@@ -1,0 +1,178 @@
+"""Our own Markdown as plain text: the comment's words on a terminal, without a second renderer.
+
+It reads what `ci_bot.bot.report` writes and no other Markdown: there untrusted text stands in code
+spans and fences only, and each block begins at the start of a line.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from ci_bot.bot.report.markdown.blocks import (Fence, passages)
+from ci_bot.bot.report.text.page import (WIDTH, Page)
+
+_COLORS = {
+    **dict.fromkeys("🟢✅🧹", "green"),
+    **dict.fromkeys("🟡🟠⚠⏹", "yellow"),
+    **dict.fromkeys("🔴❌💥⛔", "red"),
+}
+# Readers of a terminal have no use for the source of a picture.
+_PICTURE = re.compile(r"<details><summary>[^\n]*\n\n```mermaid\n.*?\n</details>\n", re.DOTALL)
+_HEADING = re.compile(r"\*\*([^*:]+)\*\*( \(\d[\d,]*\))?")
+_FACT = re.compile(r"\*\*([^*:]{1,12}):\*\*\s*(.*)")
+_ITEM = re.compile(r"(-|\d+\.) (.*)")
+_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+# Of ours: in other people's words an underscore stands in a span, or as its number.
+_EMPHASIS = re.compile(r"(?<!\S)_(\S.*?\S)_(?!\S)")
+_TAG = re.compile(r"</?[a-z]+(?: open)?/?>")
+# No text of a report holds one: an unusual character is written with its number there.
+PLACE = "\ue000"
+# A table is drawn as one where its first column keeps at least so many characters.
+_LEAST_NAME = 24
+# One of what columns count.
+_ONE = {"intervals": "interval", "batches": "batch", "rows": "row", "tables": "table"}
+# So long is a cell that still stands beside the first one, where there is no table.
+_BESIDE = 64
+
+
+def plain(markdown: str, *, colour: bool = False, width: int = WIDTH) -> str:
+    """The text of a comment, complete but for pictures, ending in a newline.
+
+    Args:
+        markdown: As this package's templates render it.
+        colour: Whether the output is a terminal that shows colours.
+        width: Columns to wrap at; what is to be copied may be wider.
+    """
+    page = Page(width=width, color=colour)
+    markdown = _PICTURE.sub("", markdown)
+    for passage in passages(markdown):
+        if isinstance(passage, Fence):
+            page.block("\n".join(passage.lines), diff=passage.language == "diff")
+        else:
+            _text(page, passage, width)
+    return page.text()
+
+
+def _text(page: Page, lines: Sequence[str], width: int) -> None:
+    for kind, found in groupby(lines, _kind):
+        _SHOW[kind](page, list(found), width)
+
+
+def _kind(line: str) -> str:
+    starts = {"": "nothing", "<!--": "nothing", "</details>": "nothing"}
+    starts |= {"<details": "section", "## ": "title", "|": "table", ">": "alert"}
+    for start, kind in starts.items():
+        if line.startswith(start) and (start or not line):
+            return kind
+    return "item" if _ITEM.fullmatch(line) else "text"
+
+
+def _title(page: Page, lines: Sequence[str], _width: int) -> None:
+    text = _words(lines[0].removeprefix("## "))
+    page.title(text, _COLORS.get(text[:1]))
+
+
+def _section(page: Page, lines: Sequence[str], _width: int) -> None:
+    page.heading(_words(lines[0]))
+
+
+def _alert(page: Page, lines: Sequence[str], _width: int) -> None:
+    label, *rest = (line.lstrip("> ") for line in lines)
+    page.fact(label.strip("[!]"), _words(" ".join(rest)))
+
+
+def _items(page: Page, lines: Sequence[str], _width: int) -> None:
+    for number, line in enumerate(lines, start=1):
+        mark, _, text = line.partition(" ")
+        # Markdown counts by itself, whatever number each item has.
+        page.item(_words(text), mark=mark if mark == "-" else f"{number}.")
+
+
+def _paragraph(page: Page, lines: Sequence[str], _width: int) -> None:
+    text = " ".join(lines)
+    fact = _FACT.fullmatch(text)
+    if _HEADING.fullmatch(text):
+        page.heading(_words(text))
+    elif fact and fact[2]:
+        page.fact(fact[1], _words(fact[2]))
+    else:
+        page.paragraph(_words(text))
+
+
+def _table(page: Page, lines: Sequence[str], width: int) -> None:
+    header, _, *body = map(_cells, lines)
+    if not header[0]:
+        page.heading(header[1])
+        for label, text in body:
+            page.fact(label, text)
+        return
+    columns = list(zip(header, *body, strict=True))
+    rest = sum(max(map(len, column)) + 2 for column in columns[1:])
+    page.gap()
+    if rest + min(_LEAST_NAME, max(map(len, columns[0]))) <= width:
+        page.table(header, body)
+        return
+    for name, *values in body:
+        cells = list(zip(header[1:], values, strict=True))
+        beside = [_amount(label, value) for label, value in cells if len(value) <= _BESIDE]
+        page.item(" · ".join([name, *filter(None, beside)]))
+        for label, value in cells:
+            if len(value) > _BESIDE:
+                page.note(f"{label}: {value}", indent=6)
+
+
+def _amount(label: str, value: str) -> str:
+    """A short cell: a number says of what it is one, and what there is none of is left out."""
+    if value == "–":
+        return ""
+    if value == "1":
+        return f"1 {_ONE.get(label.lower(), label.lower())}"
+    return f"{value} {label.lower()}" if value.replace(",", "").isdigit() else value
+
+
+def _cells(line: str) -> list[str]:
+    text, spans = without_spans(line)
+    return [_restored(cell.strip(), spans) for cell in text.strip("|").split("|")]
+
+
+def _words(text: str) -> str:
+    return _restored(*without_spans(text))
+
+
+def without_spans(text: str) -> tuple[str, list[str]]:
+    """`text` with its code spans taken out, so that nothing in them is taken for markup."""
+    spans: list[str] = []
+
+    def take(span: re.Match[str]) -> str:
+        content = span[2].replace("\\|", "|")
+        padded = content[:1] == content[-1:] == " " and content.strip()
+        spans.append(content[1:-1] if padded else content)
+        return PLACE
+
+    return _SPAN.sub(take, text), spans
+
+
+def _restored(text: str, spans: list[str]) -> str:
+    """Our own words without markup, the spans back in their places (and off the list)."""
+    # The icons' own request for colours is an invisible character, which Page would show.
+    text = text.replace("<br>", " · ").replace("\ufe0f", "")
+    text = html.unescape(
+        _TAG.sub("", _EMPHASIS.sub(r"\1", _LINK.sub(r"\1", text)).replace("**", ""))
+    )
+    text = text.replace("\u00a0", " ")
+    return re.sub(PLACE, lambda _: spans.pop(0), text)
+
+
+_SHOW: dict[str, Callable[[Page, Sequence[str], int], None]] = {
+    "nothing": lambda _page, _lines, _width: None,
+    "title": _title,
+    "section": _section,
+    "alert": _alert,
+    "item": _items,
+    "table": _table,
+    "text": _paragraph,
+}

@@ -1,0 +1,89 @@
+"""A report, an apply or a cleanup for people: Markdown, a page, the same words at a terminal."""
+
+from __future__ import annotations
+from collections.abc import Iterator
+from dataclasses import replace
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.markdown.outcome_comment import (render_apply, render_cleanup)
+from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.text.page import WIDTH
+from ci_bot.bot.report.text.plain_markdown import plain
+from ci_bot.bot.report.html.page import page_parts
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.comment_marker import (Phase, apply_phase, review_phase)
+from ci_bot.protocol.review_report import Report
+from __future__ import annotations
+from collections.abc import Mapping
+from ci_bot.bot.sandbox.worker_environment import redactor_of
+from ci_bot.bot.actions.inputs import env_name
+from ci_bot.errors import (BotError, Cancelled)
+
+Document = Report | ApplyDocument | CleanupDocument
+
+
+def to_markdown(document: Document, context: CommentContext, budget: int | None = None) -> str:
+    """The document as Markdown, complete or with at most `budget` bytes.
+
+    Args:
+        context: What the comment of this document would be rendered with; its phase is not looked
+            at, the document has its own.
+    """
+    context = replace(context, phase=phase_of(document))
+    if isinstance(document, Report):
+        return render_review(document, context, budget).text
+    if isinstance(document, ApplyDocument):
+        return render_apply(document, context, budget).text
+    return render_cleanup(document, context, budget).text
+
+
+def to_terminal(
+    document: Document, context: CommentContext, *, colour: bool = False, width: int = WIDTH
+) -> str:
+    """The document as plain text, complete, ending in a newline."""
+    return plain(to_markdown(document, context), colour=colour, width=width)
+
+
+def to_page(
+    document: Document, context: CommentContext, review: Report | None = None
+) -> Iterator[str] | None:
+    """The page of a review or of an apply, in pieces; a cleanup has none.
+
+    Args:
+        review: What an apply has built, where that is known.
+    """
+    if isinstance(document, Report):
+        return page_parts(document, context)
+    if isinstance(document, ApplyDocument):
+        return page_parts(review, context, applied=document)
+    return None
+
+
+def phase_of(document: Document) -> Phase:
+    """The state of a comment that shows this document."""
+    if isinstance(document, Report):
+        return review_phase(document)
+    if isinstance(document, ApplyDocument):
+        return apply_phase(document.result)
+    return "closed" if document.result in ("removed", "nothing_to_do") else "cleanup_failed"
+
+
+# A failure on a terminal: what is wrong, how to mend it, and no secret in it.
+
+
+
+def told(error: BotError | Cancelled, environ: Mapping[str, str]) -> str:
+    """The sentence and the fix, each a line."""
+    where = ""
+    if error.path and error.path not in error.message:
+        where = f"{error.path}{f', line {error.line}' if error.line else ''}: "
+    lines = [f"ci-bot: {where}{error.message}"]
+    if error.hint:
+        lines.append(f"        {error.hint}")
+    return without_secrets("\n".join(lines), environ)
+
+
+def without_secrets(text: str, environ: Mapping[str, str]) -> str:
+    """`text` without what the environment holds secret; for what is said past all documents."""
+    worker_env = environ.get(env_name("worker-env"), "")
+    return redactor_of(environ, worker_env=worker_env).redact(text)

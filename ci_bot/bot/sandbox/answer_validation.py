@@ -1,0 +1,236 @@
+"""Which answers of the worker are believed.
+
+The worker runs the pull request's code, so its answer may be anything. It is refused whole if it is
+too large, is not strict JSON, is no document of ours, or is about something that was not asked.
+Nothing of a refused answer is shown, because its text is the attacker's.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.review_inputs import (BaseCache, KnownFile)
+from ci_bot.protocol.review_inputs import BaseTests
+from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.apply_report import (ApplyDocument, EstimateDocument)
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.messages import DoctorDocument
+from ci_bot.protocol.plan_identity import full_id
+from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.protocol.cleanup_report import (EnvironmentList, SweepDocument)
+from ci_bot.protocol.messages import (ANSWER, AcceptAnswer, AnyAnswer, AnyRequest, ApplyRequest, CleanupRequest, EstimateRequest, FailedAnswer, ReviewRequest, SweepRequest)
+from ci_bot.protocol.review_inputs import ScopesAnswer
+from ci_bot.protocol.reasons import (of_a_result, of_the_worker)
+from ci_bot.protocol.review_inputs import ScanFacts
+
+WorkerRequest = AnyRequest
+WorkerAnswer = AnyAnswer
+
+AnswerWithReason = ReviewFacts | ApplyDocument | CleanupDocument | FailedAnswer
+
+_WITHOUT_FAILURE = (
+    ScanFacts
+    | BaseTests
+    | ScopesAnswer
+    | AcceptAnswer
+    | EnvironmentList
+    | EstimateDocument
+    | DoctorDocument
+    | LearnDocument
+    | BaseCache
+)
+
+# Memory, not meaning: a list of a million empty records is small as text and huge as objects.
+MOST_OBJECTS = 250_000
+MOST_COMMAS = 4_000_000
+_LONGEST_NUMBER = 40
+
+
+class AnswerRefusedError(Exception):
+    """Why an answer is not believed, as the end of a sentence."""
+
+
+def read_answer(raw: bytes, request: WorkerRequest) -> WorkerAnswer:
+    """The worker's answer to `request`.
+
+    Raises:
+        AnswerRefusedError: Nothing of it is to be used.
+    """
+    check_json(raw)
+    try:
+        answer = ANSWER.validate_json(raw)
+    except ValidationError as error:
+        raise AnswerRefusedError(f"it does not fit the contract ({_first(error)})") from None
+    except RecursionError:
+        raise AnswerRefusedError("it is nested too deeply") from None
+    check_subject(answer, request)
+    return with_known_reasons(answer)
+
+
+def with_known_reasons(answer: WorkerAnswer) -> WorkerAnswer:
+    """`answer` with no reason code that is a word of the worker's own making."""
+    if isinstance(answer, SweepDocument):
+        cleanups = [_with_known_reason(document) for document in answer.cleanups]
+        return answer.model_copy(update={"cleanups": cleanups})
+    if isinstance(answer, _WITHOUT_FAILURE):
+        return answer
+    return _with_known_reason(answer)
+
+
+def _with_known_reason(document: AnswerWithReason) -> AnswerWithReason:
+    changes: dict[str, Any] = {}
+    if document.failure is not None:
+        code = of_the_worker(document.failure.reason_code)
+        changes["failure"] = document.failure.model_copy(update={"reason_code": code})
+    if isinstance(document, ApplyDocument):
+        changes["reason_code"] = of_a_result(document.reason_code)
+    return document.model_copy(update=changes)
+
+
+def check_json(raw: bytes) -> None:
+    """Refuse what JSON readers disagree on: doubled keys, NaN, endless nesting and numbers."""
+    if raw.count(b",") > MOST_COMMAS:
+        raise AnswerRefusedError("it has too many members")
+    objects = 0
+
+    def on_object(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal objects
+        objects += 1
+        if objects > MOST_OBJECTS:
+            raise AnswerRefusedError("it has too many members")
+        if len({key for key, _ in pairs}) != len(pairs):
+            raise AnswerRefusedError("it has a key twice")
+
+    def on_number(text: str) -> None:
+        if len(text) > _LONGEST_NUMBER:
+            raise AnswerRefusedError("it has a number without end")
+
+    def on_constant(_name: str) -> None:
+        raise AnswerRefusedError("it has a number that is none")
+
+    try:
+        json.loads(
+            raw.decode("utf-8"),
+            object_pairs_hook=on_object,
+            parse_float=on_number,
+            parse_int=on_number,
+            parse_constant=on_constant,
+        )
+    except RecursionError:
+        raise AnswerRefusedError("it is nested too deeply") from None
+    except (UnicodeDecodeError, ValueError):
+        raise AnswerRefusedError("it is not JSON") from None
+
+
+def check_subject(answer: WorkerAnswer, request: WorkerRequest) -> None:
+    """Refuse what is about something else than was asked."""
+    if isinstance(answer, FailedAnswer):
+        _check_failure(answer.failure)
+        return
+    if answer.activity != request.activity:
+        raise AnswerRefusedError(f"it is about a {answer.activity}, not a {request.activity}")
+    if isinstance(answer, SweepDocument) and isinstance(request, SweepRequest):
+        _check_sweep(answer, request)
+        return
+    if (
+        isinstance(request, ReviewRequest | ApplyRequest | CleanupRequest | EstimateRequest)
+        and isinstance(answer, ReviewFacts | ApplyDocument | CleanupDocument | EstimateDocument)
+        and answer.environment != request.environment
+    ):
+        raise AnswerRefusedError("it is about another environment")
+    if isinstance(answer, SweepDocument | _WITHOUT_FAILURE):
+        return  # there is nothing more in it to be believed
+    if isinstance(answer, ReviewFacts) and isinstance(request, ReviewRequest):
+        _check_review(answer, request)
+    if isinstance(answer, ApplyDocument) and isinstance(request, ApplyRequest):
+        if answer.result == ("applied" if request.probe else "probed"):
+            raise AnswerRefusedError(f"it says {answer.result}, which was not asked for")
+        done = answer.result in ("applied", "probed", "nothing_to_apply")
+        if done and request.plan_id and not _is_of(answer, request.plan_id):
+            raise AnswerRefusedError("it is about another plan")
+    if answer.failure is not None:
+        _check_failure(answer.failure)
+
+
+def _check_review(answer: ReviewFacts, request: ReviewRequest) -> None:
+    if answer.identity is not None and answer.identity.environment != request.environment:
+        raise AnswerRefusedError("its plan is for another environment")
+    if request.baseline == "base-branch" and answer.baseline != "base-branch":
+        raise AnswerRefusedError("it compares with another baseline")
+    if answer.baseline == "empty" and answer.prod_not_found is None:
+        raise AnswerRefusedError("it found no prod and does not say where")
+
+
+def _is_of(answer: ApplyDocument, asked: str) -> bool:
+    if answer.plan_id is None:
+        # Where prod is what the project makes of it there is no plan by now, so the worker repeats
+        # the id that was asked for; of one that was given in short it does not know the whole.
+        return answer.result == "nothing_to_apply" and full_id(asked, None) is None
+    return answer.plan_id.startswith(asked.lower())
+
+
+def _check_sweep(answer: SweepDocument, request: SweepRequest) -> None:
+    asked = {target.environment for target in request.targets}
+    told = [document.environment for document in answer.cleanups]
+    if len(set(told)) != len(told) or not asked.issuperset(told):
+        raise AnswerRefusedError("it is about another environment")
+    for document in answer.cleanups:
+        if document.failure is not None:
+            _check_failure(document.failure)
+
+
+def _check_failure(failure: Failure) -> None:
+    """The exit codes of a signal are the bot's to give: the worker does not know of any."""
+    if failure.exit_code not in (1, 2, 3, 4, 130, 143):
+        raise AnswerRefusedError("its exit code is none of ours")
+
+
+def _first(error: ValidationError) -> str:
+    """Where and how, without the value: places come from our schema, or are shown as `?`."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    known = [str(part) if isinstance(part, int) or _is_ours(part) else "?" for part in first["loc"]]
+    return f"{'.'.join(known) or 'the document'}: {first['type']}"
+
+
+_FIELDS = frozenset(
+    name
+    for model in (
+        ReviewFacts,
+        BaseTests,
+        ScanFacts,
+        ScopesAnswer,
+        AcceptAnswer,
+        ApplyDocument,
+        CleanupDocument,
+        EnvironmentList,
+        SweepDocument,
+        DoctorDocument,
+        LearnDocument,
+        BaseCache,
+        KnownFile,
+        FailedAnswer,
+        Failure,
+    )
+    for name in model.model_fields
+) | {
+    "review",
+    "base_tests",
+    "scan",
+    "scopes",
+    "apply",
+    "cleanup",
+    "list",
+    "sweep",
+    "doctor",
+    "learn",
+    "remember",
+    "failure",
+}
+
+
+def _is_ours(part: str) -> bool:
+    return part in _FIELDS

@@ -1,0 +1,257 @@
+"""The worker's own copy of the checkout: quick, small, and without ways out.
+
+Not copied at all: `.git` (the worker needs no history, and `.git/config` may hold credentials),
+`.cache` (SQLMesh's entries are pickles, and loading one runs code), byte code, and installed
+packages. Symbolic links that leave the checkout are left out and reported.
+
+Copied: files small enough to be code, up to a budget. Other files, and directories that hold no
+code at all, are linked to the original as long as the worker can read but not change them there. So
+a repository of hundreds of megabytes costs no more time and space than its models. Databases are
+always copied, because they are opened for writing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ci_bot.bot.sandbox.launch import (ENTER, READ, WRITE, Identity, may)
+from ci_bot.bot.sandbox.deadline import (Deadline, no_deadline)
+
+SKIPPED_NAMES = frozenset(
+    {".git", ".cache", "__pycache__", "node_modules", ".venv", ".mypy_cache", ".ruff_cache", ".tox"}
+)
+SKIPPED_SUFFIXES = (".pyc", ".pyo")
+DATABASE_SUFFIXES = (".db", ".duckdb", ".wal", ".sqlite", ".sqlite3")
+CODE_SUFFIXES = (".sql", ".py", ".yaml", ".yml", ".toml", ".env", ".txt", ".jinja", ".j2")
+LINK_FROM_BYTES = 64 * 1024
+# To link a directory pays from so many files; a link costs as much as two or three small copies.
+LINK_FROM_FILES = 16
+CODE_BUDGET_BYTES = 20 * 1024 * 1024
+OTHER_BUDGET_BYTES = 4 * 1024 * 1024
+_CHUNK = 1024 * 1024
+_COPYING = "while the checkout was copied"
+
+
+@dataclass
+class CopyReport:
+    """What became of a checkout; paths are relative to it."""
+
+    files: int = 0
+    copied_bytes: int = 0
+    code_bytes: int = 0
+    linked: int = 0
+    dropped_links: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Directory:
+    """One directory of the checkout; the last three fields are about everything below it as well.
+
+    `reachable`: the worker can walk to it. `plain`: it holds no code and no links, and the worker
+    can read but not change it.
+    """
+
+    path: str
+    parent: int
+    reachable: bool
+    names: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    plain: bool = False
+    files: int = 0
+    size: int = 0
+
+    def is_linked(self) -> bool:
+        worth_it = self.size > LINK_FROM_BYTES or self.files > LINK_FROM_FILES
+        return self.plain and worth_it
+
+
+def copy_checkout(
+    source: Path, target: Path, *, identity: Identity | None, deadline: Deadline | None = None
+) -> CopyReport:
+    """Copy the tree at `source` to the new directory `target`, which `identity` will own.
+
+    Directories and files get mode 0700 and 0600 (0700 where the file was executable). Without an
+    identity nothing is linked.
+
+    Raises:
+        TimedOut: the deadline passed.
+    """
+    root = os.path.realpath(source)
+    report = CopyReport()
+    deadline = deadline or no_deadline()
+    directories = _survey(root, identity, deadline)
+    done: set[int] = set()
+    for number, directory in enumerate(directories):
+        # Strings and not paths: thousands of Path objects would cost as much as the copy.
+        there = f"{target}{directory.path[len(root) :]}"
+        if directory.parent in done:
+            done.add(number)
+        elif number and directory.is_linked():
+            os.symlink(directory.path, there)
+            done.add(number)
+            report.files += directory.files
+            report.linked += 1
+        else:
+            os.mkdir(there, 0o700)
+            _own(there, identity)
+            for name in directory.links:
+                _copy_link(root, f"{directory.path}/{name}", f"{there}/{name}", report)
+            for name in directory.names:
+                deadline.check(_COPYING)
+                _copy_file(directory, name, f"{there}/{name}", identity, report, deadline)
+    return report
+
+
+def seal_tree(
+    root: Path, *, identity: Identity | None, deadline: Deadline | None = None
+) -> list[str]:
+    """Give a tree that we made to `identity`, and drop its links that lead out; returns those."""
+    dropped: list[str] = []
+    deadline = deadline or no_deadline()
+    top = os.path.realpath(root)
+    for directory, names, files in os.walk(top):
+        deadline.check("while the base branch was exported")
+        _own(directory, identity)
+        for name in [*names, *files]:
+            path = Path(directory, name)
+            if path.is_symlink():
+                if not _stays_inside(top, str(path)):
+                    path.unlink()
+                    dropped.append(str(path.relative_to(top)))
+            elif name in files:
+                _own(str(path), identity)
+    return sorted(dropped)
+
+
+def _survey(root: str, identity: Identity | None, deadline: Deadline) -> list[_Directory]:
+    """All directories that are taken over, each before those in it."""
+    found: list[_Directory] = []
+    above = identity is not None and all(
+        may(part.stat(), identity, ENTER) for part in Path(root).parents
+    )
+    todo = [_Directory(root, -1, above)]
+    while todo:
+        deadline.check(_COPYING)
+        directory = todo.pop()
+        found.append(directory)
+        if identity is not None:
+            status = Path(directory.path).stat()
+            directory.reachable = directory.reachable and may(status, identity, ENTER)
+            directory.plain = directory.reachable and _only_reads(status, identity)
+        for entry in sorted(os.scandir(directory.path), key=lambda entry: entry.name):
+            if _is_taken(entry) and entry.is_dir(follow_symlinks=False):
+                todo.append(_Directory(entry.path, len(found) - 1, directory.reachable))
+            else:
+                _note(directory, entry, identity)
+    for directory in reversed(found[1:]):
+        parent = found[directory.parent]
+        parent.plain = parent.plain and directory.plain
+        parent.files += directory.files
+        parent.size += directory.size
+    return found
+
+
+def _is_taken(entry: os.DirEntry[str]) -> bool:
+    if entry.name in SKIPPED_NAMES or entry.name.endswith(SKIPPED_SUFFIXES):
+        return False
+    if entry.is_dir(follow_symlinks=False):
+        return not os.path.exists(f"{entry.path}/pyvenv.cfg")
+    return True
+
+
+def _note(directory: _Directory, entry: os.DirEntry[str], identity: Identity | None) -> None:
+    """Remember an entry that is no directory, or that is left out."""
+    taken = _is_taken(entry)
+    if taken and entry.is_symlink():
+        directory.links.append(entry.name)
+    elif taken and entry.is_file():
+        directory.names.append(entry.name)
+        directory.files += 1
+        if directory.plain and identity is not None:
+            status = entry.stat()
+            directory.size += status.st_size
+            directory.plain = _only_reads(status, identity) and not entry.name.endswith(
+                CODE_SUFFIXES + DATABASE_SUFFIXES
+            )
+        return
+    directory.plain = False
+
+
+def _copy_file(
+    directory: _Directory,
+    name: str,
+    target: str,
+    identity: Identity | None,
+    report: CopyReport,
+    deadline: Deadline,
+) -> None:
+    source = f"{directory.path}/{name}"
+    reader = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        status = os.fstat(reader)
+        if not stat.S_ISREG(status.st_mode):
+            return
+        report.files += 1
+        if directory.reachable and identity and _is_linked(source, status, identity, report):
+            os.symlink(source, target)
+            report.linked += 1
+            return
+        mode = 0o600 | (status.st_mode & 0o100)
+        writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+        try:
+            for chunk in _chunks(reader):
+                deadline.check(_COPYING)
+                os.write(writer, chunk)
+                report.copied_bytes += len(chunk)
+                report.code_bytes += len(chunk) * name.endswith(CODE_SUFFIXES)
+            if identity is not None:
+                os.fchown(writer, identity.uid, identity.gid)
+        finally:
+            os.close(writer)
+    finally:
+        os.close(reader)
+
+
+def _is_linked(source: str, status: os.stat_result, identity: Identity, report: CopyReport) -> bool:
+    if source.endswith(CODE_SUFFIXES):
+        left = CODE_BUDGET_BYTES - report.code_bytes
+    else:
+        left = OTHER_BUDGET_BYTES - (report.copied_bytes - report.code_bytes)
+    if status.st_size <= min(LINK_FROM_BYTES, left) or source.endswith(DATABASE_SUFFIXES):
+        return False
+    return _only_reads(status, identity)
+
+
+def _only_reads(status: os.stat_result, identity: Identity) -> bool:
+    return may(status, identity, READ) and not may(status, identity, WRITE)
+
+
+def _chunks(reader: int) -> Iterator[bytes]:
+    while chunk := os.read(reader, _CHUNK):
+        yield chunk
+
+
+def _copy_link(root: str, source: str, target: str, report: CopyReport) -> None:
+    if not _stays_inside(root, source):
+        report.dropped_links.append(os.path.relpath(source, root))
+        return
+    # Relative, so that the link leads to the copy and not back to the original.
+    resolved = os.path.realpath(source)
+    here = os.path.realpath(os.path.dirname(source))
+    os.symlink(os.path.relpath(resolved, here), target)
+
+
+def _stays_inside(root: str, link: str) -> bool:
+    resolved = os.path.realpath(link)
+    if resolved != root and not resolved.startswith(root + os.sep):
+        return False
+    return not SKIPPED_NAMES & set(Path(os.path.relpath(resolved, root)).parts)
+
+
+def _own(path: str, identity: Identity | None) -> None:
+    if identity is not None:
+        os.chown(path, identity.uid, identity.gid, follow_symlinks=False)

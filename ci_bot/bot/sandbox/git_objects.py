@@ -1,0 +1,259 @@
+"""The content of files in git: read by one process, whatever number of files is asked for."""
+
+from __future__ import annotations
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ci_bot.bot.sandbox.git_program import GitProgram
+from ci_bot.errors import BadInput
+from __future__ import annotations
+import os
+import re
+import shutil
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from ci_bot.bot.sandbox.checkout_copy import seal_tree
+from ci_bot.bot.sandbox.git_program import GitProgram
+from ci_bot.bot.sandbox.launch import Identity
+from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.protocol.limits import (POINTER_BYTES, is_lfs_pointer, is_read)
+
+SHA = re.compile(r"[0-9a-f]{40}")
+
+_OBJECT = re.compile(rb"[0-9a-f]{40} (?P<kind>[a-z]+) (?P<size>[0-9]+)")
+# Would end a question, or make it another one; a path from the root begins with neither.
+_BREAKS = re.compile(r"[\n\0]|^\.{1,2}(?:/|$)|^$")
+
+_LINK = "120000"
+
+
+@dataclass(frozen=True)
+class Blob:
+    """What a tree holds under a name: the id of the content, and its mode (a link has 120000)."""
+
+    id: str
+    mode: str
+
+
+class Objects:
+    """Reads of the objects of one repository."""
+
+    def __init__(self, program: GitProgram) -> None:
+        self._program = program
+
+    def file(self, commit: str, path: str, *, at_most: int) -> bytes | None:
+        """A file of a commit; None where there is none, where it is a link, or too large.
+
+        Args:
+            path: relative to the root of the tree, without `.` and `..` in it.
+        """
+        told = self._program.borrow(["ls-tree", "-z", object_id(commit), "--", path])
+        facts, _, name = told.rstrip(b"\0").partition(b"\t")
+        words = facts.decode("ascii", "replace").split(" ")
+        if name != path.encode() or words[1:2] != ["blob"] or words[0] == _LINK:
+            return None
+        with self.contents(at_most=at_most) as read:
+            return read(words[2])
+
+    def holds(self, commit: str, path: str) -> bool:
+        """Whether a commit has anything under this path; the path is that of `file`."""
+        return bool(self._program.borrow(["ls-tree", "-z", object_id(commit), "--", path]))
+
+    def sizes(self, blobs: Iterable[str]) -> dict[str, int]:
+        """Bytes of each of these blobs, by one process; what the checkout lacks is not in it."""
+        feed = "".join(f"{object_id(blob)}\n" for blob in dict.fromkeys(blobs)).encode("ascii")
+        if not feed:
+            return {}
+        form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
+        told = self._program.borrow(["cat-file", form], feed=feed).decode("ascii", "replace")
+        words = [line.split(" ") for line in told.splitlines()]
+        return {line[0]: int(line[2]) for line in words if line[1:2] == ["blob"]}
+
+    @contextmanager
+    def contents(self, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
+        """What reads blobs, one at a time, through one process.
+
+        A blob comes as a commit holds it, without filters; None where the checkout lacks it, or
+        where it is larger than `at_most` bytes.
+        """
+        with self._objects(at_most) as read:
+            yield lambda blob: read(object_id(blob))
+
+    @contextmanager
+    def files_of(self, commit: str, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
+        """The same for files of a commit, by path; of a link it is the name that it leads to.
+
+        Of a file that is larger it is the first `at_most` bytes and one more.
+        """
+        begin = object_id(commit)
+        with self._objects(at_most, cut=True) as read:
+            yield lambda path: None if _BREAKS.search(path) else read(f"{begin}:{path}")
+
+    @contextmanager
+    def _objects(
+        self, at_most: int, *, cut: bool = False
+    ) -> Iterator[Callable[[str], bytes | None]]:
+        with self._program.stream(["cat-file", "--batch"]) as stream:
+
+            def read(name: str) -> bytes | None:
+                stream.ask(name)
+                # What is not there is told with the name that was asked for, whatever that holds.
+                told = _OBJECT.fullmatch(stream.until(b"\n"))
+                if told is None:
+                    return None
+                size = int(told["size"])
+                wanted = size if size <= at_most else at_most + 1 if cut else 0
+                if told["kind"] != b"blob" or not (wanted or size == 0):
+                    stream.skip(size + 1)
+                    return None
+                content = stream.exactly(wanted)
+                stream.skip(size - wanted + 1)
+                return content
+
+            yield read
+
+
+def object_id(commit: str) -> str:
+    """`commit`, or the id of any other object, which no option of git can be. Raises BadInput."""
+    if not SHA.fullmatch(commit):
+        raise BadInput(f"{commit!r} is not a commit id.", reason_code="bad_commit")
+    return commit
+
+
+# Files that git holds, written to disk for the worker to read.
+
+
+_SUBMODULE = b"160000 "
+
+_OID = re.compile(rb"(?m)^oid sha256:([0-9a-f]{64})$")
+# A seed may have 100 MB (`seed-too-large`).
+_LARGEST_FILLED = 256 * 1024 * 1024
+
+
+class Exports:
+    """Writes trees. `private` is a directory of the bot alone, for an index of each."""
+
+    def __init__(self, program: GitProgram, private: Path, deadline: Deadline) -> None:
+        self._program = program
+        self._private = private
+        self._deadline = deadline
+        self._indexes = 0
+        self.notes: list[str] = []
+
+    def commit(self, commit: str, target: Path, *, identity: Identity | None) -> list[str]:
+        """Write the files of a commit into the new directory `target`.
+
+        No filter runs and no attribute leaves a file out, as `git archive` would let them; line
+        endings are those of a checkout. Links that lead out of `target` are dropped. A submodule is
+        written where the checkout's own repository of it holds the commit, and what Git LFS has
+        fetched takes the place of its pointer; `notes` says what could not be had.
+
+        Args:
+            identity: Who owns the result.
+
+        Raises:
+            BadInput: the checkout lacks the commit.
+
+        Returns:
+            The links that were dropped.
+        """
+        index = self._index()
+        self._program.borrow(["read-tree", object_id(commit)], extra=index)
+        self.notes = []
+        return self._check_out(index, target, identity, submodules=True)
+
+    def blobs(
+        self, files: Mapping[str, Blob], target: Path, *, identity: Identity | None
+    ) -> list[str]:
+        """The same for some blobs, by the path that each gets."""
+        index = self._index()
+        lines = [f"{blob.mode} {object_id(blob.id)}\t{path}\0" for path, blob in files.items()]
+        feed = "".join(lines).encode("utf-8", "surrogateescape")
+        self._program.borrow(["update-index", "-z", "--index-info"], feed=feed, extra=index)
+        return self._check_out(index, target, identity)
+
+    def _index(self) -> dict[str, str]:
+        """An empty index of its own, as a variable for git."""
+        self._indexes += 1
+        return {"GIT_INDEX_FILE": str(self._private / f"index-{self._indexes}")}
+
+    def _check_out(
+        self,
+        index: dict[str, str],
+        target: Path,
+        identity: Identity | None,
+        *,
+        submodules: bool = False,
+    ) -> list[str]:
+        target.mkdir(mode=0o700)
+        self._program.borrow([f"--work-tree={target}", "checkout-index", "--all"], extra=index)
+        if submodules and (target / ".gitmodules").is_file():
+            self._write_submodules(index, target)
+        self._fill_lfs_pointers(target)
+        return seal_tree(target, identity=identity, deadline=self._deadline)
+
+    def _write_submodules(self, index: dict[str, str], target: Path) -> None:
+        told = self._program.borrow(["ls-files", "--stage", "-z"], extra=index)
+        links = [line for line in told.split(b"\0") if line.startswith(_SUBMODULE)]
+        for number, line in enumerate(links):
+            facts, _, name = line.partition(b"\t")
+            commit, path = facts.split(b" ")[1].decode("ascii"), os.fsdecode(name)
+            program = self._program.of_submodule(path, number)
+            if program is None:
+                continue  # the checkout has none of it either
+            done = program.try_borrow(["cat-file", "-e", f"{object_id(commit)}^{{tree}}"])
+            if done.returncode != 0:
+                self.notes.append(
+                    f"The base branch has the submodule `{path}` at commit {commit[:12]}, which "
+                    "this checkout does not hold. So the models in it count as new."
+                )
+                continue
+            place = target / path
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if place.is_dir():
+                place.rmdir()
+            inner = Exports(program, program.private, self._deadline)
+            # Whom it belongs to is said of the whole tree in the end.
+            inner.commit(commit, place, identity=None)
+            self.notes += inner.notes
+
+    def _fill_lfs_pointers(self, target: Path) -> None:
+        """Puts what Git LFS has fetched in the place of its pointers; git ran no filter here."""
+        store = self._program.lfs_store
+        if store is None:
+            return
+        missing: list[str] = []
+        for directory, _, names in os.walk(target):
+            self._deadline.check("while the base branch was exported")
+            for name in names:
+                file = Path(directory, name)
+                relative = file.relative_to(target).as_posix()
+                oid = _pointed_at(file) if is_read(name) else None
+                if oid is None:
+                    continue
+                content = store / oid[:2] / oid[2:4] / oid
+                if content.is_file() and content.stat().st_size <= _LARGEST_FILLED:
+                    shutil.copyfile(content, file)
+                elif _pointed_at(self._program.checkout / relative) is None:
+                    missing.append(relative)
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            self.notes.append(
+                f"The base branch's version of `{missing[0]}`{more} is in Git LFS and not in this "
+                "checkout. So it is compared with a pointer, and counts as changed."
+            )
+
+
+def _pointed_at(path: Path) -> str | None:
+    """The id of the content that a file points at; None where it is no pointer of Git LFS."""
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size >= POINTER_BYTES:
+            return None
+        content = path.read_bytes()
+    except OSError:
+        return None
+    found = _OID.search(content) if is_lfs_pointer(content) else None
+    return None if found is None else found[1].decode("ascii")

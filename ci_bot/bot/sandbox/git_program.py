@@ -1,0 +1,350 @@
+"""Running git on foreign ground.
+
+A checkout's `.git/config` can name programs (fsmonitor, hooks, filters, ssh, diff drivers) that git
+starts as the user who runs it, and that user is root here. So the checkout's own configuration is
+used for nothing but finding things out about it; commits and files are read through an empty
+repository of ours that only borrows the checkout's objects. There is no configured program in it,
+no filter, and no server from which a missing object would be fetched.
+"""
+
+from __future__ import annotations
+import os
+import selectors
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from ci_bot.bot.sandbox.deadline import Deadline
+from __future__ import annotations
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from ci_bot.bot.sandbox.deadline import (Deadline, no_deadline)
+from ci_bot.errors import (FULL_DISK_HINT, BadInput)
+
+
+# A git process that answers while it runs: read in pieces, and not waited for beyond a deadline.
+#
+# One process serves any number of questions. What `subprocess.run` does is made for one answer
+# that fits into memory.
+
+
+_CHUNK = 256 * 1024
+
+DOING = "while git read the checkout"
+
+
+class StreamEnded(Exception):
+    """Git said less than it had to: it failed, or the repository is broken."""
+
+
+class GitStream:
+    """One running git process.
+
+    Args:
+        process: With pipes for its input and output.
+        deadline: Bounds every wait for it.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], deadline: Deadline) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("the process has no pipes")
+        self._process = process
+        self._input, self._output = process.stdin, process.stdout.fileno()
+        self._deadline = deadline
+        self._held = bytearray()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._output, selectors.EVENT_READ)
+
+    def ask(self, line: str) -> None:
+        """Sends one question. Its answer has to be read before the next one is asked.
+
+        Raises:
+            StreamEnded: git has ended, and nobody hears the question.
+        """
+        try:
+            self._input.write(line.encode("utf-8", "surrogateescape") + b"\n")
+            self._input.flush()
+        except BrokenPipeError:
+            raise StreamEnded from None
+
+    def until(self, mark: bytes) -> bytes:
+        """What comes before the next `mark`, which is taken away, too.
+
+        Raises:
+            StreamEnded: there is no mark any more.
+        """
+        seen = 0
+        while (found := self._held.find(mark, seen)) < 0:
+            seen = len(self._held)
+            self._more()
+        return self._take(found, drop=len(mark))
+
+    def parts(self, mark: bytes) -> Iterator[bytes]:
+        """Everything up to the end, in parts that `mark` ends.
+
+        Raises:
+            StreamEnded: it was not all, because git failed.
+        """
+        while True:
+            *whole, rest = bytes(self._held).split(mark)
+            self._held[:] = rest
+            yield from whole
+            try:
+                self._more()
+            except StreamEnded:
+                break
+        if rest or self._process.wait() != 0:
+            raise StreamEnded
+
+    def exactly(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        while len(self._held) < count:
+            self._more()
+        return self._take(count)
+
+    def skip(self, count: int) -> None:
+        """Throws the next `count` bytes away, holding no more than a piece of them."""
+        while count > len(self._held):
+            count -= len(self._held)
+            self._held.clear()
+            self._more()
+        del self._held[:count]
+
+    def close(self) -> None:
+        self._selector.close()
+
+    def _more(self) -> None:
+        if not self._selector.select(self._deadline.timeout()):
+            raise self._deadline.error(DOING)
+        piece = os.read(self._output, _CHUNK)
+        if not piece:
+            raise StreamEnded
+        self._held += piece
+
+    def _take(self, count: int, *, drop: int = 0) -> bytes:
+        taken = bytes(self._held[:count])
+        del self._held[: count + drop]
+        return taken
+
+
+@contextmanager
+def streaming(
+    command: Sequence[str], *, environment: Mapping[str, str], deadline: Deadline
+) -> Iterator[GitStream]:
+    """Runs a git command that is read while it runs; it is gone afterwards, finished or not.
+
+    Raises:
+        FileNotFoundError: there is no git program.
+        TimedOut: the deadline passed.
+    """
+    deadline.check(DOING)
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=dict(environment),
+        cwd="/",
+    ) as process:
+        stream = GitStream(process, deadline)
+        try:
+            yield stream
+        finally:
+            stream.close()
+            process.kill()
+
+_NO_SPACE = re.compile(r"(?i)no space left on device|disk quota exceeded")
+
+_HINT = "Set `fetch-depth: 2` and no `filter:` in the `with:` of actions/checkout."
+
+
+class GitProgram:
+    """git with an environment of its own, and for most commands a repository of its own.
+
+    Args:
+        checkout: The checkout's root (the directory that has `.git`).
+        private: A directory of the bot alone, for the borrowing repository.
+        executable: The git program.
+        deadline: What bounds every wait for git.
+    """
+
+    def __init__(
+        self,
+        checkout: Path,
+        *,
+        private: Path,
+        executable: str = "git",
+        deadline: Deadline | None = None,
+    ) -> None:
+        self.checkout = checkout.resolve()
+        self._private = private
+        self._borrowing = private / "borrowing.git"
+        self._git = executable
+        self._deadline = deadline or no_deadline()
+        self._environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin",
+            "HOME": str(private),
+            "LC_ALL": "C.UTF-8",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_NO_LAZY_FETCH": "1",
+        }
+
+    def of_submodule(self, path: str, number: int) -> GitProgram | None:
+        """The same for a submodule that is checked out; None where it is not.
+
+        A path that leads through a link is none: the tree that names it may not be the one that is
+        checked out.
+        """
+        place = self.checkout / path
+        if place.resolve() != place or not (place / ".git").exists():
+            return None
+        private = self._private / f"submodule-{number}"
+        private.mkdir(mode=0o700, exist_ok=True)
+        return GitProgram(place, private=private, executable=self._git, deadline=self._deadline)
+
+    @cached_property
+    def lfs_store(self) -> Path | None:
+        """Where Git LFS keeps the contents that it has fetched; None where there is none."""
+        done = self.inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
+        if done.returncode != 0:
+            return None
+        found = (
+            Path(done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")) / "lfs" / "objects"
+        )
+        return found if found.is_dir() else None
+
+    @property
+    def private(self) -> Path:
+        """A directory of the bot alone."""
+        return self._private
+
+    def own_config(self, arguments: Sequence[str]) -> str:
+        """The checkout's own configuration file, read as a file: nothing it names is followed."""
+        done = self.inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
+        path = Path(done.stdout.decode("utf-8", "surrogateescape").strip()) / "config"
+        if done.returncode != 0 or not path.is_file():
+            return ""
+        listing = self._run(["config", "--file", str(path), "--no-includes", *arguments])
+        return listing.stdout.decode("utf-8", "replace")
+
+    def borrow(
+        self, arguments: Sequence[str], *, feed: bytes = b"", extra: dict[str, str] | None = None
+    ) -> bytes:
+        done = self.try_borrow(arguments, feed=feed, extra=extra)
+        if done.returncode != 0:
+            raise self._unreadable(done.stderr.decode("utf-8", "replace").strip())
+        return done.stdout
+
+    def _unreadable(self, said: str) -> BadInput:
+        first = said.splitlines()[:1] or ["it ended before it was done"]
+        if _NO_SPACE.search(said):
+            return BadInput(
+                f"Git could not read the checkout {self.checkout}, because the disk is full: "
+                f"{first[0]}",
+                hint=FULL_DISK_HINT,
+                reason_code="disk_full",
+            )
+        return BadInput(
+            f"Git could not read the checkout {self.checkout}: {first[0]}",
+            hint=_HINT,
+            reason_code="git_failed",
+        )
+
+    def try_borrow(
+        self, arguments: Sequence[str], *, feed: bytes = b"", extra: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        return self._run(
+            [f"--git-dir={self._borrowing}", *arguments],
+            feed=feed,
+            extra={**self._borrowed, **(extra or {})},
+        )
+
+    @cached_property
+    def _borrowed(self) -> dict[str, str]:
+        """Makes the borrowing repository; the variable that lends it the checkout's objects."""
+        self._run(["init", "--quiet", "--bare", "--template=", str(self._borrowing)])
+        return {"GIT_OBJECT_DIRECTORY": str(self.inside_path("objects"))}
+
+    def lend(self, more: Path) -> dict[str, str]:
+        """From now on objects are read from this directory, too.
+
+        Returns:
+            The variables with which a git writes there, and reads the checkout's beside them.
+        """
+        checkout = self._borrowed["GIT_OBJECT_DIRECTORY"]
+        self._borrowed["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _one_of_a_list(str(more))
+        return {
+            "GIT_OBJECT_DIRECTORY": str(more),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _one_of_a_list(checkout),
+        }
+
+    def inside_path(self, name: str) -> Path:
+        """Where the checkout's repository keeps its `index`, its `objects`, and so on."""
+        found = self.inside(["rev-parse", "--path-format=absolute", "--git-path", name])
+        return Path(found.stdout.decode("utf-8", "surrogateescape").rstrip("\n"))
+
+    def as_user(
+        self, arguments: Sequence[str], environment: Mapping[str, str], *, feed: bytes = b""
+    ) -> subprocess.CompletedProcess[bytes]:
+        """git as the user runs it, with all that their configuration names: see `working_tree`."""
+        return self._run(["-C", str(self.checkout), *arguments], feed=feed, only=environment)
+
+    @contextmanager
+    def stream(self, arguments: Sequence[str]) -> Iterator[GitStream]:
+        """A git process over the borrowed objects that is read while it runs."""
+        command = [self._git, f"--git-dir={self._borrowing}", *arguments]
+        environment = {**self._environment, **self._borrowed}
+        try:
+            with streaming(command, environment=environment, deadline=self._deadline) as stream:
+                yield stream
+        except StreamEnded:
+            raise self._unreadable("") from None
+
+    def inside(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        """Only for `rev-parse`, which starts no program whatever the configuration says."""
+        safe = ["-c", f"safe.directory={self.checkout}", "-c", "core.fsmonitor=false"]
+        return self._run(
+            [*safe, "-c", f"core.hooksPath={os.devnull}", "-C", str(self.checkout), *arguments]
+        )
+
+    def _run(
+        self,
+        arguments: Sequence[str],
+        *,
+        feed: bytes = b"",
+        extra: dict[str, str] | None = None,
+        only: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[bytes]:
+        self._deadline.check(DOING)
+        try:
+            return subprocess.run(
+                [self._git, *arguments],
+                input=feed,
+                capture_output=True,
+                env=self._environment | (extra or {}) if only is None else only,
+                cwd="/",
+                timeout=self._deadline.timeout(),
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise BadInput(
+                "There is no git program.", hint="Install git.", reason_code="git_failed"
+            ) from error
+        except subprocess.TimeoutExpired:
+            raise self._deadline.error(DOING) from None
+
+
+def _one_of_a_list(path: str) -> str:
+    """A path for a variable that holds several, as git reads it: quoted where it has to be."""
+    if os.pathsep not in path and not path.startswith('"'):
+        return path
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

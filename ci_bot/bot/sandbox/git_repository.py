@@ -1,0 +1,408 @@
+"""What the bot reads from git, before anything of the project is loaded.
+
+How git is run on a checkout that may be hostile is `git_program`'s. The number of processes does
+not grow with what is read: many questions go to one.
+"""
+
+from __future__ import annotations
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from ci_bot.bot.sandbox.git_objects import SHA
+from ci_bot.bot.sandbox.git_program import GitProgram
+from ci_bot.protocol.limits import LARGEST_FILE_BYTES
+from __future__ import annotations
+import difflib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from ci_bot.bot.sandbox.git_objects import Exports
+from ci_bot.bot.sandbox.git_objects import (SHA, Blob, Objects, object_id)
+from ci_bot.bot.sandbox.git_program import GitProgram
+from ci_bot.bot.sandbox.deadline import (Deadline, no_deadline)
+from ci_bot.errors import BadInput
+from ci_bot.redaction.redactor import quoted_value
+
+
+# What lies in a laptop's checkout and is not committed yet, as a tree that can be compared.
+#
+# A review plans the files as they lie there, so the rules on changed files have to see the same
+# ones. Nothing is written to the checkout: git works on a copy of its index, and new content goes
+# to a directory of ours. Unlike all other reads this runs git with the user's own configuration,
+# because only that knows which files are ignored and how content is filtered; so it is for
+# checkouts of the user's own, in which they run git themselves.
+
+
+# Of the index as the user keeps it: what would be looked for, or written, beside it.
+_PLAIN = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
+
+_UNCOMMITTED = ("ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard")
+
+_UNTRACKED = b"? "
+
+_ENVIRONMENT = re.compile(rb"(?:.*/)?\.env(?:\..*)?")
+
+
+class WorkingTree:
+    """The files of a checkout as they lie there.
+
+    Args:
+        private: A directory of the bot alone.
+    """
+
+    def __init__(self, program: GitProgram, private: Path) -> None:
+        self._program = program
+        self._index = private / "working.index"
+        self._objects = private / "working.objects"
+
+    def tree(self, environ: Mapping[str, str]) -> str | None:
+        """The id of a tree with tracked and untracked files, without those that git ignores.
+
+        Of the untracked files those are not in it that no rule would read, because they are too
+        large, and the environment's own (`.env`), which are there to stay out of git.
+
+        Args:
+            environ: The user's own environment.
+
+        Returns:
+            None where git cannot make one (in the middle of a merge, or a file that it cannot
+            read).
+        """
+        variables = self._variables(environ)
+        listed = self._program.as_user([*_PLAIN, *_UNCOMMITTED], variables)
+        if listed.returncode != 0:
+            return None
+        update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
+        feed = b"".join(path + b"\0" for path in self._counting(listed.stdout))
+        done = self._program.as_user([*_PLAIN, *update], variables, feed=feed)
+        if done.returncode != 0:
+            return None
+        written = self._program.as_user([*_PLAIN, "write-tree"], variables)
+        tree = written.stdout.decode("ascii", "replace").strip()
+        return tree if written.returncode == 0 and SHA.fullmatch(tree) else None
+
+    def _counting(self, listed: bytes) -> Iterator[bytes]:
+        for entry in dict.fromkeys(filter(None, listed.split(b"\0"))):
+            path = entry[len(_UNTRACKED) :]
+            if not entry.startswith(_UNTRACKED) or self._would_be_added(path):
+                yield path
+
+    def _would_be_added(self, path: bytes) -> bool:
+        # What ends like a directory is a repository of its own.
+        if path.endswith(b"/") or _ENVIRONMENT.fullmatch(path):
+            return False
+        try:
+            full = os.path.join(os.fsencode(self._program.checkout), path)  # noqa: PTH118 - bytes
+            return os.lstat(full).st_size <= LARGEST_FILE_BYTES
+        except OSError:
+            return False  # it went while we were looking
+
+    def _variables(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """The user's own; git's are ours: a hook has those of the repository that it runs in."""
+        self._objects.mkdir(parents=True, exist_ok=True)
+        index = self._program.inside_path("index")
+        if index.is_file():
+            shutil.copyfile(index, self._index)
+        return {
+            **{name: value for name, value in environ.items() if not name.startswith("GIT_")},
+            "GIT_INDEX_FILE": str(self._index),
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+            **self._program.lend(self._objects),
+        }
+
+# Every one of them is named in memory and in the question to the worker.
+MOST_CHANGED_FILES = 100_000
+
+_BRANCH = "refs/heads/"
+
+_ORIGIN_HEAD = "origin/HEAD"
+
+_USUAL = ("main", "master")
+
+_NO_MODE, _SUBMODULE, _LINK = "000000", "160000", "120000"
+# What stands for bytes that are no UTF-8.
+_REPLACED = "\ufffd"
+
+
+@dataclass(frozen=True)
+class GitFile:
+    """One file of a diff.
+
+    Attributes:
+        status: git's letter (A, D, M, T); a rename is a D and an A.
+        before, after: the content on either side; None where that side has none, or a submodule.
+    """
+
+    status: str
+    path: str
+    before: Blob | None = field(default=None, compare=False)
+    after: Blob | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class MissingFiles:
+    """What a commit has and its checkout has not.
+
+    Attributes:
+        files: not written, as a sparse checkout leaves them out.
+        submodules: directories that are empty because nobody has checked the submodule out.
+    """
+
+    files: tuple[str, ...] = ()
+    submodules: tuple[str, ...] = ()
+
+
+class Git:
+    """Reads of one checkout.
+
+    Args:
+        checkout: Its root (the directory that has `.git`).
+        private: A directory of the bot alone, for the borrowing repository and its index.
+        executable: The git program.
+        deadline: What bounds every wait for git, which raises TimedOut then.
+
+    Attributes:
+        objects: The content of files, by their ids and by their paths.
+        exports: The same, written to disk.
+        working: What is not committed yet, on a laptop.
+    """
+
+    def __init__(
+        self,
+        checkout: Path,
+        *,
+        private: Path,
+        executable: str = "git",
+        deadline: Deadline | None = None,
+    ) -> None:
+        self._program = GitProgram(
+            checkout, private=private, executable=executable, deadline=deadline
+        )
+        self.objects = Objects(self._program)
+        self.exports = Exports(self._program, private, deadline or no_deadline())
+        self.working = WorkingTree(self._program, private)
+
+    def head(self) -> str:
+        """The commit that is checked out."""
+        return self._commit("HEAD")
+
+    def branch(self) -> str | None:
+        """The branch that is checked out; None where it is a commit alone, or nothing."""
+        done = self._program.inside(["rev-parse", "--quiet", "--symbolic-full-name", "HEAD"])
+        name = done.stdout.decode("utf-8", "replace").strip()
+        return name.removeprefix(_BRANCH) if name.startswith(_BRANCH) else None
+
+    def resolve(self, revision: str) -> str:
+        """The commit that a branch, tag or abbreviation names, for use on a laptop.
+
+        Raises:
+            BadInput: There is no such commit, or the text looks like an option.
+        """
+        found = None
+        if revision.strip() and not revision.startswith("-"):
+            found = self._find(revision)
+        if found is None:
+            near = difflib.get_close_matches(revision, self.names(), n=3)
+            raise BadInput(
+                f"The repository has no branch, tag or commit {quoted_value(revision)}.",
+                hint=f"Did you mean {' or '.join(f'`{name}`' for name in near)}?"
+                if near
+                else "`git branch --all` lists the branches.",
+                reason_code="bad_revision",
+            )
+        return found
+
+    def default_base(self) -> str | None:
+        """What a branch is usually merged into: `origin/HEAD` knows it where it is set.
+
+        Returns:
+            As git calls it, `origin/main` for example; None where nothing can be taken for it.
+        """
+        shown = self._program.inside(["rev-parse", "--abbrev-ref", _ORIGIN_HEAD])
+        named = shown.stdout.decode("utf-8", "replace").strip() if shown.returncode == 0 else ""
+        usual = [named] if named and named != _ORIGIN_HEAD else []
+        usual += [*(f"origin/{name}" for name in _USUAL), *_USUAL]
+        return next((name for name in usual if self._find(name) is not None), None)
+
+    def fork_point(self, base: str, head: str) -> str:
+        """The commit at which `head` left `base`; `base` itself where they share none here."""
+        command = ["merge-base", object_id(base), object_id(head)]
+        done = self._program.try_borrow(command)
+        found = done.stdout.decode("ascii", "replace").strip()
+        return found if done.returncode == 0 and SHA.fullmatch(found) else base
+
+    def names(self) -> list[str]:
+        """The names of all branches and tags, also of those that were fetched."""
+        kinds = ["--symbolic", "--branches", "--tags", "--remotes"]
+        told = self._program.inside(["rev-parse", *kinds]).stdout.decode("utf-8", "replace")
+        every = told.split()
+        # `main` is what people type where only `origin/main` is there.
+        return list(dict.fromkeys([*every, *(name.partition("/")[2] or name for name in every)]))
+
+    def parents(self, commit: str) -> list[str]:
+        """The parents that a commit names, whether or not the checkout has them.
+
+        The first parent of GitHub's test merge commit is the base branch, the second the head. A
+        shallow checkout hides them from `git log`, but they stand in the commit itself.
+        """
+        text = (
+            self._program.borrow(["cat-file", "commit", object_id(commit)])
+            .split(b"\n\n", 1)[0]
+            .decode("ascii", "replace")
+        )
+        return [line[7:] for line in text.splitlines() if line.startswith("parent ")]
+
+    def has(self, commit: str) -> bool:
+        """Whether the checkout holds `commit` with its files."""
+        done = self._program.try_borrow(["cat-file", "-e", f"{object_id(commit)}^{{tree}}"])
+        return done.returncode == 0
+
+    def mentions(self, commit: str, word: str) -> list[str]:
+        """The files of a commit that hold this word, in any case; binary ones too."""
+        found: list[str] = []
+        options = [
+            "--text",
+            "--ignore-case",
+            "--word-regexp",
+            "--fixed-strings",
+            "--files-with-matches",
+        ]
+        command = ["grep", "-z", *options, "-e", word, object_id(commit), "--"]
+        done = self._program.try_borrow(command)
+        if done.returncode > 1:
+            raise BadInput(
+                f"git cannot search commit {commit[:12]}.",
+                hint="The log says what git said.",
+                reason_code="git_failed",
+            )
+        begin = f"{object_id(commit)}:".encode()
+        for line in done.stdout.split(b"\0"):
+            if line:
+                found.append(line.removeprefix(begin).decode("utf-8", "surrogateescape"))
+        return found
+
+    def list_files_with(self, commit: str, texts: Iterable[str], *, most: int) -> dict[str, Blob]:
+        """Files of a commit, `most` at most, that hold one of these texts in a line; no binary one.
+
+        The texts may be secrets, so they are given to git on its input and stand in no command.
+        """
+        feed = "\n".join(texts).encode("utf-8", "surrogateescape")
+        if not feed:
+            return {}
+        options = ["-I", "--fixed-strings", "--files-with-matches"]
+        command = ["grep", "-z", *options, "-f", "-", object_id(commit), "--"]
+        done = self._program.try_borrow(command, feed=feed)
+        begin = f"{object_id(commit)}:".encode()
+        paths = [line.removeprefix(begin) for line in done.stdout.split(b"\0") if line]
+        if done.returncode > 1 or not paths:
+            return {}
+        wanted = [path.decode("utf-8", "surrogateescape") for path in sorted(paths)[:most]]
+        told = self._program.borrow(
+            ["--literal-pathspecs", "ls-tree", "-r", "-z", object_id(commit), "--", *wanted]
+        )
+        found: dict[str, Blob] = {}
+        for line in told.split(b"\0"):
+            facts, _, path = line.partition(b"\t")
+            words = facts.decode("ascii", "replace").split(" ")
+            name = path.decode("utf-8", "replace")
+            if words[1:2] == ["blob"] and words[0] != _LINK and _REPLACED not in name:
+                found[name] = Blob(words[2], words[0])
+        return found
+
+    def list_missing(self, commit: str, directories: Iterable[str]) -> MissingFiles:
+        """What a commit has below some directories and the checkout has not."""
+        wanted = list(directories)
+        paths = [] if "." in wanted else wanted
+        told = self._program.borrow(["ls-tree", "-r", "-z", object_id(commit), "--", *paths])
+        files: list[str] = []
+        submodules: list[str] = []
+        for line in told.split(b"\0"):
+            facts, _, path = line.partition(b"\t")
+            # Not `Path` for each: a repository may have very many files.
+            place = f"{self._program.checkout}/{os.fsdecode(path)}"
+            if facts.startswith(_SUBMODULE.encode()):
+                if not any(Path(place).glob("*")):
+                    submodules.append(path.decode("utf-8", "replace"))
+            elif path and not os.path.lexists(place):
+                files.append(path.decode("utf-8", "replace"))
+        return MissingFiles(tuple(files), tuple(submodules))
+
+    def require(self, commit: str) -> None:
+        """Raise BadInput, with the fix, if `commit` is not in the checkout."""
+        if not self.has(commit):
+            raise BadInput(
+                f"The base commit {commit[:12]} is not in the checkout, so there is nothing to "
+                "compare with.",
+                hint="Set `fetch-depth: 2` in the `with:` of actions/checkout.",
+                reason_code="base_commit_missing",
+            )
+
+    def changed_files(self, base: str, head: str) -> list[GitFile]:
+        """The files in which the trees of two commits differ; renames count as both.
+
+        Raises:
+            BadInput: There are more than `MOST_CHANGED_FILES`.
+        """
+        options = ["-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id"]
+        command = ["diff-tree", *options, object_id(base), object_id(head), "--"]
+        found: list[GitFile] = []
+        with self._program.stream(command) as stream:
+            parts = stream.parts(b"\0")
+            for facts, path in zip(parts, parts, strict=True):
+                if len(found) == MOST_CHANGED_FILES:
+                    raise BadInput(
+                        f"More than {MOST_CHANGED_FILES:,} files differ between the base and the "
+                        "head, which is more than a review looks at.",
+                        hint="Split the pull request, or bring its branch up to date.",
+                        reason_code="too_many_files",
+                    )
+                found.append(_changed(facts, path))
+        return found
+
+    def origin(self) -> str | None:
+        """The URL of `origin` without credentials; the owner of environments on a laptop."""
+        url = self._program.own_config(["--get", "remote.origin.url"]).strip()
+        return without_credentials(url) if url else None
+
+    def _commit(self, revision: str) -> str:
+        found = self._find(revision)
+        if found is None:
+            raise BadInput(
+                f"{self._program.checkout} has no commit {revision}.",
+                hint="Run actions/checkout before this action.",
+                reason_code="no_commit",
+            )
+        return found
+
+    def _find(self, revision: str) -> str | None:
+        done = self._program.inside(["rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"])
+        sha = done.stdout.decode("ascii", "replace").strip()
+        return sha if done.returncode == 0 and SHA.fullmatch(sha) else None
+
+
+def _changed(facts: bytes, path: bytes) -> GitFile:
+    """One pair of `diff-tree -z --raw`: `:mode mode id id status`, and the path."""
+    old_mode, new_mode, old, new, status = facts.decode("ascii")[1:].split(" ")
+    return GitFile(
+        status[:1],
+        path.decode("utf-8", "replace"),
+        before=_blob(old_mode, old),
+        after=_blob(new_mode, new),
+    )
+
+
+def _blob(mode: str, name: str) -> Blob | None:
+    return None if mode in (_NO_MODE, _SUBMODULE) else Blob(name, mode)
+
+
+def without_credentials(url: str) -> str:
+    """A git URL without user and password; `git@host:path` keeps its user, which is no secret."""
+    parts = urlsplit(url)
+    if not parts.scheme or "@" not in parts.netloc or parts.scheme in ("ssh", "git+ssh"):
+        return url
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

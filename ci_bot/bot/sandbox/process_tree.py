@@ -1,0 +1,234 @@
+"""All processes that come from the worker, however they try to leave it.
+
+A process group is not enough: `setsid` leaves it, and a double fork leaves the parent. On Linux
+the bot therefore becomes the reaper of its orphans (PR_SET_CHILD_SUBREAPER), so that whatever
+comes from the worker stays below the bot in the tree of processes. Processes that the bot itself
+starts share its session, which nobody else can join; that tells them apart.
+
+On other systems only the process group is known; the container is always Linux.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_bot.bot.sandbox.launch import Identity
+
+_PROC = Path("/proc")
+_PR_SET_CHILD_SUBREAPER = 36
+_ROUNDS = 50
+_WAIT_MILLISECONDS = 100
+
+
+@dataclass(frozen=True)
+class Process:
+    """One line of the process table."""
+
+    pid: int
+    parent: int
+    group: int
+    session: int
+    state: str
+    started: int
+    resident_pages: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What tells it from a later process with the same pid."""
+        return self.pid, self.started
+
+
+@contextmanager
+def adopting_orphans() -> Iterator[None]:
+    """While inside, orphans of our descendants become our children (Linux only)."""
+    if sys.platform != "linux":
+        yield
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def process_table() -> dict[int, Process]:
+    """Every process by pid; empty where there is no /proc."""
+    table: dict[int, Process] = {}
+    with suppress(FileNotFoundError):
+        for entry in os.scandir(_PROC):
+            if entry.name.isdecimal() and (process := _read(int(entry.name))) is not None:
+                table[process.pid] = process
+    return table
+
+
+def _read(pid: int) -> Process | None:
+    try:
+        text = (_PROC / str(pid) / "stat").read_bytes().decode("ascii", "replace")
+    except OSError:
+        return None
+    # The name is in parentheses and may contain anything, parentheses and spaces too.
+    fields = text[text.rindex(")") + 2 :].split()
+    return Process(
+        pid=pid,
+        parent=int(fields[1]),
+        group=int(fields[2]),
+        session=int(fields[3]),
+        state=fields[0],
+        started=int(fields[19]),
+        resident_pages=int(fields[21]),
+    )
+
+
+class Family:
+    """The worker, a process beside it if there is one, and what they started.
+
+    Args:
+        leaders: Their pids; each leads a session and group of its own.
+        known_before: Processes that existed before the worker, and are none of its.
+        identity: The worker's user, if it has one of its own, which then nobody else has.
+    """
+
+    def __init__(
+        self,
+        leaders: Sequence[int],
+        *,
+        known_before: frozenset[tuple[int, int]],
+        identity: Identity | None,
+    ) -> None:
+        self._leaders = frozenset(leaders)
+        self._known_before = known_before
+        self._identity = identity
+        self._own = os.getpid()
+        self._own_session = os.getsid(0)
+
+    def members(self) -> list[Process]:
+        """All living processes of the family that one look at the process table finds."""
+        return [process for process in self._look() if process.state not in "ZX"]
+
+    def _look(self) -> list[Process]:
+        """The family with its dead; those of them that became ours are reaped."""
+        table = process_table()
+        children: dict[int, list[Process]] = {}
+        for process in table.values():
+            children.setdefault(process.parent, []).append(process)
+        todo = [
+            process
+            for process in children.get(self._own, [])
+            if process.session != self._own_session and process.key not in self._known_before
+        ]
+        family: list[Process] = []
+        while todo:
+            process = todo.pop()
+            todo += children.get(process.pid, [])
+            if process.pid in self._leaders and process.state in "ZX":
+                continue  # its exit code is for whoever started it
+            family.append(process)
+            if process.state in "ZX" and process.parent == self._own:
+                with suppress(ChildProcessError):
+                    os.waitpid(process.pid, os.WNOHANG)
+        return family
+
+    def resident_bytes(self, *, at_most: int) -> int:
+        """Memory of the whole family.
+
+        The quick sum counts pages that forked processes share more than once. Only where it passes
+        `at_most`, the exact share of every process is asked for, which is slow.
+        """
+        members = self.members()
+        quick = sum(process.resident_pages for process in members) * os.sysconf("SC_PAGE_SIZE")
+        if quick <= at_most:
+            return quick
+        return sum(_proportional_bytes(process.pid) for process in members)
+
+    def release(self, leader: int) -> None:
+        """A leader has ended with all of its group, and its pid may be given to another process."""
+        self._leaders -= {leader}
+
+    def terminate(self) -> None:
+        """Ask the process groups to end."""
+        for leader in self._leaders:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(leader, signal.SIGTERM)
+
+    def kill(self) -> int:
+        """Kill the group and the whole family; returns how many could not be killed.
+
+        Again and again, because a process may fork between the look and the kill, and one that
+        does nothing but fork and end may not even be seen; but its dead are, and they tell the
+        group. A group is killed as a whole, and so is everything of a user: the kernel lets nobody
+        fork in between.
+        """
+        for leader in self._leaders:
+            _kill_group(leader)
+        for _ in range(_ROUNDS):
+            if self._identity is not None:
+                _kill_all_of(self._identity)
+            family = self._look()
+            if not family:
+                return 0
+            for group in {process.group for process in family}:
+                _kill_group(group)
+            _kill_and_wait([process for process in family if process.state not in "ZX"])
+        return len(self.members())
+
+
+def _kill_group(group: int) -> None:
+    if group <= 1:  # 0 would be our own, 1 everybody's
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _kill_all_of(identity: Identity) -> None:
+    """Kill every process of a user, from a process of that user: it can reach no other."""
+    with suppress(OSError):
+        subprocess.run(
+            ["/bin/sh", "-c", "kill -KILL -1"],
+            check=False,
+            env={},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            user=identity.uid,
+            group=identity.gid,
+            extra_groups=[],
+        )
+
+
+def _kill_and_wait(processes: list[Process]) -> None:
+    """Kill exactly these: a pid that was given to another process meanwhile is left alone."""
+    handles: list[int] = []
+    poll = select.poll()
+    try:
+        for process in processes:
+            with suppress(ProcessLookupError, PermissionError):
+                handle = os.pidfd_open(process.pid)
+                handles.append(handle)
+                now = _read(process.pid)
+                if now is not None and now.key == process.key:
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+                    poll.register(handle, select.POLLIN)
+        poll.poll(_WAIT_MILLISECONDS)
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def _proportional_bytes(pid: int) -> int:
+    try:
+        for line in (_PROC / str(pid) / "smaps_rollup").read_text("ascii").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0

@@ -1,0 +1,178 @@
+"""A project's own pins of SQLMesh, PySpark and others, installed inside the cage.
+
+A requirements file is part of the pull request. Wheels run no code when they are installed, source
+packages do; and although even that would run in the cage, only wheels are taken, so that what the
+worker imports is what an index serves under that name and hash. PySpark, which is published as
+source alone, is built where it is one of the releases whose hashes are known here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ci_bot.bot.sandbox.launch import Launch
+from ci_bot.bot.sandbox.worker_run import (caged, not_started)
+from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.bot.sandbox.deadline import CancelToken
+from ci_bot.bot.sandbox.supervisor import (Watch, supervise)
+from ci_bot.bot.sandbox.run_directories import (inside, read_inside)
+from ci_bot.protocol.supported_versions import (PYSPARK_VERSIONS_TEXT, NEWEST, pinned_by, source)
+from ci_bot.protocol.supported_versions import (WAY_OUT, excluded_by, outside)
+from ci_bot.errors import BadInput
+from ci_bot.redaction import Redactor
+from ci_bot.redaction.redactor import shortened
+
+_SCRIPT = Path(__file__).with_name("caged_pip.py")
+_LARGEST = 1_000_000
+_MOST_FILES = 20
+_INCLUDE = re.compile(r"(?:-r|-c|--requirement|--constraint)(?:\s+|=)?(?P<file>\S+)")
+_REFUSED_OPTIONS = (
+    *("-e", "--editable", "--no-binary", "--global-option", "--install-option"),
+    *("--config-settings", "--build-option"),
+)
+_SOURCE = re.compile(
+    r"(?:^|[\s@])(?:git|hg|svn|bzr)\+|(?:^|@\s*)(?:file:|\.{1,2}/|/)", re.IGNORECASE
+)
+
+
+def check_requirements(repository: Path, file: str) -> list[str]:
+    """The requirements file and all that it includes, relative to the repository.
+
+    Raises:
+        BadInput: One message for everything in them that is not a wheel from an index, and for
+            files that are missing or lead out of the repository; or a version of SQLMesh that this
+            release does not work with.
+    """
+    todo, found = [file], dict[str, None]()
+    problems: list[str] = []
+    versions: list[str] = []
+    while todo and len(found) <= _MOST_FILES:
+        name = todo.pop(0)
+        if name in found:
+            continue
+        found[name] = None
+        content = read_inside(repository, name, at_most=_LARGEST)
+        if content is None:
+            problems.append(f"there is no file `{name}`")
+            continue
+        for line in _logical_lines(content.decode("utf-8", "replace")):
+            include = _INCLUDE.match(line)
+            if include is not None:
+                path = Path(name).parent / include["file"]
+                inside(repository, str(path), what="Requirements file")
+                todo.append(os.path.normpath(path))
+            elif _is_refused(line):
+                problems.append(f"`{name}` asks for `{shortened(line.split('#')[0].strip(), 80)}`")
+            elif (asked := excluded_by(line)) is not None:
+                versions.append(f"`{name}` asks for `{shortened(asked, 80)}`")
+    if problems:
+        raise BadInput(
+            f"The requirements cannot be used: {'; '.join(problems)}.",
+            hint="Only wheels from a package index are installed: `name==version` lines.",
+            reason_code="bad_requirements",
+        )
+    if versions:
+        raise BadInput(outside(versions[0]), hint=WAY_OUT, reason_code="sqlmesh_version")
+    return list(found)
+
+
+def install_requirements(
+    file: Path,
+    *,
+    overlay: Path,
+    launch: Launch,
+    redactor: Redactor,
+    on_log: Callable[[str], None],
+    deadline: Deadline,
+    cancel: CancelToken,
+    clock: Callable[[], float],
+    repository: Path | None = None,
+) -> Launch:
+    """Install the packages of a requirements file; returns `launch` with them in front.
+
+    Args:
+        file: In the worker's copy of the checkout.
+        overlay: An empty directory of the worker, where the packages go.
+        repository: What files that `file` includes must not leave; its own directory by default.
+
+    Raises:
+        BadInput: The file holds something else than wheels, or pip could not install it.
+        Cancelled: `cancel` was set.
+        TimedOut: the deadline passed.
+    """
+    launch.check(own_uid=os.geteuid())
+    root = (repository or file.parent).resolve()
+    deadline.check("before the requirements were installed")
+    files = check_requirements(root, os.path.relpath(file.resolve(), root))
+    with tempfile.TemporaryFile(dir=launch.channel_directory) as unused:
+        try:
+            ended = supervise(
+                caged(launch, [str(overlay), str(file), _source(root, files)], script=_SCRIPT),
+                launch=launch,
+                watch=Watch(
+                    on_log=on_log,
+                    on_progress=lambda _message: None,
+                    on_cancel=lambda: None,
+                    redactor=redactor,
+                    cancel=cancel,
+                    clock=clock,
+                    deadline_seconds=deadline.left(),
+                ),
+                answer_file=unused.fileno(),
+            )
+        except OSError as error:
+            raise not_started(launch, error) from error
+    if ended.stopped == "cancelled":
+        raise cancel.error()
+    if ended.stopped == "deadline":
+        raise deadline.error(f"while the packages of `{file.name}` were installed")
+    if ended.stopped is not None or ended.exit_code != 0:
+        raise BadInput(
+            f"The packages of `{file.name}` could not be installed.",
+            hint="The log above has pip's words. Only wheels are installed, and PySpark, pinned as "
+            f"`pyspark=={NEWEST}` to a release of {PYSPARK_VERSIONS_TEXT} that is known here; another package "
+            "without a wheel must be part of the image.",
+            reason_code="requirements_failed",
+        )
+    # For the Python processes that Spark starts; the worker itself ignores the variable.
+    searched = [launch.variables.get("PYTHONPATH", ""), str(overlay)]
+    variables = {
+        **launch.variables,
+        "PYTHONPATH": os.pathsep.join(path for path in searched if path),
+    }
+    return replace(launch, overlay=overlay, variables=variables)
+
+
+def _source(repository: Path, files: Sequence[str]) -> str:
+    """The source of PySpark that the files pin, by its hash; empty where they pin none."""
+    for name in files:
+        content = read_inside(repository, name, at_most=_LARGEST) or b""
+        for line in _logical_lines(content.decode("utf-8", "replace")):
+            version = pinned_by(line)
+            if version is not None:
+                return source(version) or ""
+    return ""
+
+
+def _logical_lines(text: str) -> Sequence[str]:
+    joined = text.replace("\\\r\n", " ").replace("\\\n", " ")
+    lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in joined.splitlines())
+    return [line for line in lines if line]
+
+
+def _is_refused(line: str) -> bool:
+    if line.startswith("-"):
+        option = re.split(r"[\s=]", line, maxsplit=1)[0]
+        return option in _REFUSED_OPTIONS or line.startswith("-e")
+    if any(f" {option}" in line for option in _REFUSED_OPTIONS):
+        return True
+    url = next((word for word in re.split(r"[\s@]+", line) if "://" in word), None)
+    if url is not None and not urlsplit(url).path.endswith(".whl"):
+        return True
+    return bool(_SOURCE.search(line)) or (url is None and line.endswith((".tar.gz", ".zip")))

@@ -1,0 +1,408 @@
+"""The private directories of one run, and paths that must stay inside a directory."""
+
+from __future__ import annotations
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from ci_bot.errors import (BotError, WorkerFailed)
+from __future__ import annotations
+import os
+import stat
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from ci_bot.bot.sandbox.checkout_copy import (CopyReport, copy_checkout)
+from ci_bot.bot.sandbox.launch import Identity
+from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.protocol.messages import Workplace
+from ci_bot.protocol.directories import Places
+from ci_bot.errors import BadInput
+
+
+# Directories that live as long as a run, and that the next run removes where that one was killed.
+#
+# A directory is held by a lock on itself, which the kernel gives back when its process ends,
+# however it ends. So nobody has to guess from a process's number whether it is still the same, and
+# containers that share a temporary directory see each other's locks. It gets its name only when it
+# is locked: whoever finds one that is not locked may remove it.
+
+
+PREFIX = "ci-bot-run-"
+
+_UNNAMED = ".ci-bot-new-"
+# A run must not spend its time on what others have left; the next one goes on.
+_MOST_SWEPT = 50
+# Runs beside each other that get a name which a later run will get again.
+_NUMBERED = 10
+
+_HELD = ".held"
+# A run of the worker writes some megabytes and some hundred files.
+_LITTLE_SPACE = 512 * 1024
+
+_FEW_FILES = 8
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def held_directory(parent: Path, *, prefix: str = PREFIX) -> Iterator[Path]:
+    """A new directory with mode 0700 for the time inside, and removed at its end.
+
+    Runs that follow each other get the same path: a project may put the place of its checkout into
+    a variable, that counts in SQLMesh's fingerprints, and an apply must come to the plan that was
+    reviewed. What killed runs of this user have left in `parent` is removed first.
+
+    Args:
+        prefix: How its name begins; has to begin with `PREFIX`.
+
+    Raises:
+        WorkerFailed: it could not be removed.
+    """
+    sweep(parent)
+    path = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
+    held = os.open(path, _DIRECTORY)
+    with ExitStack() as ends:
+        ends.callback(os.close, held)
+        ends.callback(lambda: remove_tree(path))
+        with suppress(OSError):  # where a file system has no locks nobody can take it for dead
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path = _named(path, prefix)
+        yield path
+
+
+def _named(path: Path, prefix: str) -> Path:
+    """Gives a held directory the first name that is free; more runs than names get one by chance.
+
+    A directory that is not empty is never replaced by another one, so no name is taken twice.
+    """
+    (path / _HELD).touch(mode=0o600)
+    for number in range(1, _NUMBERED + 1):
+        with suppress(OSError):
+            return path.rename(path.with_name(f"{prefix}{number}"))
+    return path.rename(path.with_name(prefix + path.name.removeprefix(_UNNAMED)))
+
+
+def sweep(parent: Path) -> list[Path]:
+    """Removes the directories of runs that were killed; returns those.
+
+    Only this user's own, never one whose run lives, and never through a link: the temporary
+    directory may be everybody's, and everybody may put something of such a name there.
+    """
+    swept: list[Path] = []
+    with suppress(OSError):
+        names = [entry.name for entry in os.scandir(parent) if entry.name.startswith(PREFIX)]
+        for name in names[:_MOST_SWEPT]:
+            # Somebody else may be faster, or a process of that run may still write.
+            with suppress(OSError, BotError):
+                if _sweep_one(parent / name):
+                    swept.append(parent / name)
+    return swept
+
+
+def _sweep_one(path: Path) -> bool:
+    handle = os.open(path, _DIRECTORY)
+    try:
+        found = os.fstat(handle)
+        if found.st_uid != os.geteuid():
+            return False
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        now = path.lstat()
+        if (now.st_dev, now.st_ino) != (found.st_dev, found.st_ino):
+            return False
+        remove_tree(path)
+    finally:
+        os.close(handle)
+    return True
+
+
+def remove_tree(root: Path) -> None:
+    """Remove a directory that the worker could fill as it liked.
+
+    `shutil.rmtree` follows no links, but a tree that is thousands of levels deep stops it, and `rm`
+    copes with that. Directories without rights stop both, where we are not root.
+
+    Raises:
+        WorkerFailed: Something is left.
+    """
+    try:
+        with suppress(OSError, RecursionError):
+            shutil.rmtree(root)
+    finally:  # also where a signal came in between
+        for command in (["/bin/rm", "-rf"], ["/bin/chmod", "-R", "u+rwx"], ["/bin/rm", "-rf"]):
+            if root.exists():
+                subprocess.run([*command, "--", str(root)], check=False, capture_output=True)
+    if root.exists():
+        raise WorkerFailed(
+            f"The private directory {root} could not be removed.",
+            hint="Remove it by hand; it may hold a cache and files of the pull request.",
+            reason_code="workspace_left",
+        )
+
+
+def disk_is_full(directory: Path) -> bool:
+    """Whether the disk of a directory has no space for one more small file, or no inode."""
+    try:
+        facts = os.statvfs(directory)
+    except OSError:
+        return False
+    no_inode = facts.f_files > 0 and facts.f_favail < _FEW_FILES
+    return no_inode or facts.f_bavail * facts.f_frsize < _LITTLE_SPACE
+
+_LONGEST_SHOWN = 200
+
+ON_THE_BASE_BRANCH = "(on the base branch) "
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Directories that exist for one run; all but `repository` of a laptop are removed after it.
+
+    Args:
+        checkout: The original.
+        root: Holds the others; the worker can enter it, but not list it or add to it.
+        repository: What the worker takes for the checkout: a copy in the container.
+        base: Where the base branch's project can be exported to; it does not exist yet.
+    """
+
+    checkout: Path
+    root: Path
+    repository: Path
+    base: Path
+    home: Path
+    temporary: Path
+    cache_dir: Path
+    scratch_dir: Path
+    overlay: Path
+    channel: Path
+    identity: Identity | None
+    copied: CopyReport = field(default_factory=CopyReport)
+
+    @property
+    def before(self) -> Path:
+        """Where the base branch's version of single files can be exported to."""
+        return self.root / "before"
+
+    def workplace(self, python_path: Sequence[Path] = (), *, own: bool = False) -> Workplace:
+        """The part of it that the worker is told.
+
+        Args:
+            python_path: The project's search path.
+            own: The user has typed the repository's path, so that it may be told.
+        """
+        return Workplace(
+            repository=str(self.repository),
+            cache_dir=str(self.cache_dir),
+            scratch_dir=str(self.scratch_dir),
+            own=own,
+            python_path=[str(path) for path in python_path],
+            linked_to=None if self.repository == self.checkout else str(self.checkout),
+        )
+
+    def places(self) -> Places:
+        """What its directories are called in texts for people.
+
+        On a laptop the repository is the user's own, and its path says more than a dot.
+        """
+        private = {} if self.identity is None else {self.repository: ""}
+        return Places(
+            {
+                self.root: "",
+                **private,
+                self.overlay: "",
+                self.base: ON_THE_BASE_BRANCH,
+                self.before: ON_THE_BASE_BRANCH,
+            }
+        )
+
+    def abandon(self) -> subprocess.Popen[bytes]:
+        """Remove it without waiting, for a second signal: the process that is returned does it."""
+        return subprocess.Popen(
+            ["/bin/rm", "-rf", "--", str(self.root)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+@contextmanager
+def private_workspace(
+    checkout: Path,
+    *,
+    parent: Path,
+    identity: Identity | None,
+    copy: bool,
+    deadline: Deadline | None = None,
+) -> Iterator[Workspace]:
+    """Make the directories of a run, and remove them however it ends.
+
+    Args:
+        checkout: The repository's root.
+        parent: Where the directories are made, such as the system's temporary directory.
+        identity: The worker's user in the container; None keeps the current one.
+        copy: Whether the worker gets a copy of the checkout (in the container) or the checkout.
+        deadline: Bounds the copy, which raises TimedOut then.
+    """
+    with held_directory(parent) as root:
+        if identity is not None:
+            # The worker passes through to what is its own; nobody else gets that far.
+            os.chown(root, -1, identity.gid)
+            root.chmod(0o710)
+        for name in ("home", "tmp", "cache", "scratch", "overlay"):
+            (root / name).mkdir(mode=0o700)
+            if identity is not None:
+                os.chown(root / name, identity.uid, identity.gid)
+        (root / "channel").mkdir(mode=0o700)
+        repository = root / "repository" if copy else checkout.resolve()
+        copied = (
+            copy_checkout(checkout, repository, identity=identity, deadline=deadline)
+            if copy
+            else CopyReport()
+        )
+        yield Workspace(
+            checkout=checkout.resolve(),
+            root=root,
+            repository=repository,
+            base=root / "base",
+            home=root / "home",
+            temporary=root / "tmp",
+            cache_dir=root / "cache",
+            scratch_dir=root / "scratch",
+            overlay=root / "overlay",
+            channel=root / "channel",
+            identity=identity,
+            copied=copied,
+        )
+
+
+def inside(root: Path, relative: str, *, what: str) -> Path:
+    """The real path of `relative` below `root`.
+
+    Args:
+        root: The directory that must not be left.
+        relative: A path from an input, absolute or relative to `root`.
+        what: What the message calls it, such as "Project path".
+
+    Raises:
+        BadInput: The path leaves `root`, through `..`, as an absolute path, or through a link.
+    """
+    # Not `resolve`, which raises where a link leads to itself.
+    top = Path(os.path.realpath(root))
+    if "\0" in relative or not relative.strip():
+        raise BadInput(f"{what} {relative!r} is not a path.", reason_code="bad_path")
+    path = Path(os.path.realpath(top / relative))
+    if path != top and top not in path.parents:
+        raise BadInput(
+            f"{what} `{relative}` leads out of the repository.",
+            hint="Give a path relative to the repository's root, without links that leave it.",
+            reason_code="path_outside",
+        )
+    return path
+
+
+def project_paths(root: Path, inputs: list[str]) -> list[str]:
+    """The project directories of the input `project`, relative to `root`, each once.
+
+    Raises:
+        BadInput: One message for all paths that leave the repository or are no directories.
+    """
+    found: dict[str, None] = {}
+    problems: list[str] = []
+    for given in inputs:
+        try:
+            path = inside(root, given, what="Project path")
+        except BadInput as error:
+            problems.append(error.message)
+            continue
+        problem = directory_problem(path, given)
+        if problem is None:
+            found[os.path.relpath(path, os.path.realpath(root))] = None
+        else:
+            problems.append(f"Project path {problem}.")
+    if problems:
+        raise BadInput(
+            " ".join(problems),
+            hint="Input `project` names directories relative to the repository's root.",
+            reason_code="bad_project_path",
+        )
+    return list(found)
+
+
+def directory_problem(path: Path, given: str) -> str | None:
+    """Why a path leads to no directory, as a sentence without its full stop; None where it does.
+
+    Args:
+        given: The path as somebody has typed it.
+    """
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            return None
+    except FileNotFoundError:
+        return f"`{cut(given)}` does not exist"
+    except OSError as error:
+        return f"`{cut(given)}` cannot be opened: {error.strerror}"
+    return f"`{cut(given)}` is not a directory"
+
+
+def cut(given: str) -> str:
+    """A path for a sentence."""
+    return given if len(given) <= _LONGEST_SHOWN else f"{given[:_LONGEST_SHOWN]}…"
+
+
+def search_path(root: Path, inputs: Iterable[str]) -> list[str]:
+    """The directories of the input `python-path`, relative to `root`, each once.
+
+    One that does not exist is no problem, as in PYTHONPATH: the base branch may lack it.
+
+    Raises:
+        BadInput: One message for all that leave the repository or are no directories.
+    """
+    found: dict[str, None] = {}
+    problems: list[str] = []
+    for given in inputs:
+        try:
+            path = inside(root, given, what="Search path")
+        except BadInput as error:
+            problems.append(error.message)
+            continue
+        if path.is_file():
+            problems.append(f"Search path `{given}` is a file.")
+        found[os.path.relpath(path, root.resolve())] = None
+    if problems:
+        raise BadInput(
+            " ".join(problems),
+            hint="Input `python-path` names directories relative to the repository's root, one "
+            "per line.",
+            reason_code="bad_python_path",
+        )
+    return list(found)
+
+
+def read_inside(root: Path, relative: str, *, at_most: int) -> bytes | None:
+    """A regular file below `root` that somebody else wrote; None if there is none such.
+
+    Args:
+        at_most: Larger files raise BadInput, as do paths that leave `root`.
+    """
+    path = inside(root, relative, what="File")
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None
+    with os.fdopen(handle, "rb") as file:
+        content = file.read(at_most + 1)
+    if len(content) > at_most:
+        raise BadInput(
+            f"File `{relative}` is larger than {at_most} bytes.", reason_code="too_large"
+        )
+    return content

@@ -1,0 +1,448 @@
+"""One caged process, from its start to the last of its descendants.
+
+A thread watches it (`watcher`), while the thread that started it hands log lines and progress on,
+which may mean slow requests to GitHub. A slow request must delay neither a kill nor the five
+seconds that a cancelled run has.
+"""
+
+from __future__ import annotations
+import os
+import queue
+import selectors
+import subprocess
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+from ci_bot.bot.sandbox.launch import WorkerLimits
+from ci_bot.bot.sandbox.process_tree import Family
+from ci_bot.bot.sandbox.worker_output import LogReader
+from ci_bot.bot.sandbox.worker_output import ProgressReader
+from ci_bot.bot.sandbox.deadline import CancelToken
+from ci_bot.bot.sandbox.load_trace import TraceReader
+from ci_bot.protocol.messages import Progress
+from __future__ import annotations
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from ci_bot.bot.sandbox.launch import Launch
+from ci_bot.bot.sandbox.process_tree import (Family, adopting_orphans, process_table)
+from ci_bot.bot.sandbox.worker_output import LogReader
+from ci_bot.bot.sandbox.deadline import CancelToken
+from ci_bot.bot.sandbox.load_trace import TraceReader
+from ci_bot.protocol.messages import Progress
+from ci_bot.redaction import Redactor
+
+
+# The thread that watches a caged process: reads its pipes, keeps its limits, ends it.
+#
+# Memory is watched from outside. A limit on address space (RLIMIT_AS) cannot tell a JVM's
+# reservations, which are many times its heap, from use; and a control group of our own cannot be
+# made in a container, where the file system of control groups is read-only.
+
+
+Reason = Literal["deadline", "memory", "answer_size", "cancelled", "abandoned"]
+
+_TICK_SECONDS = 0.1
+
+_LINGER_TICK_SECONDS = 0.02
+
+_CHECK_SECONDS = 0.5
+
+_READ_BYTES = 65_536
+# While the other thread is busy, this many messages wait; then the worker has to.
+_MOST_WAITING = 5_000
+
+
+class Sign(Enum):
+    """What the watcher says besides lines and progress."""
+
+    CANCELLED = "cancelled"
+    END = "end"
+
+
+@dataclass
+class Ended:
+    """How a process ended.
+
+    Args:
+        exit_code: Of the process; negative: the signal that ended it.
+        stopped: Why we ended it, if we did.
+        beside_exit_code: Of the process beside it, if there was one that ended by itself.
+    """
+
+    exit_code: int = 0
+    stopped: Reason | None = None
+    beside_exit_code: int | None = None
+
+
+@dataclass(kw_only=True)
+class Watcher:
+    """Everything that the watching thread needs, and what it leaves behind."""
+
+    process: subprocess.Popen[bytes]
+    family: Family
+    limits: WorkerLimits
+    beside: subprocess.Popen[bytes] | None
+    log_pipe: int
+    progress_pipe: int
+    trace_pipe: int
+    answer_file: int
+    log: LogReader
+    trace: TraceReader
+    cancel: CancelToken
+    clock: Callable[[], float]
+    deadline_seconds: float
+    events: queue.SimpleQueue[str | Progress | Sign] = field(default_factory=queue.SimpleQueue)
+    abandoned: threading.Event = field(default_factory=threading.Event)
+    ended: Ended = field(default_factory=Ended)
+    failure: BaseException | None = None
+
+    def run(self) -> None:
+        """Watch until nothing of the process is left; never raises, see `failure`."""
+        try:
+            self._watch()
+        except BaseException as error:
+            self.failure = error
+            with suppress(Exception):
+                self.family.kill()
+        finally:
+            self.events.put(Sign.END)
+
+    def _watch(self) -> None:
+        started = self.clock()
+        self._deadline = started + self.deadline_seconds
+        self._next_check = started
+        self._kill_at: float | None = None
+        self._progress = ProgressReader(
+            line_bytes=self.limits.progress_line_bytes, lines=self.limits.progress_lines
+        )
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.cancel, selectors.EVENT_READ)
+            os.set_blocking(self.log_pipe, False)
+            for pipe in (self.progress_pipe, self.trace_pipe):
+                if pipe >= 0:
+                    os.set_blocking(pipe, False)
+                    selector.register(pipe, selectors.EVENT_READ)
+            if self.beside is not None:
+                self._watch_until_end(selector, self.beside)
+                self.ended.beside_exit_code = self.beside.returncode
+                self.family.release(self.beside.pid)
+            self._watch_until_end(selector, self.process)
+            self._end(selector)
+
+    def _watch_until_end(
+        self, selector: selectors.BaseSelector, process: subprocess.Popen[bytes]
+    ) -> None:
+        handle = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
+        try:
+            if handle is not None:
+                selector.register(handle, selectors.EVENT_READ)
+            while process.poll() is None:
+                self._listen(selector, _TICK_SECONDS)
+                self._decide()
+        finally:
+            if handle is not None:
+                selector.unregister(handle)
+                os.close(handle)
+
+    def _listen(self, selector: selectors.BaseSelector, seconds: float) -> None:
+        if self.log_pipe >= 0:
+            listening = self.log_pipe in selector.get_map()
+            crowded = self.events.qsize() > _MOST_WAITING
+            if listening and crowded:
+                selector.unregister(self.log_pipe)
+            elif not listening and not crowded:
+                selector.register(self.log_pipe, selectors.EVENT_READ)
+        for key, _ in selector.select(seconds):
+            if key.fd in (self.log_pipe, self.progress_pipe, self.trace_pipe):
+                if not self._read(key.fd):
+                    selector.unregister(key.fd)
+                    self._close(key.fd)
+            elif key.fd == self.cancel.fileno():
+                selector.unregister(self.cancel)
+                self.events.put(Sign.CANCELLED)
+
+    def _read(self, pipe: int) -> bool:
+        """Hand on what the pipe holds; whether there can be more later."""
+        try:
+            data = os.read(pipe, _READ_BYTES)
+        except BlockingIOError:
+            return True
+        if pipe == self.log_pipe:
+            for line in self.log.feed(data):
+                self.events.put(line)
+        elif pipe == self.trace_pipe:
+            self.trace.feed(data)
+        else:
+            for message in self._progress.feed(data):
+                self.events.put(message)
+        return bool(data)
+
+    def _close(self, pipe: int) -> None:
+        os.close(pipe)
+        if pipe == self.log_pipe:
+            self.log_pipe = -1
+        elif pipe == self.trace_pipe:
+            self.trace_pipe = -1
+        else:
+            self.progress_pipe = -1
+
+    def _decide(self) -> None:
+        now = self.clock()
+        if self.abandoned.is_set():
+            self._stop("abandoned", now)
+        elif self.cancel.cancelled:
+            self._stop("cancelled", (self.cancel.since or now) + self.limits.grace_seconds)
+        elif now >= self._deadline:
+            self._stop("deadline", now + self.limits.grace_seconds)
+        elif now >= self._next_check:
+            self._next_check = now + _CHECK_SECONDS
+            if os.fstat(self.answer_file).st_size > self.limits.answer_bytes:
+                self._stop("answer_size", now)
+            elif self._needs_too_much_memory():
+                self._stop("memory", now)
+        if self._kill_at is not None and now >= self._kill_at:
+            self.family.kill()
+
+    def _needs_too_much_memory(self) -> bool:
+        limit = self.limits.memory_bytes
+        return limit is not None and self.family.resident_bytes(at_most=limit) > limit
+
+    def _stop(self, reason: Reason, kill_at: float) -> None:
+        """Ask the process to end, once; a later reason can only bring the kill forward."""
+        if self.ended.stopped is None:
+            self.ended.stopped = reason
+            self._kill_at = kill_at
+            self.family.terminate()
+        elif self._kill_at is not None:
+            self._kill_at = min(self._kill_at, kill_at)
+
+    def _end(self, selector: selectors.BaseSelector) -> None:
+        """The process has gone: end what it left behind, and read what is still in the pipes."""
+        until = self.clock() + self.limits.linger_seconds
+        while self.ended.stopped is None and self.clock() < until and self.family.members():
+            self._listen(selector, _LINGER_TICK_SECONDS)
+            if self.abandoned.is_set() or self.cancel.cancelled:
+                break
+        self.ended.exit_code = self.process.returncode
+        survivors = self.family.kill()
+        for pipe in (self.log_pipe, self.progress_pipe, self.trace_pipe):
+            while pipe >= 0 and self._has_more(pipe):
+                pass
+            if pipe >= 0:
+                self._close(pipe)
+        for line in self.log.finish():
+            self.events.put(line)
+        if survivors:
+            self.events.put(f"({survivors} processes of the worker could not be ended)")
+        if self._progress.dropped:
+            self.events.put(f"({self._progress.dropped} progress messages were left out)")
+
+    def _has_more(self, pipe: int) -> bool:
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            return bool(selector.select(0)) and self._read(pipe)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """Whom to tell, and when to stop.
+
+    Args:
+        on_log: Gets each line of output, without secrets.
+        on_progress: Gets each valid progress message.
+        on_cancel: Called once when `cancel` is set, while the process still has its seconds.
+        clock: Monotonic seconds.
+        trace: Gets what the process opens, if its launch is traced.
+    """
+
+    on_log: Callable[[str], None]
+    on_progress: Callable[[Progress], None]
+    on_cancel: Callable[[], None]
+    redactor: Redactor
+    cancel: CancelToken
+    clock: Callable[[], float]
+    deadline_seconds: float
+    trace: TraceReader = field(default_factory=TraceReader)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """A second process, which the first can wait for.
+
+    It gets no progress pipe, is not traced, and sets its own bounds (`Launch.bounds`).
+
+    Args:
+        command: The program and its arguments.
+        pass_fds: Descriptors that it alone inherits.
+    """
+
+    command: Sequence[str]
+    launch: Launch
+    pass_fds: Sequence[int] = ()
+
+
+def supervise(
+    command: Sequence[str],
+    *,
+    launch: Launch,
+    watch: Watch,
+    answer_file: int,
+    pass_fds: Sequence[int] = (),
+    beside: Beside | None = None,
+) -> Ended:
+    """Run `command` to its end and beyond; returns when nothing of it is left.
+
+    To be called from a thread that lives as long as the bot: the worker dies with the thread that
+    started it (PR_SET_PDEATHSIG).
+
+    Args:
+        command: The program and its arguments. `{progress}` as an argument becomes the number of
+            the descriptor to which progress is written, `{trace}` that of the pipe for
+            what is opened, and `{gate}` of one that can be read to its end when the process
+            `beside` has ended.
+        answer_file: A descriptor whose file must not grow beyond the limit for answers.
+        pass_fds: Descriptors that the process inherits, besides its output and progress.
+        beside: Started first, under the same watch; what is printed by both is one log.
+
+    Raises:
+        OSError: It could not be started.
+        Cancelled: `watch.cancel` was set before the start.
+    """
+    known_before = frozenset(process.key for process in process_table().values())
+    watch.cancel.check()
+    with watch.cancel.deferred(), adopting_orphans():
+        started = _start(command, launch, pass_fds, beside)
+        family = Family(started.pids, known_before=known_before, identity=launch.identity)
+        watcher = Watcher(
+            process=started.process,
+            beside=started.beside,
+            family=family,
+            limits=launch.limits,
+            log_pipe=started.log,
+            progress_pipe=started.progress,
+            trace_pipe=started.trace,
+            answer_file=answer_file,
+            log=LogReader(
+                watch.redactor,
+                line_characters=launch.limits.log_line_characters,
+                limit_bytes=launch.limits.log_bytes,
+            ),
+            trace=watch.trace,
+            cancel=watch.cancel,
+            clock=watch.clock,
+            deadline_seconds=watch.deadline_seconds,
+        )
+        thread = threading.Thread(target=watcher.run, name="worker-watch", daemon=True)
+        with watch.cancel.last_act(lambda: _kill_quietly(family)):
+            try:
+                thread.start()
+                _hand_on(watcher, watch)
+            finally:
+                watcher.abandoned.set()
+                if thread.ident is None:
+                    _kill_quietly(family)
+                else:
+                    thread.join()
+    if watcher.failure is not None:
+        raise watcher.failure
+    return watcher.ended
+
+
+@dataclass
+class _Started:
+    """The processes, and the ends at which their output, progress and trace can be read."""
+
+    process: subprocess.Popen[bytes]
+    beside: subprocess.Popen[bytes] | None
+    log: int
+    progress: int
+    trace: int
+
+    @property
+    def pids(self) -> list[int]:
+        return [found.pid for found in (self.process, self.beside) if found is not None]
+
+
+def _start(
+    command: Sequence[str], launch: Launch, pass_fds: Sequence[int], beside: Beside | None
+) -> _Started:
+    with ExitStack() as ours, ExitStack() as theirs:
+
+        def pipe(wanted: bool = True) -> tuple[int, int]:
+            """The end that is read and the one that is written; -1 where nobody needs them."""
+            if not wanted:
+                return -1, -1
+            reader, writer = os.pipe()
+            ours.callback(os.close, reader)
+            theirs.callback(os.close, writer)
+            return reader, writer
+
+        (log, log_end), (progress, progress_end) = pipe(), pipe()
+        trace, trace_end = pipe(bool(launch.traced))
+        gate, gate_end = pipe(beside is not None)
+        second = None
+        if beside is not None:
+            # Only this process holds the gate's end, so it opens when that ends, however it does.
+            inherited = (*beside.pass_fds, gate_end)
+            second = _popen(beside.command, beside.launch, log_end, inherited)
+            ours.callback(_kill_alone, second)
+        numbers = {"{progress}": progress_end, "{trace}": trace_end, "{gate}": gate}
+        first = _popen(
+            [str(numbers.get(part, part)) for part in command],
+            launch,
+            log_end,
+            [*pass_fds, *(number for number in numbers.values() if number >= 0)],
+        )
+        ours.pop_all()
+        if gate >= 0:
+            os.close(gate)
+    return _Started(first, second, log, progress, trace)
+
+
+def _kill_alone(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def _popen(
+    command: Sequence[str], launch: Launch, output: int, pass_fds: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    identity = launch.identity
+    return subprocess.Popen(
+        list(command),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        pass_fds=pass_fds,
+        cwd=launch.directory,
+        env=dict(launch.variables),
+        start_new_session=True,
+        user=None if identity is None else identity.uid,
+        group=None if identity is None else identity.gid,
+        extra_groups=None if identity is None else [],
+    )
+
+
+def _hand_on(watcher: Watcher, watch: Watch) -> None:
+    """In the caller's thread: give out what the watcher found, until it says that this was all."""
+    while (event := watcher.events.get()) is not Sign.END:
+        if event is Sign.CANCELLED:
+            watch.on_cancel()
+        elif isinstance(event, Progress):
+            # Telling GitHub of it may take longer than a cancelled run has seconds.
+            watch.cancel.interrupt(partial(watch.on_progress, event))
+        elif isinstance(event, str):
+            watch.on_log(event)
+
+
+def _kill_quietly(family: Family) -> None:
+    with suppress(Exception):
+        family.kill()

@@ -1,0 +1,305 @@
+"""Ask the worker, and get an answer that can be believed or a failure that explains itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_bot.bot.sandbox.launch import (MIB, Launch, WorkerLimits)
+from ci_bot.bot.sandbox.run_directories import disk_is_full
+from ci_bot.bot.sandbox.answer_validation import (AnswerRefusedError, WorkerAnswer, WorkerRequest, read_answer)
+from ci_bot.bot.sandbox.deadline import (OUT_OF_TIME_HINT, Deadline)
+from ci_bot.bot.sandbox.deadline import CancelToken
+from ci_bot.bot.sandbox.supervisor import (Beside, Watch, supervise)
+from ci_bot.bot.sandbox.load_trace import (TraceReader, trace_arguments)
+from ci_bot.bot.sandbox.supervisor import Ended
+from ci_bot.protocol.messages import (REQUEST, Progress)
+from ci_bot.errors import (FULL_DISK_HINT, Cancelled, TimedOut, WorkerFailed)
+from ci_bot.redaction import Redactor
+
+_BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
+_STEP_CHARACTERS = 200
+
+
+class WorkerStopped(WorkerFailed):
+    """We had to stop the worker; `answer` is what it could still say, if anything."""
+
+    answer: WorkerAnswer | None = None
+
+
+class WorkerTimedOut(TimedOut):
+    """The worker did not end in time; `answer` is what it could still say, if anything."""
+
+    answer: WorkerAnswer | None = None
+
+
+class WorkerCancelled(Cancelled):
+    """The run was asked to stop; `answer` is what the worker could still say, if anything."""
+
+    answer: WorkerAnswer | None = None
+
+
+@dataclass(kw_only=True)
+class Second:
+    """A second question, which a process of its own answers first.
+
+    The worker that loads the project waits for its end, so it never runs beside code of the pull
+    request, which could reach into a process of the same user.
+
+    Args:
+        asked: Whether the process was started.
+        answer: Filled where there is one that can be believed, also if the first question failed.
+        refusal: Why there is none, as the end of a sentence.
+    """
+
+    request: WorkerRequest
+    launch: Launch
+    started: bool = False
+    answer: WorkerAnswer | None = None
+    refusal: str = "it was not asked"
+
+
+def run_worker(
+    request: WorkerRequest,
+    *,
+    launch: Launch,
+    redactor: Redactor,
+    on_progress: Callable[[Progress], None],
+    on_log: Callable[[str], None],
+    deadline: Deadline,
+    cancel: CancelToken,
+    clock: Callable[[], float],
+    on_cancel: Callable[[], None] = lambda: None,
+    trace: TraceReader | None = None,
+    second: Second | None = None,
+) -> WorkerAnswer:
+    """Start the worker, wait for its answer, and leave no process behind.
+
+    The callbacks run in the caller's thread. Log lines come without known secrets, but are the
+    worker's words: show them only through `Commands.worker_line`.
+
+    Args:
+        on_cancel: Called once when `cancel` is set, while the worker has its last seconds; the
+            place to mark the comment.
+        deadline: Then the worker is asked to end, and killed after `launch.limits.grace_seconds`.
+        clock: Monotonic seconds.
+        trace: Gets what the worker opens, if `launch` is traced.
+        second: Asked before, and answered whatever becomes of the first.
+
+    Returns:
+        An answer about what was asked: a document, or the failure that the worker met.
+
+    Raises:
+        BadInput: The launch would not separate the worker from the bot (container only).
+        Cancelled: `cancel` was set before the worker was started, or, as WorkerCancelled, before
+            it ended.
+        TimedOut: The deadline had passed before the start, or, as WorkerTimedOut, passed then.
+        WorkerFailed: The worker could not be started, crashed, needed too much memory, or gave an
+            answer that cannot be believed.
+    """
+    launch.check(own_uid=os.geteuid())
+    deadline.check("before the worker was asked")
+    last: list[Progress] = []
+
+    def heard(message: Progress) -> None:
+        last[:] = [redactor.document(launch.places.document(message))]
+        on_progress(last[0])
+
+    with ExitStack() as files:
+        request_file, answer = _papers(request, launch, files)
+        beside = None
+        if second is not None:
+            question, reply = _papers(second.request, second.launch, files)
+            beside = Beside(
+                command=caged(second.launch, [str(question), str(reply), "-1"]),
+                launch=second.launch,
+                pass_fds=(question, reply),
+            )
+        try:
+            ended = supervise(
+                caged(launch, [str(request_file), str(answer), "{progress}", "{gate}"]),
+                launch=launch,
+                watch=Watch(
+                    on_log=lambda line: on_log(launch.places.text(line)),
+                    on_progress=heard,
+                    on_cancel=on_cancel,
+                    redactor=redactor,
+                    cancel=cancel,
+                    clock=clock,
+                    deadline_seconds=deadline.left(),
+                    trace=trace or TraceReader(),
+                ),
+                answer_file=answer,
+                pass_fds=(request_file, answer),
+                beside=beside,
+            )
+        except OSError as error:
+            raise not_started(launch, error) from error
+        if second is not None:
+            _judge_second(reply, ended, second, redactor)
+        size = os.fstat(answer).st_size
+        if size > launch.limits.answer_bytes or ended.stopped == "answer_size":
+            raise _refused(f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB")
+        told, refusal = _read(answer, request, launch, redactor)
+    return _judge(
+        told,
+        refusal if size else None,
+        ended,
+        limits=launch.limits,
+        late=f"{deadline.sentence('The worker')}{_step(last)}.",
+        cancel=cancel,
+        directory=launch.channel_directory,
+    )
+
+
+def _papers(request: WorkerRequest, launch: Launch, files: ExitStack) -> tuple[int, int]:
+    """The request, written, and an empty file for the answer.
+
+    Files without names: nobody can open them, only the worker has them, and nothing is left.
+    """
+    directory = launch.channel_directory
+    request_file, answer = (
+        files.enter_context(tempfile.TemporaryFile(dir=directory))  # noqa: SIM115 - by `files`
+        for _ in range(2)
+    )
+    request_file.write(REQUEST.dump_json(request, by_alias=True))
+    request_file.flush()
+    request_file.seek(0)
+    return request_file.fileno(), answer.fileno()
+
+
+def _written(answer: int, limits: WorkerLimits) -> bytes:
+    size = os.fstat(answer).st_size
+    return os.pread(answer, min(size, limits.answer_bytes + 1), 0)
+
+
+def _judge_second(reply: int, ended: Ended, second: Second, redactor: Redactor) -> None:
+    second.started = True
+    if ended.beside_exit_code is None:
+        second.refusal = "it was stopped"
+    elif not os.fstat(reply).st_size:
+        second.refusal = f"it {_ending(ended.beside_exit_code)}"
+    else:
+        second.answer, second.refusal = _read(reply, second.request, second.launch, redactor)
+
+
+def caged(launch: Launch, arguments: Sequence[str], *, script: Path | None = None) -> list[str]:
+    """The command that starts the worker's module, or a script of ours, inside the cage."""
+    config = {
+        "parent": os.getpid(),
+        # The limit counts the user's processes everywhere, so only a user of its own can have it.
+        "processes": launch.limits.processes if launch.identity is not None else None,
+        "overlay": None if launch.overlay is None else str(launch.overlay),
+        "search_path": list(launch.search_path),
+        "module": launch.module if script is None else None,
+        "bounds": dict(launch.bounds),
+        "trace": trace_arguments(launch),
+    }
+    # -X utf8: with -I, Python ignores PYTHONUTF8.
+    interpreter = [launch.python, "-I", "-X", "utf8", str(_BOOTSTRAP), json.dumps(config)]
+    return [*interpreter, "{trace}", *([] if script is None else [str(script)]), *arguments]
+
+
+def not_started(launch: Launch, error: OSError) -> WorkerFailed:
+    """The failure to start a process in the cage."""
+    return WorkerFailed(
+        f"The worker could not be started with {launch.python} in {launch.directory}: "
+        f"{error.strerror}.",
+        hint="Check that the interpreter and the project exist, and that the worker's user can "
+        "read them.",
+        reason_code="worker_not_started",
+    )
+
+
+def _judge(
+    answer: WorkerAnswer | None,
+    refusal: str | None,
+    ended: Ended,
+    *,
+    limits: WorkerLimits,
+    late: str,
+    cancel: CancelToken,
+    directory: Path,
+) -> WorkerAnswer:
+    if ended.stopped == "cancelled":
+        cancelled = WorkerCancelled(
+            f"The run was {cancel.word}; the worker was stopped.",
+            hint="Run it again; it starts from where it is.",
+        )
+        cancelled.exit_code, cancelled.answer = cancel.exit_code, answer
+        raise cancelled
+    if ended.stopped == "deadline":
+        timed_out = WorkerTimedOut(late, hint=OUT_OF_TIME_HINT)
+        timed_out.answer = answer
+        raise timed_out
+    if ended.stopped == "memory" and limits.memory_bytes is not None:
+        large = WorkerStopped(
+            f"The worker was stopped, because it needed more than {limits.memory_bytes / MIB:.0f} "
+            "MiB of memory.",
+            hint="Give Spark's driver less memory, or use a larger runner.",
+            reason_code="memory_limit",
+        )
+        large.answer = answer
+        raise large
+    if answer is not None:
+        return answer
+    if refusal is not None and ended.exit_code >= 0:
+        raise _refused(refusal)  # killed while it wrote, it has no answer
+    if disk_is_full(directory):
+        raise WorkerFailed(
+            f"The worker {_ending(ended.exit_code)} without an answer, because the disk of the "
+            "temporary directory is full.",
+            hint=FULL_DISK_HINT,
+            reason_code="disk_full",
+        )
+    raise WorkerFailed(
+        f"The worker {_ending(ended.exit_code)} without an answer.",
+        hint="The log above says what happened last.",
+        reason_code="worker_crashed",
+    )
+
+
+def _step(last: list[Progress]) -> str:
+    """What the worker was at, by its own last word; nothing where it said none."""
+    if not last:
+        return ""
+    text = " ".join(f"{last[0].phase}: {last[0].message}".split())
+    return f"; its last step was `{text[:_STEP_CHARACTERS].replace('`', '')}`"
+
+
+def _read(
+    answer: int, request: WorkerRequest, launch: Launch, redactor: Redactor
+) -> tuple[WorkerAnswer | None, str]:
+    """The answer, or why there is none to believe. Its text is not kept beside what it says."""
+    try:
+        read = read_answer(_written(answer, launch.limits), request)
+        told = launch.places.document(read)
+    except AnswerRefusedError as refusal:
+        return None, str(refusal)
+    # Where it enters, so that whatever is made of it has no secrets.
+    return redactor.document(told), ""
+
+
+def _refused(why: str) -> WorkerFailed:
+    return WorkerFailed(
+        f"The worker's answer was refused: {why}.",
+        hint="If the pull request changes code that runs on load, look there first; otherwise this "
+        "is a fault of the bot.",
+        reason_code="answer_refused",
+    )
+
+
+def _ending(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    try:
+        name = signal.Signals(-exit_code).name
+    except ValueError:
+        name = str(-exit_code)
+    return f"was killed by signal {name}{' (perhaps out of memory)' if name == 'SIGKILL' else ''}"

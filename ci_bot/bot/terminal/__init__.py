@@ -1,1 +1,0 @@
-"""The commands of a laptop, and their words on a terminal."""

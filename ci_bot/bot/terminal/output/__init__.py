@@ -1,1 +1,0 @@
-"""Plain text on a terminal: its page, its width, its colours."""

@@ -1,1 +1,0 @@
-"""A sweep: what is found, and what is asked of the worker."""

@@ -1,0 +1,155 @@
+"""An apply: ask the worker to build exactly the reviewed plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ci_bot
+from ci_bot.bot.sandbox.worker_run import (WorkerCancelled, WorkerTimedOut)
+from ci_bot.bot.worker_client.client import (Listener, WorkerClient)
+from ci_bot.bot.worker_client.failures import refused
+from ci_bot.protocol.base import (Failure, PlanId, Versions)
+from ci_bot.protocol.apply_report import (BUILDING, ApplyDocument, ApplyResult, Step)
+from ci_bot.protocol.plan_identity import full_id
+from ci_bot.protocol.environment import UnfitName
+from ci_bot.protocol.messages import (ApplyRequest, Progress)
+from ci_bot.errors import (EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_REFUSED, WorkerFailed)
+
+
+def apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
+    """Applies, or says in the document why not; also where the worker was stopped or has died.
+
+    Args:
+        wanted: The fields of `ApplyRequest` that the client does not know by itself.
+
+    Raises:
+        BadInput: the environment's name is none, or the request cannot be put to a worker.
+        Cancelled: before the worker was started.
+        TimedOut, WorkerFailed: the worker ended before it built anything.
+    """
+    environment = wanted["environment"]
+    plan_id = full_id(wanted.get("plan_id"), wanted.get("reviewed"))
+    try:
+        request = client.request(ApplyRequest, **wanted)
+    except UnfitName as error:
+        failure = refused(error, "apply")
+        return failed_document(failure, environment=environment, plan_id=plan_id)
+    last: list[Step] = []
+
+    def on_progress(step: Progress) -> None:
+        if step.phase in BUILDING:
+            last[:] = [
+                Step(
+                    phase=step.phase,
+                    message=step.message,
+                    done=step.done,
+                    total=step.total,
+                    probe=request.probe,
+                )
+            ]
+
+    client.listen(Listener(on_progress=on_progress, on_log=lambda _line: None))
+    try:
+        answer = client.apply(request)
+    except (WorkerCancelled, WorkerTimedOut, WorkerFailed) as error:
+        last_words = getattr(error, "answer", None)
+        if not last and not isinstance(error, WorkerCancelled):
+            raise
+        return _stopped_document(
+            error,
+            last_words if isinstance(last_words, ApplyDocument) else None,
+            last[0] if last else None,
+            environment=environment,
+            plan_id=plan_id,
+        )
+    if isinstance(answer, ApplyDocument):
+        return _with_last_step(answer, last[0]) if last else answer
+    return failed_document(answer, environment=environment, plan_id=plan_id)
+
+
+def _with_last_step(document: ApplyDocument, last: Step) -> ApplyDocument:
+    """The document that a worker had left for the case of its death may be a step behind."""
+    failure = document.failure
+    if document.reason_code != "worker_ended" or failure is None:
+        return document
+    return document.model_copy(
+        update={
+            "failure": failure.model_copy(
+                update={"stage": last.phase, "exit_code": EXIT_INCOMPLETE}
+            ),
+            "partial": [last.left(document.environment)],
+        }
+    )
+
+
+def _stopped_document(
+    error: WorkerCancelled | WorkerTimedOut | WorkerFailed,
+    last_words: ApplyDocument | None,
+    last: Step | None,
+    *,
+    environment: str,
+    plan_id: PlanId | None,
+) -> ApplyDocument:
+    """What there is after a worker that was stopped, or that has died.
+
+    Args:
+        last_words: What the worker could still say.
+        last: Its last step from when it was building; None: it never came to that.
+    """
+    cancelled = isinstance(error, WorkerCancelled)
+    hint = "Apply again: what is built is kept, and the rest is completed."
+    if last is None:
+        hint = "Nothing was built yet. Apply again."
+    elif not cancelled and error.hint:
+        hint = f"{error.hint} {hint}"
+    failure = Failure(
+        stage=last.phase if last else "apply",
+        reason_code=error.reason_code,
+        exit_code=error.exit_code if cancelled else EXIT_INCOMPLETE,
+        message=error.message,
+        hint=hint,
+    )
+    document = last_words or failed_document(failure, environment=environment, plan_id=plan_id)
+    return document.model_copy(
+        update={
+            "result": "cancelled" if cancelled else "failed",
+            "reason_code": error.reason_code,
+            "failure": failure,
+            "plan_id": document.plan_id or plan_id,
+            "partial": document.partial or ([last.left(environment)] if last else []),
+        }
+    )
+
+
+def failed_document(
+    failure: Failure, *, environment: str, plan_id: PlanId | None = None
+) -> ApplyDocument:
+    """The document of an apply that ended before it began.
+
+    Args:
+        plan_id: The whole id of the plan that was asked for, where it is known.
+    """
+    result: ApplyResult = "failed"
+    if failure.reason_code == "cancelled":
+        result = "cancelled"
+    elif failure.exit_code in (EXIT_REFUSED, EXIT_BAD_INPUT):
+        result = "refused"
+    return ApplyDocument(
+        environment=environment,
+        plan_id=plan_id,
+        result=result,
+        reason_code=failure.reason_code,
+        seconds=0.0,
+        timings={},
+        versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
+        failure=failure,
+    )
+
+
+def exit_code(document: ApplyDocument) -> int:
+    """The exit code of an apply."""
+    if document.result in ("applied", "probed", "nothing_to_apply"):
+        return EXIT_DONE
+    if document.failure is not None:
+        return document.failure.exit_code
+    return EXIT_FAILED

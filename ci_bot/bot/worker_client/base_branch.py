@@ -1,0 +1,191 @@
+"""The base cache on disk: what a run on the default branch notes, and a review reads.
+
+A workflow keeps the directory between runs (`.github/examples/sweep.yml`, `review.yml`). A review
+only reads it, and what it reads travels inside the request: the project's code sees a copy of its
+own, and nothing that a pull request computed is written anywhere.
+"""
+
+from __future__ import annotations
+import hashlib
+import json
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from pydantic import ValidationError
+from ci_bot.bot.sandbox.run_directories import inside
+from ci_bot.bot.worker_client.client import (WorkerClient, owner)
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.review_inputs import (BaseCache, KnownFile)
+from ci_bot.protocol.messages import RememberRequest
+from ci_bot.errors import BadInput
+from __future__ import annotations
+from collections.abc import Iterable
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.review_inputs import (BaseTests, TestName)
+from ci_bot.protocol.plan import (TestFailure, TestOnBase)
+from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.protocol.messages import (BaseTestsRequest, Owner)
+from ci_bot.errors import BotError
+
+MOST_BYTES = 64 * 1024 * 1024
+
+_WHAT = "The directory of the cache"
+
+
+def read(client: WorkerClient, directory: str, commit: str | None) -> list[KnownFile]:
+    """What is known of files; nothing where the cache is absent, cut, or not one of ours.
+
+    Args:
+        directory: The input `cache-dir`, in the checkout.
+        commit: What is reviewed. A cache that came with its files is the author's, and not read.
+
+    Raises:
+        BadInput: the directory leaves the checkout.
+    """
+    file = _file(client, directory)
+    if commit is not None and client.git.objects.holds(commit, _relative(client, file.parent)):
+        return []
+    try:
+        return BaseCache.model_validate_json(_content(file)).files
+    except (OSError, ValidationError):
+        return []
+
+
+def refresh(
+    client: WorkerClient, directory: str, *, owner_name: str, run: str | None = None
+) -> BaseCache | Failure:
+    """Asks the worker what the checkout's files define, and writes it down.
+
+    Raises:
+        BotError: the worker could not be asked, gave no answer, or the directory leaves the
+            checkout or cannot be written.
+    """
+    file = _file(client, directory)
+    request = client.request(RememberRequest, owner=owner(owner_name, run=run))
+    answer = client.remember(request)
+    if isinstance(answer, BaseCache):
+        _write(file, answer.to_json())
+    return answer
+
+
+def sentence(document: BaseCache) -> str:
+    """What was noted, for a log."""
+    return (
+        f"Base cache: {len(document.files):,} of {document.models:,} models are defined as in prod "
+        "by a file that says so by itself; reviews need not parse those."
+    )
+
+
+def _file(client: WorkerClient, directory: str) -> Path:
+    """Projects and gateways of one repository may share the directory."""
+    named = json.dumps([client.projects, client.gateway]).encode()
+    folder = inside(client.checkout, directory, what=_WHAT)
+    if folder == Path(os.path.realpath(client.checkout)):
+        raise BadInput(
+            f"{_WHAT} is the checkout itself.",
+            hint="Give `cache-dir` a directory of its own, `.ci-bot-cache` for example.",
+            reason_code="bad_path",
+        )
+    return folder / f"base-{hashlib.sha256(named).hexdigest()[:16]}.json"
+
+
+def _relative(client: WorkerClient, path: Path) -> str:
+    return path.relative_to(os.path.realpath(client.checkout)).as_posix()
+
+
+def _content(file: Path) -> bytes:
+    """The bytes of a plain file of a sensible size.
+
+    Raises:
+        OSError: it is none.
+    """
+    reader = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(reader, "rb") as opened:
+        status = os.fstat(opened.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+            raise OSError
+        return opened.read(MOST_BYTES)
+
+
+def _write(file: Path, text: str) -> None:
+    """Whole or not at all: a run may be stopped at any moment."""
+    part = file.with_suffix(".part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise BadInput(
+            f"{_WHAT} cannot be written: {error.strerror}.",
+            hint="`cache-dir` names a directory in the checkout that this run may write.",
+            reason_code="bad_path",
+        ) from error
+
+
+# Unit tests that fail: did they fail on the base branch, before this pull request?
+
+
+
+def compared_with_base(
+    client: WorkerClient, facts: ReviewFacts, base: str | None, owner: Owner
+) -> ReviewFacts:
+    """The same facts; each failing unit test says how it ends on the base branch.
+
+    It costs a run of the worker where a test fails, and nothing else. What the worker that loaded
+    the pull request says about the base is not taken.
+
+    Args:
+        base: The commit of the base branch; None where it is unknown, and then nobody can tell.
+    """
+    tests = facts.checks.tests
+    if not tests.failures:
+        return facts
+    before = _on_base(client, tests.failures, base, owner)
+    failures = [
+        failure.model_copy(update={"on_base": before.get((failure.path, failure.name), "unknown")})
+        for failure in tests.failures
+    ]
+    checks = facts.checks.model_copy(
+        update={"tests": tests.model_copy(update={"failures": failures})}
+    )
+    return facts.model_copy(update={"checks": checks})
+
+
+def _on_base(
+    client: WorkerClient, failures: Iterable[TestFailure], base: str | None, owner: Owner
+) -> dict[tuple[str | None, str], TestOnBase]:
+    wanted = sorted({(failure.path or "", failure.name) for failure in failures})
+    try:
+        if base is None or not client.git.has(base):
+            return {}
+        projects = client.export_base(base)
+        if not projects:
+            return {}
+        request = client.request(
+            BaseTestsRequest,
+            base_repository=client.base_directory,
+            owner=owner,
+            tests=[TestName(path=path or None, name=name) for path, name in wanted],
+        ).model_copy(update={"projects": projects})
+        answer = client.base_tests(request)
+    except BotError:
+        # The base's own code broke its process, or there is no time left: nobody can tell.
+        return {}
+    if isinstance(answer, Failure):
+        return {}
+    return _requested_names(answer, wanted)
+
+
+def _requested_names(
+    answer: BaseTests, wanted: list[tuple[str, str]]
+) -> dict[tuple[str | None, str], TestOnBase]:
+    asked = {(path or None, name) for path, name in wanted}
+    return {
+        (outcome.path, outcome.name): outcome.result
+        for outcome in answer.outcomes
+        if (outcome.path, outcome.name) in asked
+    }

@@ -1,0 +1,231 @@
+"""The files of a pull request's diff, as far as anybody looks into them.
+
+The bot reads some by itself, and rules in the worker read both sides of others. How much that is
+was the author's choice, so it is bounded here, once for all of them: what is too large, alone or
+together with the rest, is read by nobody, and the report names it.
+"""
+
+from __future__ import annotations
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from ci_bot.bot.sandbox.git_objects import Blob
+from ci_bot.bot.sandbox.git_repository import (Git, GitFile)
+from ci_bot.bot.decision import ChangedFile
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.protocol.limits import (LARGEST_FILE_BYTES, MOST_BYTES, is_read)
+from __future__ import annotations
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from pathlib import Path
+from ci_bot.bot.sandbox.git_repository import Git
+from ci_bot.bot.policy.document import known_rules
+from ci_bot.bot.policy.policy import Policy
+from ci_bot.bot.policy.policy_file import (FILE_NAME, MOST_POLICY_BYTES, read_policy, unfit)
+from ci_bot.protocol.limits import LARGEST_FILE_BYTES
+
+# What stands in a path for bytes that are no UTF-8: nobody finds such a file by its name.
+_REPLACED = "\ufffd"
+# Lines that may hold a credential, more of them than do; and the words that may be one.
+_MAY_BE_SECRET = re.compile(
+    rb"(?i)pass|pwd|secret|token|key|cred|auth|bearer|sig=|://[^/\s]*:|akia|asia|gh[a-z]_|xox"
+)
+# A digit is in it, or it is so long that a machine drew it.
+_WORD = re.compile(
+    r"(?<![^\s\"'`:@/=,;()<>{}\[\]])(?=[^\s\"'`:@/=,;()<>{}\[\]]*\d|\w{20})"
+    r"[^\s\"'`:@/=,;()<>{}\[\]]{6,200}"
+)
+
+_MOST_WORDS, _MOST_ORIGINS = 1_000, 20
+
+_LARGEST_ORIGIN = 256 * 1024
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The files in which two commits differ.
+
+    Attributes:
+        too_large: Those that some rule would read.
+        copied_from: Files that stay as they are and hold what may be a credential in a new line.
+    """
+
+    files: tuple[GitFile, ...]
+    too_large: tuple[str, ...]
+    copied_from: Mapping[str, Blob] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> list[str]:
+        return [file.path for file in self.files]
+
+    def before(self) -> dict[str, Blob]:
+        """The old side of the files that rules read, by path."""
+        closed = set(self.too_large)
+        return dict(self.copied_from) | {
+            file.path: file.before
+            for file in self.files
+            if file.before is not None
+            and is_read(file.path)
+            and file.path not in closed
+            and _REPLACED not in file.path
+        }
+
+    def contents(self, git: Git, wanted: Callable[[GitFile], bool]) -> Iterator[ChangedFile]:
+        """Both sides of the files that are wanted, one at a time; without what nobody reads."""
+        closed = set(self.too_large)
+        with git.objects.contents(at_most=LARGEST_FILE_BYTES) as read:
+            for file in filter(wanted, self.files):
+                known = is_read(file.path) and file.path not in closed
+                yield ChangedFile(
+                    path=file.path,
+                    before=read(file.before.id) if known and file.before else None,
+                    after=read(file.after.id) if known and file.after else None,
+                    read=known,
+                )
+
+
+def changes(git: Git, base: str, head: str) -> Changes:
+    """The pull request's own changes, with what is too large to be read.
+
+    Raises:
+        BadInput: the commits cannot be compared.
+        TimedOut: the run has no more time.
+    """
+    files = tuple(git.changed_files(base, head))
+    looked_at = [file for file in files if is_read(file.path)]
+    sizes = git.objects.sizes(blob.id for file in looked_at for blob in _sides(file))
+    changed = Changes(files, tuple(_too_large(looked_at, sizes)))
+    return replace(changed, copied_from=_list_origins(git, base, changed))
+
+
+def _list_origins(git: Git, base: str, changed: Changes) -> dict[str, Blob]:
+    """Files of the base that the change leaves alone, with words of lines about credentials.
+
+    What was written down before is no new secret. Which word is a credential only the rule says, so
+    any word will do here.
+    """
+    words: set[str] = set()
+    for file in changed.contents(git, lambda one: one.after is not None):
+        if file.after is None or not _MAY_BE_SECRET.search(file.after):
+            continue
+        known = set((file.before or b"").splitlines())
+        for line in file.after.splitlines():
+            if line not in known and _MAY_BE_SECRET.search(line):
+                words.update(_WORD.findall(line.decode("utf-8", "replace")))
+        if len(words) > _MOST_WORDS:
+            return {}  # a change that is full of them is looked at for itself
+    touched = set(changed.paths)
+    files = git.list_files_with(base, sorted(words), most=_MOST_ORIGINS)
+    left = {path: blob for path, blob in files.items() if path not in touched and is_read(path)}
+    sizes = git.objects.sizes(blob.id for blob in left.values())
+    return {
+        path: blob
+        for path, blob in left.items()
+        if sizes.get(blob.id, _LARGEST_ORIGIN) < _LARGEST_ORIGIN
+    }
+
+
+def _too_large(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:
+    left = MOST_BYTES
+    found: list[str] = []
+    weighed = [(_weights(file, sizes), file.path) for file in files]
+    for weights, path in sorted(weighed, key=lambda item: sum(item[0])):
+        left -= sum(weights)
+        if max(weights, default=0) > LARGEST_FILE_BYTES or left < 0:
+            found.append(path)
+    return sorted(found)
+
+
+def _weights(file: GitFile, sizes: dict[str, int]) -> list[int]:
+    return [sizes.get(blob.id, 0) for blob in _sides(file)]
+
+
+def _sides(file: GitFile) -> list[Blob]:
+    return [blob for blob in (file.before, file.after) if blob is not None]
+
+
+def changed_by(git: Git, commits: Commits) -> Changes | None:
+    """The pull request's own changes: the base branch against the merge commit, or what lies
+    on a laptop.
+    """
+    new = commits.new
+    if commits.base is None or new is None or not git.has(commits.base) or not git.has(new):
+        return None
+    return changes(git, commits.base, new)
+
+
+# The files of a team's policy, and those with comments for it: of a commit, or of a laptop.
+
+
+# A path, and the text on either side; None where that side has no such file.
+TwoTexts = tuple[str, str | None, str | None]
+
+_MARK = b"review:"
+
+
+def paths_of(projects: Iterable[str]) -> list[str]:
+    """Where the policies of some projects are, relative to the repository."""
+    return list(dict.fromkeys(posixpath.normpath(f"{path}/{FILE_NAME}") for path in projects))
+
+
+def file_content(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
+    """A file's first bytes, as many as it may have and one more; None where there is none."""
+    try:
+        with path.open("rb") as file:
+            return file.read(at_most + 1)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    except OSError as error:
+        told = f"it cannot be read ({error.strerror})"
+        raise unfit(path.name, [(1, told)]) from error
+
+
+def contents_of(git: Git, commit: str, paths: Sequence[str]) -> list[bytes | None]:
+    """The same of a commit's files."""
+    with git.objects.files_of(commit, at_most=MOST_POLICY_BYTES) as read:
+        return [read(path) for path in paths]
+
+
+def policy_of(paths: Sequence[str], contents: Sequence[bytes | None], today: date) -> Policy:
+    """The policy of the files that are there.
+
+    Raises:
+        UnfitPolicy: one of them cannot be used.
+    """
+    rules = known_rules()
+    return Policy(
+        tuple(
+            read_policy(content, path=path, rules=rules, today=today)
+            for path, content in zip(paths, contents, strict=True)
+            if content is not None
+        )
+    )
+
+
+def is_sql(path: str) -> bool:
+    """Whether a file may hold a model in SQL."""
+    return path.lower().endswith(".sql")
+
+
+def both_sides(git: Git, changed: Changes) -> Iterator[TwoTexts]:
+    """The changed SQL files that may have a comment for the review."""
+    for file in changed.contents(git, lambda item: is_sql(item.path)):
+        if _MARK in (file.before or b"") + (file.after or b""):
+            yield file.path, text_of(file.before), text_of(file.after)
+
+
+def as_they_are(git: Git, commit: str, paths: Sequence[str]) -> Iterator[TwoTexts]:
+    """The same for files that do not change."""
+    if not paths:
+        return
+    with git.objects.files_of(commit, at_most=LARGEST_FILE_BYTES) as read:
+        for path in paths:
+            content = read(path)
+            if content is not None and _MARK in content:
+                yield path, text_of(content), text_of(content)
+
+
+def text_of(content: bytes | None) -> str | None:
+    """A file's content as text; what is no UTF-8 is replaced."""
+    return None if content is None else content.decode("utf-8", "replace")

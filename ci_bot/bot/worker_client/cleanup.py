@@ -1,0 +1,440 @@
+"""A cleanup: ask the worker to remove an environment and to prove it."""
+
+from __future__ import annotations
+from typing import Any
+import ci_bot
+from ci_bot.bot.sandbox.worker_run import WorkerCancelled
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.failures import refused
+from ci_bot.protocol.base import (Failure, Versions)
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.environment import UnfitName
+from ci_bot.protocol.messages import CleanupRequest
+from ci_bot.errors import (EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED)
+from __future__ import annotations
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from ci_bot.bot.github.port import PullState
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.cleanup_report import (FoundEnvironment, Standing, SweepRow)
+from ci_bot.protocol.environment import (number_of, prefix_in)
+from ci_bot.protocol.messages import ReclaimChoice
+from __future__ import annotations
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from ci_bot.bot.worker_client.client import (WorkerClient, owner)
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.cleanup_report import (SweepDocument, SweepReport, SweepTarget)
+from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.protocol.messages import (ListRequest, SweepRequest)
+from ci_bot.errors import (EXIT_DONE, EXIT_INCOMPLETE, BotError, TimedOut, WorkerFailed)
+
+
+def cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
+    """Cleans up, or says in the document why not; also where the run was cancelled meanwhile.
+
+    Args:
+        wanted: The fields of `CleanupRequest` that the client does not know by itself.
+
+    Raises:
+        BadInput: `environment_prefix` is none, or the request cannot be put to a worker.
+        Cancelled: before the worker was started.
+    """
+    environment = wanted["environment"]
+    try:
+        request = client.request(CleanupRequest, **wanted)
+    except UnfitName as error:
+        return failed_document(refused(error, "cleanup"), environment=environment)
+    try:
+        answer = client.cleanup(request)
+    except WorkerCancelled as error:
+        return cancelled_document(error, environment=environment)
+    if isinstance(answer, CleanupDocument):
+        return answer
+    return failed_document(answer, environment=environment)
+
+
+def cancelled_document(error: WorkerCancelled, *, environment: str) -> CleanupDocument:
+    """What a cancelled cleanup had done, as far as the worker could still say it."""
+    document = error.answer
+    if isinstance(document, CleanupDocument) and document.failure is None:
+        return document  # it had ended when the signal came
+    failure = Failure(
+        stage="cleanup",
+        reason_code=error.reason_code,
+        exit_code=error.exit_code,
+        message=error.message,
+        hint="Run the cleanup again: it goes on from where this one was stopped.",
+    )
+    if isinstance(document, CleanupDocument):
+        return document.model_copy(update={"result": "incomplete", "failure": failure})
+    return failed_document(failure, environment=environment)
+
+
+def failed_document(failure: Failure, *, environment: str) -> CleanupDocument:
+    """The document of a cleanup that could not be done: what is there is unknown, so it is left."""
+    return CleanupDocument(
+        environment=environment,
+        existed=True,
+        result="refused" if failure.exit_code == EXIT_REFUSED else "incomplete",
+        state_record_removed=False,
+        seconds=0.0,
+        versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
+        failure=failure,
+    )
+
+
+def cleanup_exit_code(document: CleanupDocument) -> int:
+    """The exit code of a cleanup."""
+    if document.result in ("removed", "nothing_to_do"):
+        return EXIT_DONE
+    return document.failure.exit_code if document.failure else EXIT_INCOMPLETE
+
+
+# How each environment stands that a sweep has found, and why it is still there. Pure.
+
+
+AskStates = Callable[[Collection[int]], Mapping[int, PullState]]
+
+_MISSED = (
+    "its cleanup never ran: a merge conflict at closing time, a cancelled or failed run, a `paths` "
+    "filter, or no close workflow on the default branch"
+)
+
+_CAUSES = {
+    "applying": "an apply was running, or had died, when the pull request closed",
+    "applied": _MISSED,
+    "probed": _MISSED,
+    "failed": _MISSED,
+    "cleaning": "its cleanup was cut off in the middle: a cancelled run, or Spark or the state "
+    "went away",
+    "leftover": "its cleanup could not remove everything",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions:
+    """What to sweep.
+
+    Args:
+        owner: The repository, as the ledger records it.
+        max_deletions: The most environments that one sweep removes, or reclaims the tables of.
+        dry_run: Say what would be removed, and remove nothing.
+        run: The run that asks, for the ledger.
+    """
+
+    owner: str
+    environment_prefix: str = "pr"
+    reclaim: ReclaimChoice = "auto"
+    max_deletions: int = 20
+    dry_run: bool = False
+    run: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweptEnvironment:
+    """One environment, why it is treated as it is, and what came of it.
+
+    Args:
+        number: The pull request that the name says; None where the name says none.
+        document: The cleanup's own document; None where none was made.
+        waits: Why it is still there although it should go; None where it is gone or may stay.
+    """
+
+    found: FoundEnvironment
+    number: int | None
+    standing: Standing
+    merged: bool | None = None
+    document: CleanupDocument | None = None
+    waits: str | None = None
+
+    @property
+    def environment(self) -> str:
+        return self.found.environment
+
+    @property
+    def cause(self) -> str | None:
+        """Why it was still there, as far as its record tells; None where it belongs there."""
+        if not self.rescue:
+            return None
+        return _CAUSES.get(self.found.phase or "", _MISSED)
+
+    @property
+    def rescue(self) -> bool:
+        """Whether a cleanup missed it."""
+        return self.standing == "remove"
+
+    @property
+    def goes(self) -> bool:
+        """Whether the sweep removes something of it."""
+        return self.standing in ("remove", "tables")
+
+    @property
+    def gone(self) -> bool:
+        return self.document is not None and self.document.result in ("removed", "nothing_to_do")
+
+    @property
+    def left(self) -> bool:
+        """Whether it should be gone and is not."""
+        return self.goes and not self.gone
+
+    def report(self) -> SweepRow:
+        """The row as people and the step's output get it."""
+        return SweepRow(
+            environment=self.environment,
+            pr_number=self.number,
+            standing=self.standing,
+            merged=self.merged,
+            cause=self.cause,
+            result=self.document.result if self.document else None,
+            waits=self.waits[:4_000] if self.waits else None,
+            expires_at=self.found.expires_at,
+            **self._tables(),
+        )
+
+    def _tables(self) -> dict[str, Any]:
+        document = self.document
+        if document is None:
+            return {"tables_until": self.found.tables_due_at}
+        return {
+            "views_dropped": len(document.views_dropped),
+            "tables_reclaimed": len(document.tables_reclaimed),
+            "bytes_reclaimed": document.bytes_reclaimed,
+            "tables_kept": len(document.tables_kept),
+            # ISO 8601 with or without a fraction sorts well enough for a whole second.
+            "tables_until": max(
+                (kept.until for kept in document.tables_kept if kept.until), default=None
+            ),
+        }
+
+
+def sort_out(
+    found: Iterable[FoundEnvironment], options: SweepOptions, ask_states: AskStates
+) -> list[SweptEnvironment]:
+    """How each environment stands. GitHub is asked once, and only about what may be removed."""
+    rows = [_by_itself(item, options) for item in found]
+    asked = [row for row in rows if row.goes or row.standing == "other_prefix"]
+    numbers = {row.number for row in asked if row.number is not None}
+    states = ask_states(numbers) if numbers else {}
+    return [_by_state(row, states) for row in rows]
+
+
+def _by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnvironment:
+    """`remove` and `tables` here mean: to be asked about."""
+    number = number_of(found.environment, options.environment_prefix)
+    standing: Standing = "remove"
+    recorded = found.pr_number or 0
+    if number is None and found.owner is not None and prefix_in(found.environment, recorded):
+        standing, number = "other_prefix", recorded
+    elif number is None:
+        standing = "odd_record"
+    elif found.owner is None:
+        standing = "not_recorded"
+    elif found.pr_number is not None and found.pr_number != number:
+        standing = "odd_record"
+    elif found.pinned:
+        standing = "pinned"
+    elif found.tables_due_at is not None:
+        standing = "tables" if found.tables_due else "grace"
+    return SweptEnvironment(found=found, number=number, standing=standing)
+
+
+def _by_state(row: SweptEnvironment, states: Mapping[int, PullState]) -> SweptEnvironment:
+    if not (row.goes or row.standing == "other_prefix") or row.number is None:
+        return row
+    state = states.get(row.number, PullState(state="unknown"))
+    if state.state == "closed":
+        return replace(row, merged=state.merged)
+    return replace(row, standing=state.state)
+
+
+# A sweep: find environments whose pull request is closed, and remove them.
+#
+# What decides is on GitHub, what is removed is in ledger, state and warehouse. So the worker is
+# asked what there is, GitHub which of those pull requests are open, and the worker to clean up the
+# rest. Only an environment that the ledger records for this repository, and whose pull request
+# GitHub says is closed, is ever touched. If GitHub does not answer, nothing is. Physical tables of
+# environments that were removed a day ago or more go by the same way: not if their pull request
+# was reopened.
+
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swept:
+    """What a sweep found and did.
+
+    Args:
+        others: How many environments belong to other repositories on the same state.
+        failure: Why the cleanups could not be done, or not all; what was done is in `rows`.
+    """
+
+    rows: tuple[SweptEnvironment, ...]
+    others: int
+    dry_run: bool
+    failure: Failure | None = None
+
+    @property
+    def rescues(self) -> tuple[SweptEnvironment, ...]:
+        return tuple(row for row in self.rows if row.rescue)
+
+    @property
+    def told(self) -> tuple[SweptEnvironment, ...]:
+        """Everything that was worked on, or should have been."""
+        return tuple(row for row in self.rows if row.goes)
+
+    @property
+    def left(self) -> tuple[SweptEnvironment, ...]:
+        return () if self.dry_run else tuple(row for row in self.rows if row.left)
+
+    def report(self) -> SweepReport:
+        """The rescues first, then tables that go, then what may stay."""
+        rows = sorted(self.rows, key=lambda row: (not row.rescue, not row.goes, row.number or 0))
+        return SweepReport(
+            dry_run=self.dry_run,
+            rows=[row.report() for row in rows],
+            others=self.others,
+            failure=self.failure,
+        )
+
+
+def sweep(
+    client: WorkerClient,
+    options: SweepOptions,
+    ask_states: AskStates,
+    on_rescue: Callable[[SweptEnvironment], None] = lambda _row: None,
+) -> Swept:
+    """Finds, asks, and removes.
+
+    Args:
+        ask_states: Says for numbers of pull requests whether they are open; asked once.
+        on_rescue: Hears of every environment that has to go, before anything is removed, so that
+            it is told also where the run is cancelled.
+
+    Raises:
+        BotError: the list could not be made, or GitHub did not answer; nothing was touched.
+    """
+    question = client.request(
+        ListRequest,
+        owner=owner(options.owner, run=options.run),
+        environment_prefix=options.environment_prefix,
+    )
+    listed = client.environments(question)
+    if isinstance(listed, Failure):
+        raise _error(listed)
+    ours = [item for item in listed.environments if item.owner in (None, options.owner)]
+    others = len(listed.environments) - len(ours)
+    rows = sort_out(ours, options, ask_states)
+    for row in rows:
+        if row.rescue:
+            on_rescue(row)
+    if options.dry_run:
+        return Swept(rows=tuple(rows), others=others, dry_run=True)
+    chosen, rows = _within_limit(rows, options.max_deletions)
+    if not chosen:
+        return Swept(rows=tuple(rows), others=others, dry_run=False)
+    documents, failure = _remove(client, options, chosen)
+    return Swept(
+        rows=tuple(_with_documents(rows, chosen, documents, failure)),
+        others=others,
+        dry_run=False,
+        failure=failure,
+    )
+
+
+def _within_limit(
+    rows: list[SweptEnvironment], limit: int
+) -> tuple[list[SweptEnvironment], list[SweptEnvironment]]:
+    """The rows to remove now, and all rows with the others waiting.
+
+    Environments that are still there come before tables that nobody sees, the oldest records first.
+    """
+    wanted = sorted(
+        (row for row in rows if row.goes),
+        key=lambda row: (not row.rescue, row.found.updated_at or "", row.environment),
+    )
+    chosen = wanted[:limit]
+    late = {row.environment for row in wanted[limit:]}
+    why = f"one sweep removes at most {limit} (`max-deletions`); the next one goes on"
+    return chosen, [replace(row, waits=why) if row.environment in late else row for row in rows]
+
+
+def _remove(
+    client: WorkerClient, options: SweepOptions, chosen: list[SweptEnvironment]
+) -> tuple[list[CleanupDocument], Failure | None]:
+    """The documents of the cleanups, and the failure that ended them before they were through."""
+    request = client.request(
+        SweepRequest,
+        owner=owner(options.owner, run=options.run),
+        environment_prefix=options.environment_prefix,
+        reclaim=options.reclaim,
+        targets=[
+            SweepTarget(
+                environment=EnvironmentName(row.environment),
+                pr_number=row.number or 0,
+                merged=row.merged,
+            )
+            for row in chosen
+        ],
+    )
+    try:
+        answer: SweepDocument | Failure = client.sweep(request)
+    except (WorkerFailed, TimedOut) as error:
+        # Out of time, it has told how far it got.
+        told = getattr(error, "answer", None)
+        cleanups = told.cleanups if isinstance(told, SweepDocument) else []
+        return cleanups, client.redactor.document(_failure(error))
+    if isinstance(answer, Failure):
+        return [], answer
+    return answer.cleanups, None
+
+
+def _with_documents(
+    rows: list[SweptEnvironment],
+    chosen: list[SweptEnvironment],
+    documents: list[CleanupDocument],
+    failure: Failure | None,
+) -> list[SweptEnvironment]:
+    by_name = {document.environment: document for document in documents}
+    asked = {row.environment for row in chosen}
+    not_reached = failure.message if failure else "The worker ended before it got here."
+
+    def told(row: SweptEnvironment) -> SweptEnvironment:
+        document = by_name.get(row.environment)
+        if document is None:
+            return replace(row, waits=not_reached) if row.environment in asked else row
+        why = document.failure.message if document.failure else "the cleanup is incomplete"
+        done = replace(row, document=document)
+        return done if done.gone else replace(done, waits=why)
+
+    return [told(row) for row in rows]
+
+
+def sweep_exit_code(swept: Swept) -> int:
+    """0 where nothing is left, 4 where something is; a failure of the worker has its own."""
+    if swept.failure is not None:
+        return swept.failure.exit_code
+    return EXIT_INCOMPLETE if swept.left else EXIT_DONE
+
+
+def _failure(error: BotError) -> Failure:
+    return Failure(
+        stage="sweep",
+        reason_code=error.reason_code,
+        exit_code=error.exit_code,
+        message=error.message,
+        hint=error.hint,
+    )
+
+
+def _error(failure: Failure) -> BotError:
+    error = BotError(
+        failure.message,
+        hint=failure.hint,
+        reason_code=failure.reason_code,
+        path=failure.path,
+        line=failure.line,
+    )
+    error.exit_code = failure.exit_code
+    return error

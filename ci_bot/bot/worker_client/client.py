@@ -1,0 +1,437 @@
+"""The workbench of one run: private directories, the checkout's git facts, and the caged worker."""
+
+from __future__ import annotations
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from ci_bot.bot.sandbox.launch import (MIB, Launch)
+from ci_bot.bot.sandbox.load_trace import (JAVA_READS, TraceReader, opened_among)
+from ci_bot.bot.sandbox.run_directories import Workspace
+from __future__ import annotations
+import os
+import shutil
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+from ci_bot.bot.sandbox.git_objects import Blob
+from ci_bot.bot.sandbox.git_repository import Git
+from ci_bot.bot.sandbox.launch import Launch
+from ci_bot.bot.sandbox.requirements import (check_requirements, install_requirements)
+from ci_bot.bot.sandbox.worker_run import (Second, run_worker)
+from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.bot.sandbox.deadline import CancelToken
+from ci_bot.bot.sandbox.load_trace import TraceReader
+from ci_bot.bot.sandbox.run_directories import (Workspace, inside)
+from ci_bot.bot.worker_client.failures import checked
+from ci_bot.protocol.base import (Contract, Failure)
+from ci_bot.protocol.review_inputs import BaseCache
+from ci_bot.protocol.review_inputs import BaseTests
+from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.apply_report import (ApplyDocument, EstimateDocument)
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.messages import DoctorDocument
+from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.protocol.cleanup_report import (EnvironmentList, SweepDocument)
+from ci_bot.protocol.messages import (AcceptAnswer, AcceptRequest, AnyRequest, ApplyRequest, BaseTestsRequest, CleanupRequest, DoctorRequest, EstimateRequest, FailedAnswer, LearnRequest, ListRequest, Owner, Progress, RememberRequest, ReviewRequest, ScanRequest, ScopesRequest, SweepRequest, Workplace)
+from ci_bot.protocol.review_inputs import ScopesAnswer
+from ci_bot.protocol.review_inputs import ScanFacts
+from ci_bot.errors import (BotError, WorkerFailed)
+from ci_bot.host import Machine
+from ci_bot.redaction import Redactor
+
+
+# What the processes of a review may take, and what they have opened of the checkout.
+
+
+_SCAN_VARIABLES = frozenset({"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "NO_COLOR", "TERM"}) | {
+    "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"
+}
+
+_SCAN_SECONDS = 120
+
+_SCAN_MEMORY = 4_096 * MIB
+
+
+def scan_launch(launch: Launch) -> Launch:
+    """How a scan is started: it reads files and loads nothing.
+
+    So it needs no credential and no package of the project's, and its limits can be tight.
+
+    Args:
+        launch: For the worker, before anything was installed for it.
+    """
+    variables = {k: v for k, v in launch.variables.items() if k in _SCAN_VARIABLES}
+    return replace(
+        launch,
+        variables=variables,
+        bounds={
+            "RLIMIT_CPU": _SCAN_SECONDS,
+            "RLIMIT_AS": _SCAN_MEMORY,
+            "RLIMIT_FSIZE": launch.limits.answer_bytes,
+        },
+    )
+
+
+class LoadTrace:
+    """Which files were opened, imported or run while the projects of a run were loaded.
+
+    Attributes:
+        roots: Directories that stand for the repository.
+        required: Requirements files that were installed, relative to the repository.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._checkout = workspace.checkout
+        self._traces: list[TraceReader] = []
+        self.roots: tuple[Path, ...] = tuple(
+            dict.fromkeys((workspace.repository, workspace.checkout))
+        )
+        self.required: frozenset[str] = frozenset()
+
+    def begin(self) -> TraceReader:
+        """Takes what the next process says."""
+        self._traces.append(TraceReader())
+        return self._traces[-1]
+
+    def never_began(self) -> None:
+        """The process of the last `begin` could not be started, so it has opened nothing."""
+        self._traces.pop()
+
+    def opened_among(self, changed: Collection[str]) -> frozenset[str] | None:
+        """Those of the changed files that were opened.
+
+        None where that is not known: a process told nothing, or too much, or started a program
+        whose files nobody sees.
+        """
+        if not all(trace.is_complete for trace in self._traces):
+            return None
+        opened = opened_among(changed, self._traces, roots=self.roots, checkout=self._checkout)
+        unseen: tuple[str, ...] = ()
+        if any(trace.started_java for trace in self._traces):
+            unseen += JAVA_READS
+        if self.required:
+            unseen += (".whl",)  # pip is a program of its own, and looks for files itself
+        return opened | {path for path in changed if path in self.required or path.endswith(unseen)}
+
+AnswerT = TypeVar("AnswerT", bound=Contract)
+
+RequestT = TypeVar("RequestT", bound=Contract)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientOptions:
+    """What a run needs to know before it can ask the worker anything.
+
+    Args:
+        checkout: The repository's root.
+        projects: Project directories, relative to `checkout`.
+        requirements: A file of the project's own pins, relative to `checkout`.
+        python_path: Directories in which the project's Python modules are found; in `checkout`.
+        worker_env: The input of that name.
+        own_machine: The project is the user's own, on the user's own machine: it sees the user's
+            environment, as it would under `sqlmesh`. In a workflow it sees what is named.
+        secrets: What the worker must never see.
+    """
+
+    checkout: Path
+    projects: tuple[str, ...]
+    gateway: str | None = None
+    requirements: str | None = None
+    python_path: tuple[str, ...] = ()
+    worker_env: str = ""
+    timeout_minutes: int = 60
+    own_machine: bool = False
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listener:
+    """Who hears of the work while it goes on.
+
+    `on_traceback` gets the lines of the exception that the worker's failure came from.
+    """
+
+    on_progress: Callable[[Progress], None]
+    on_log: Callable[[str], None]
+    on_cancel: Callable[[], None] = lambda: None
+    on_traceback: Callable[[list[str]], None] = lambda _lines: None
+
+
+class WorkerClient:
+    """Asks the worker, with everything around it prepared."""
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        workspace: Workspace,
+        launch: Launch,
+        machine: Machine,
+        *,
+        redactor: Redactor,
+        cancel: CancelToken,
+        listener: Listener,
+        projects: list[str],
+        python_path: list[str],
+        deadline: Deadline,
+    ) -> None:
+        self._options = options
+        self.deadline = deadline
+        self._workspace = workspace
+        self._launch = launch
+        self._machine = machine
+        self._cancel = cancel
+        self._listener = listener
+        self._installed = False
+        self._clean_launch = launch
+        self._loads = LoadTrace(workspace)
+        self.scanned: ScanFacts | None = None
+        self.not_scanned_because = "it was not asked"
+        self.redactor = redactor
+        self.projects = projects
+        self.python_path = python_path
+        self.git = Git(options.checkout, private=workspace.channel, deadline=deadline)
+
+    @property
+    def workplace(self) -> Workplace:
+        return self._workspace.workplace(
+            [self._workspace.repository / path for path in self.python_path],
+            own=self._options.own_machine,
+        )
+
+    @property
+    def checkout(self) -> Path:
+        """The repository's root as it was given: in the container the worker has a copy of it."""
+        return self._options.checkout
+
+    @property
+    def project_directories(self) -> list[str]:
+        """The projects' directories as the worker sees them."""
+        return [str(self._workspace.repository / path) for path in self.projects]
+
+    def request(self, kind: Callable[..., RequestT], **fields: Any) -> RequestT:
+        """A request to the worker, with what this client knows of the projects filled in.
+
+        Raises:
+            BadInput: a value does not fit the contract.
+            UnfitName: the environment has a name that must not be used.
+        """
+        with checked():
+            return kind(
+                projects=self.project_directories,
+                gateway=self.gateway,
+                workplace=self.workplace,
+                **fields,
+            )
+
+    def listen(self, more: Listener) -> None:
+        """Adds somebody who hears of the work."""
+        before = self._listener
+
+        def progress(step: Progress) -> None:
+            before.on_progress(step)
+            more.on_progress(step)
+
+        def cancelled() -> None:
+            before.on_cancel()
+            more.on_cancel()
+
+        self._listener = replace(before, on_progress=progress, on_cancel=cancelled)
+
+    @property
+    def name(self) -> str:
+        """What a title calls the projects: their directories, the checkout's for its root."""
+        named = "+".join(self.projects)
+        return self._options.checkout.name if named == "." else named
+
+    @property
+    def own_machine(self) -> bool:
+        """Whether the project is the user's own, on the user's own machine."""
+        return self._options.own_machine
+
+    @property
+    def gateway(self) -> str | None:
+        return self._options.gateway
+
+    def export_base(self, commit: str) -> list[str]:
+        """Writes the base branch's projects aside; returns their directories for the worker.
+
+        Raises:
+            BadInput: the commit is not in the checkout.
+        """
+        self.git.require(commit)
+        shutil.rmtree(self._workspace.base, ignore_errors=True)
+        # The whole tree: a project may read files beside its own directory.
+        self.git.exports.commit(commit, self._workspace.base, identity=self._workspace.identity)
+        found = [self._workspace.base / path for path in self.projects]
+        return [str(path) for path in found if path.is_dir()]
+
+    def export_before(self, blobs: Mapping[str, Blob]) -> str | None:
+        """Writes the old side of some files aside, for rules that compare; its directory."""
+        if not blobs:
+            return None
+        target = self._workspace.before
+        shutil.rmtree(target, ignore_errors=True)
+        self.git.exports.blobs(blobs, target, identity=self._workspace.identity)
+        return str(target)
+
+    @property
+    def base_directory(self) -> str:
+        """Where `export_base` has written the base branch's tree."""
+        return str(self._workspace.base)
+
+    def review(
+        self, request: ReviewRequest, scan: ScanRequest | None
+    ) -> ReviewFacts | FailedAnswer:
+        """Asks for a review; `scanned` holds the answer to `scan`, whatever becomes of the review.
+
+        The scan runs once, under the interpreter as it came: without the packages that a pull
+        request may ask for, and without credentials.
+        """
+        second = None
+        if scan is not None and self.scanned is None:
+            second = Second(request=scan, launch=scan_launch(self._clean_launch))
+        try:
+            return self._answer(request, ReviewFacts, second=second, trace=self._loads.begin())
+        except BotError:
+            if second is not None and not second.started:
+                self._loads.never_began()
+                self._ask_alone(second)
+            raise
+        finally:
+            if second is not None:
+                if isinstance(second.answer, ScanFacts):
+                    self.scanned = second.answer
+                elif isinstance(second.answer, FailedAnswer):
+                    self.not_scanned_because = second.answer.failure.message
+                else:
+                    self.not_scanned_because = second.refusal
+
+    def base_tests(self, request: BaseTestsRequest) -> BaseTests | Failure:
+        return self._ask(request, BaseTests)
+
+    def loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
+        """Those of the changed files that the reviews so far opened, imported or ran on load.
+
+        None where that is not known (see `LoadTrace`).
+        """
+        return self._loads.opened_among(changed)
+
+    def scopes(self, request: ScopesRequest) -> ScopesAnswer | Failure:
+        return self._ask(request, ScopesAnswer)
+
+    def accept(self, request: AcceptRequest) -> AcceptAnswer | Failure:
+        return self._ask(request, AcceptAnswer)
+
+    def apply(self, request: ApplyRequest) -> ApplyDocument | Failure:
+        return self._ask(request, ApplyDocument)
+
+    def estimate(self, request: EstimateRequest) -> EstimateDocument | Failure:
+        return self._ask(request, EstimateDocument)
+
+    def cleanup(self, request: CleanupRequest) -> CleanupDocument | Failure:
+        return self._ask(request, CleanupDocument)
+
+    def environments(self, request: ListRequest) -> EnvironmentList | Failure:
+        return self._ask(request, EnvironmentList)
+
+    def sweep(self, request: SweepRequest) -> SweepDocument | Failure:
+        return self._ask(request, SweepDocument)
+
+    def doctor(self, request: DoctorRequest) -> DoctorDocument | Failure:
+        return self._ask(request, DoctorDocument)
+
+    def learn(self, request: LearnRequest) -> LearnDocument | Failure:
+        return self._ask(request, LearnDocument)
+
+    def remember(self, request: RememberRequest) -> BaseCache | Failure:
+        return self._ask(request, BaseCache)
+
+    def _ask_alone(self, second: Second) -> None:
+        """Asks for what was to be asked beside a question that could not be asked."""
+        try:
+            second.answer = run_worker(
+                second.request,
+                launch=second.launch,
+                redactor=self.redactor,
+                on_progress=lambda _step: None,
+                on_log=self._listener.on_log,
+                deadline=self.deadline,
+                cancel=self._cancel,
+                clock=self._machine.monotonic,
+            )
+        except BotError as error:
+            second.refusal = error.message
+
+    def _ask(self, request: AnyRequest, expected: type[AnswerT]) -> AnswerT | Failure:
+        answer = self._answer(request, expected)
+        return answer.failure if isinstance(answer, FailedAnswer) else answer
+
+    def _answer(
+        self,
+        request: AnyRequest,
+        expected: type[AnswerT],
+        *,
+        second: Second | None = None,
+        trace: TraceReader | None = None,
+    ) -> AnswerT | FailedAnswer:
+        self._cancel.check()
+        self._install_requirements()
+        launch = self._launch
+        if trace is not None:
+            launch = replace(launch, traced=self._loads.roots)
+        answer = run_worker(
+            request,
+            launch=launch,
+            redactor=self.redactor,
+            on_progress=self._listener.on_progress,
+            on_log=self._listener.on_log,
+            deadline=self.deadline,
+            cancel=self._cancel,
+            clock=self._machine.monotonic,
+            on_cancel=self._listener.on_cancel,
+            trace=trace,
+            second=second,
+        )
+        if isinstance(answer, FailedAnswer) and answer.traceback is not None:
+            self._listener.on_traceback(answer.traceback.splitlines())
+        if not isinstance(answer, expected | FailedAnswer):
+            raise WorkerFailed(
+                "The worker answered another question than the one that was asked.",
+                hint="If the pull request changes code that runs on load, look there first.",
+                reason_code="answer_refused",
+            )
+        return answer
+
+    def _install_requirements(self) -> None:
+        """Before the first question and not sooner: a refused request runs no installation."""
+        if not self._options.requirements or self._installed:
+            return
+        required = check_requirements(self._workspace.repository, self._options.requirements)
+        self._loads.required = frozenset(os.path.normpath(path) for path in required)
+        self._launch = install_requirements(
+            inside(
+                self._workspace.repository, self._options.requirements, what="Requirements file"
+            ),
+            launch=self._launch,
+            overlay=self._workspace.overlay,
+            redactor=self.redactor,
+            on_log=self._listener.on_log,
+            deadline=self.deadline,
+            cancel=self._cancel,
+            clock=self._machine.monotonic,
+            repository=self._workspace.repository,
+        )
+        self._installed = True
+
+
+def run_owner(repository: str | None, origin: str | None) -> str:
+    """Who owns an environment: the repository, else the origin's URL, else this machine."""
+    return repository or origin or "local"
+
+
+def owner(
+    name: str, *, number: int | None = None, head_sha: str | None = None, run: str | None = None
+) -> Owner:
+    """The owner record of a request."""
+    return Owner(name=name, pr_number=number, head_sha=head_sha, run=run)

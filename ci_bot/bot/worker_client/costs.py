@@ -1,0 +1,63 @@
+"""Ask the worker what building a plan will cost, with Spark awake."""
+
+from __future__ import annotations
+from typing import Any
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.failures import refused
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.apply_report import EstimateDocument
+from ci_bot.protocol.environment import UnfitName
+from ci_bot.protocol.messages import EstimateRequest
+from __future__ import annotations
+from ci_bot.bot.worker_client.client import (WorkerClient, owner)
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.messages import LearnRequest
+
+
+def estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
+    """The expected cost, or why there is none.
+
+    Args:
+        wanted: The fields of `EstimateRequest` that the client does not know by itself.
+
+    Raises:
+        BotError: the worker could not be asked, or gave no answer.
+    """
+    try:
+        request = client.request(EstimateRequest, **wanted)
+    except UnfitName as error:
+        return refused(error, "estimate")
+    return client.estimate(request)
+
+
+# Ask the worker what prod's own runs have cost, as Spark's event logs tell it.
+
+
+
+def learn(
+    client: WorkerClient, *, owner_name: str, event_logs: str, run: str | None = None
+) -> LearnDocument | Failure:
+    """What became of the logs in the directory.
+
+    Raises:
+        BotError: the worker could not be asked, or gave no answer.
+    """
+    request = client.request(LearnRequest, owner=owner(owner_name, run=run), event_logs=event_logs)
+    return client.learn(request)
+
+
+def sentence(document: LearnDocument) -> str:
+    """What was learned, with what was of no use."""
+    useless = {
+        "of other applications": document.foreign,
+        "of another version of Spark": document.other_version,
+        "not readable": document.unreadable,
+        "cut": document.cut,
+    }
+    left = ", ".join(f"{count:,} {what}" for what, count in useless.items() if count)
+    return (
+        f"Event logs: {document.read:,} of {document.logs:,} were new and tell of "
+        f"{document.writes:,} writes into {document.tables:,} tables"
+        + (f" ({left})." if left else ".")
+    )

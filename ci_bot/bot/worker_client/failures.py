@@ -1,0 +1,82 @@
+"""What becomes of a question that cannot be put, of an unfit name, and of our own failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pydantic import ValidationError
+
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.environment import UnfitName
+from ci_bot.errors import (EXIT_REFUSED, BadInput, BotError, Incomplete, Refused, TimedOut, WorkerFailed)
+from ci_bot.redaction import Redactor
+from ci_bot.redaction.redactor import quoted_value
+
+# How a question to the worker ends that was put. Other failures come before that.
+WORKER_ENDS = (TimedOut, WorkerFailed)
+_MOST_PROBLEMS = 5
+_KINDS = {kind.exit_code: kind for kind in (BadInput, Refused, Incomplete)}
+
+
+@contextmanager
+def checked() -> Iterator[None]:
+    """Goes around the making of every question (`ReviewRequest` and the others) and of its parts.
+
+    Raises:
+        BadInput: a value does not fit the contract; one sentence names each that does not.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False)
+        problems = [
+            f"`{'.'.join(str(part) for part in item['loc']).replace('_', '-')}` cannot be "
+            f"{quoted_value(str(item['input']))}: {item['msg'][:1].lower()}{item['msg'][1:]}"
+            for item in details[:_MOST_PROBLEMS]
+        ]
+        raise BadInput(
+            f"The worker cannot be asked: {'; '.join(problems)}.",
+            hint="Correct the value. Nothing was touched.",
+        ) from None
+
+
+def failure_of(error: BotError, stage: str, redactor: Redactor) -> Failure:
+    """`error`, which stopped the activity at `stage`, for its document, without secrets."""
+    failure = Failure(
+        stage=stage,
+        reason_code=error.reason_code,
+        exit_code=error.exit_code,
+        message=error.message,
+        hint=error.hint,
+        path=error.path,
+        line=error.line,
+    )
+    return redactor.document(failure)
+
+
+def error_of(failure: Failure) -> BotError:
+    """A worker's failure as an error of the same exit code, where no document can show it."""
+    return _KINDS.get(failure.exit_code, WorkerFailed)(
+        failure.message,
+        hint=failure.hint,
+        reason_code=failure.reason_code,
+        path=failure.path,
+        line=failure.line,
+    )
+
+
+def refused(error: UnfitName, stage: str) -> Failure:
+    """The failure for a document, where a request is understood and its environment refused.
+
+    Raises:
+        BadInput: the name, or its prefix, is none.
+    """
+    if error.exit_code != EXIT_REFUSED:
+        raise bad_input(error) from error
+    return error.failure(stage)
+
+
+def bad_input(error: UnfitName) -> BadInput:
+    """The same as an error of ours."""
+    return BadInput(error.message, hint=error.hint, reason_code=error.reason_code)

@@ -1,0 +1,304 @@
+"""A review: ask the worker what is, judge it, and make the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from ci_bot.bot.sandbox.git_repository import (GitFile, MissingFiles)
+from ci_bot.bot.decision import (BotFacts, ChangedFile, code_that_runs_on_load, could_run_on_load, judge)
+from ci_bot.bot.policy.severity_overrides import Weighing
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.failures import (WORKER_ENDS, failure_of)
+from ci_bot.bot.worker_client.review_facts import (facts_of, failed)
+from ci_bot.bot.worker_client.base_branch import compared_with_base
+from ci_bot.bot.worker_client.changed_files import (Changes, changed_by)
+from ci_bot.bot.worker_client.team_policy import (fallen, owners_of_models)
+from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
+from ci_bot.bot.worker_client.review_facts import with_scan
+from ci_bot.bot.worker_client.team_policy import (TeamPolicy, added_comments, used, with_limits)
+from ci_bot.bot.worker_client.team_policy import policy_that_counts
+from ci_bot.bot.worker_client.review_facts import (BASE_FAILURES, failed_facts)
+from ci_bot.protocol.base import (Failure, Line)
+from ci_bot.protocol.finding_groups import group_findings
+from ci_bot.protocol.review_report import ModelOwners
+from ci_bot.protocol.review_report import (Baseline, Report, ReviewFacts, Risk, what_does_not_load)
+from ci_bot.errors import (BotError, TimedOut)
+
+# Each is a search through all files of the head.
+MOST_WORDS = 20
+# Checks of the project without which nothing can be applied.
+_NEEDED = ("connection", "suffix target")
+# What SQLMesh loads from a project's directories.
+_LOADED = (".sql", ".py", ".yaml", ".yml", ".csv", ".tsv")
+# A word in these is no use of what it names.
+_PROSE = (".md", ".rst", ".csv", ".tsv")
+
+
+def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
+    """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it.
+
+    So is a worker that fails: what the changed files say, and which of them ran, is reported all
+    the same. What git has no time to answer any more makes a report shorter and never
+    replaces it.
+    """
+    changed = changed_by(client.git, options.commits)
+    team = policy_that_counts(
+        client,
+        options.commits,
+        new=options.commits.new if changed is not None else None,
+        no_lighter=options.no_lighter,
+        today=date.fromisoformat(planned_at[:10]),
+    )
+    price = options.executor_hour_price
+    options = replace(
+        options,
+        limits=with_limits(options.limits, team.policy),
+        executor_hour_price=team.policy.executor_hour_price if price is None else price,
+    )
+    state_failure: Failure | None = None
+    try:
+        facts, baseline, state_failure = facts_of(client, options, changed, team)
+    except BotError as error:
+        if client.scanned is None and (changed is None or not isinstance(error, WORKER_ENDS)):
+            raise
+        failure = failure_of(error, "plan", client.redactor)
+        facts, baseline = failed(failure, client, options), "state"
+    team.check(facts)
+    facts = compared_with_base(client, facts, options.commits.base, options.owner)
+    found = _KnownFacts(facts, baseline, state_failure, changed, team)
+    with client.deadline.reporting():
+        return _make_report(client, options, found, planned_at=planned_at)
+
+
+@dataclass(frozen=True)
+class _KnownFacts:
+    """What is known once the worker has ended, however it ended."""
+
+    facts: ReviewFacts
+    baseline: Baseline
+    state_failure: Failure | None
+    changed: Changes | None
+    team: TeamPolicy
+
+
+def _make_report(
+    client: WorkerClient, options: ReviewOptions, found: _KnownFacts, *, planned_at: str
+) -> Report:
+    facts, changed, team = found.facts, found.changed, found.team
+    bot = BotFacts(
+        changed_files=tuple(changed.paths) if changed is not None else None,
+        too_large=changed.too_large if changed is not None else (),
+        pull_request=options.commits.merge is not None,
+        conflict=options.conflict,
+        fork=options.fork,
+    )
+    if changed is not None:
+        loaded = client.loaded_among(changed.paths)
+        on_load = _code_on_load(client, changed, loaded, options.commits)
+        facts = with_scan(facts, client.scanned, believed=not on_load, loaded=loaded)
+        bot = replace(
+            bot,
+            code_on_load=tuple(on_load),
+            removed_code=tuple(
+                file.path for file in changed.files if file.after is None and file.path in on_load
+            ),
+            load_known=loaded is not None,
+            unread_because=None if client.scanned else client.not_scanned_because,
+        )
+    missing = MissingFiles() if changed is None else _list_missing(client, options.commits)
+    bot = replace(bot, missing_files=missing.files, empty_submodules=missing.submodules)
+    weighing = team.weighing(facts, client.git, changed)
+    bot = replace(
+        bot,
+        weighing=weighing,
+        policy_changes=(*team.changes, *added_comments(weighing.comments)),
+    )
+    report = _report(
+        facts,
+        found.baseline,
+        options,
+        bot,
+        planned_at=planned_at,
+        state_failure=found.state_failure,
+    )
+    report = report.model_copy(
+        update={
+            "policy": used(team, weighing, facts),
+            "owners": _owners(team, weighing, client, facts, report.risks),
+            "notes": [
+                *report.notes,
+                *(client.git.exports.notes if found.baseline == "base-branch" else ()),
+                *fallen(weighing, report.risks),
+            ],
+        }
+    )
+    # For what the bot has added, and for the identity: the plan id is computed over it as it was.
+    return client.redactor.document(report)
+
+
+def _list_missing(client: WorkerClient, commits: Commits) -> MissingFiles:
+    """What SQLMesh would load of the commit that is checked out, and that is not there."""
+    new = commits.new
+    try:
+        if new is None or (commits.working is None and client.git.head() != new):
+            return MissingFiles()  # another commit is checked out
+        found = client.git.list_missing(new, client.projects)
+    except TimedOut:
+        return MissingFiles()
+    return replace(found, files=tuple(path for path in found.files if path.endswith(_LOADED)))
+
+
+def _owners(
+    team: TeamPolicy,
+    weighing: Weighing,
+    client: WorkerClient,
+    facts: ReviewFacts,
+    risks: Sequence[Risk],
+) -> list[ModelOwners]:
+    """Nobody, where the base is none whose policy counts."""
+    if team.commit is None or team.no_lighter is not None:
+        return []
+    try:
+        return owners_of_models(weighing, client.git, team.commit, facts.changes, risks)
+    except TimedOut:
+        return []
+
+
+def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
+    """`review`; also where the worker failed: then the report holds the failure."""
+    try:
+        return review(client, options, planned_at=planned_at)
+    except BotError as error:
+        return failed_report(
+            failure_of(error, "plan", client.redactor),
+            options,
+            projects=client.projects,
+            gateway=client.gateway,
+            planned_at=planned_at,
+        )
+
+
+def _code_on_load(
+    client: WorkerClient, changed: Changes, loaded: frozenset[str] | None, commits: Commits
+) -> list[str]:
+    def may_run(file: GitFile) -> bool:
+        return could_run_on_load(
+            file.path, deleted=file.after is None, loaded=loaded, projects=client.projects
+        )
+
+    try:
+        files = list(changed.contents(client.git, may_run))
+    except TimedOut:
+        # The worker's answer came in time, and is not lost to this: what nobody has read is code.
+        files = [
+            ChangedFile(file.path, None, None, read=False)
+            for file in changed.files
+            if may_run(file)
+        ]
+    head = commits.new
+
+    looked_for: list[str] = []
+
+    def mentioned(word: str, path: str) -> bool:
+        if head is None or len(looked_for) == MOST_WORDS:
+            return True  # what nobody has looked for counts as used
+        looked_for.append(word)
+        try:
+            found = set(client.git.mentions(head, word)) - {path}
+        except TimedOut:
+            return True
+        return any(not name.lower().endswith(_PROSE) for name in found)
+
+    return code_that_runs_on_load(files, loaded, client.projects, mentioned)
+
+
+def failed_report(
+    failure: Failure,
+    options: ReviewOptions,
+    *,
+    projects: Sequence[str],
+    gateway: str | None,
+    planned_at: str,
+) -> Report:
+    """The report of a review that has no answer of a worker: it gave none, or was never asked."""
+    facts = failed_facts(failure, options, projects=projects, gateway=gateway)
+    bot = BotFacts(conflict=options.conflict, fork=options.fork)
+    return _report(facts, "state", options, bot, planned_at=planned_at)
+
+
+def _report(
+    facts: ReviewFacts,
+    baseline: Baseline,
+    options: ReviewOptions,
+    bot: BotFacts,
+    *,
+    planned_at: str,
+    state_failure: Failure | None = None,
+) -> Report:
+    judgement = judge(facts, limits=options.limits, bot=bot)
+    reason = _not_appliable(facts, baseline, fork=options.fork)
+    return Report(
+        project=facts.project.model_copy(update={"python_path": list(options.python_path)}),
+        environment=options.environment,
+        head_sha=options.commits.head,
+        base_sha=options.commits.base,
+        merge_sha=options.commits.merge,
+        plan_id=facts.identity.plan_id() if facts.identity else None,
+        identity=facts.identity,
+        appliable=reason is None,
+        not_appliable_because=reason,
+        baseline=baseline,
+        planned_at=planned_at,
+        decision=judgement.decision,
+        reasons=list(judgement.reasons),
+        risks=list(judgement.risks),
+        findings=group_findings(judgement.risks),
+        set_aside=list(judgement.set_aside),
+        cut=[],
+        changes=facts.changes,
+        backfill=facts.backfill,
+        # On a large project both are long, and nearly always the same.
+        work=facts.backfill if facts.work == facts.backfill else facts.work,
+        restatements=facts.restatements,
+        statements=facts.statements,
+        prod_plan=facts.prod_plan,
+        checks=facts.checks,
+        cost=facts.cost,
+        stages=facts.stages,
+        lineage=facts.lineage,
+        impact=facts.impact,
+        past_numbers=judgement.past_numbers,
+        short_window=facts.short_window,
+        options=facts.options,
+        environment_now=facts.environment_now,
+        environment_holds_plan=facts.environment_holds_plan,
+        state_failure=state_failure,
+        prod_not_found=facts.prod_not_found,
+        notes=facts.notes,
+        versions=facts.versions,
+        timings=facts.timings,
+        failure=facts.failure,
+        base_failures=facts.base_failures[:BASE_FAILURES],
+    )
+
+
+def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:
+    missing = facts.prod_not_found
+    no_prod = baseline == "empty" or (missing is not None and missing.first_deployment is None)
+    unfit = [c for c in facts.checks.project if c.name in _NEEDED and c.status == "fail"]
+    no_plan = "There is nothing to apply." if not facts.changes else "A change has no category."
+    conditions = (
+        (facts.failure is not None, "The plan failed."),
+        (bool(facts.base_failures), f"{what_does_not_load(facts.base_failures)}."),
+        (fork, "Plans of a fork are reviewed, never applied."),
+        (bool(unfit), unfit[0].message if unfit else ""),
+        (no_prod, "No prod was found in the state; build it, or let this run find it."),
+        (
+            baseline == "base-branch",
+            "It was compared with the base branch; review it with prod's state first.",
+        ),
+        (facts.identity is None, no_plan),
+    )
+    return next((why for stands, why in conditions if stands), None)

@@ -1,0 +1,327 @@
+"""Asks the worker for a review's facts: against prod's state, or against the base branch."""
+
+from __future__ import annotations
+from collections.abc import Container, Iterable
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.protocol.plan import Finding
+from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.protocol.messages import (ReviewRequest, ScanRequest)
+from ci_bot.protocol.review_inputs import ScanFacts
+from __future__ import annotations
+from collections.abc import Sequence
+import ci_bot
+from ci_bot.bot.worker_client.review_options import ReviewOptions
+from ci_bot.protocol.base import (Failure, Versions)
+from ci_bot.protocol.plan import (AuditsCheck, Checks, Cost, Lineage, LintCheck, TableDiffCheck, TestsCheck)
+from ci_bot.protocol.review_report import (Baseline, Project, ReviewFacts, what_does_not_load)
+from __future__ import annotations
+from collections.abc import Sequence
+from ci_bot.bot.decision import (blame, in_one)
+from ci_bot.bot.worker_client import base_branch as base_cache
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.failures import (WORKER_ENDS, bad_input, failure_of)
+from ci_bot.bot.worker_client.changed_files import Changes
+from ci_bot.bot.worker_client.review_options import ReviewOptions
+from ci_bot.bot.worker_client.team_policy import TeamPolicy
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.review_inputs import KnownFile
+from ci_bot.protocol.review_report import FirstDeployment
+from ci_bot.protocol.review_report import (Baseline, ReviewFacts)
+from ci_bot.protocol.environment import (UnfitName, for_review)
+from ci_bot.protocol.messages import (BaselineChoice, FailedAnswer, ReviewRequest)
+
+
+# What goes from a scan of the changed files into a review.
+
+
+
+def scan_of(
+    client: WorkerClient, request: ReviewRequest, copied_from: Iterable[str] = ()
+) -> ScanRequest | None:
+    """The question about the changed files that goes with a review; None where it knows of none."""
+    if request.changed_files is None:
+        return None
+    return client.request(
+        ScanRequest,
+        owner=request.owner,
+        changed_files=request.changed_files,
+        unread_files=request.unread_files,
+        before_dir=request.before_dir,
+        copied_from=list(copied_from),
+    )
+
+
+def with_scan(
+    facts: ReviewFacts, scanned: ScanFacts | None, *, believed: bool, loaded: Container[str] | None
+) -> ReviewFacts:
+    """The facts with what the files say by themselves; more of that where no model is known.
+
+    Args:
+        believed: The plan was made without code of the pull request beside it, so what it says of
+            the statements counts; else what stands in the files counts, too.
+        loaded: The changed files that were opened on load; None where that is not known.
+    """
+    if scanned is None:
+        return facts
+    found = [*facts.findings, *scanned.findings]
+    unplanned = facts.failure is not None or (
+        bool(facts.base_failures) and not facts.project.models
+    )
+    if unplanned:
+        found += scanned.without_plan
+    if unplanned or not believed:
+        # Only a blocker of the plan's own takes its place: a milder word may be a lie.
+        told = {(item.rule, item.path) for item in facts.findings if item.severity == "blocker"}
+        found += [
+            item
+            for item in scanned.statements
+            if (item.rule, item.path) not in told
+            and (unplanned or loaded is None or item.path in loaded)
+        ]
+    timings = {**facts.timings, "scan": scanned.seconds}
+    planned: dict[str, list[str]] = {}
+    for change in facts.changes:
+        planned.setdefault(change.path or "", []).append(change.model)
+    called = [_called(item, planned.get(item.path or "", ())) for item in found]
+    return facts.model_copy(update={"findings": called, "timings": timings})
+
+
+def _called(finding: Finding, models: Iterable[str]) -> Finding:
+    """The finding with its model called as in the plan. A scan has only what stands in the file,
+    with a catalog that is the default one, or without a schema.
+
+    Args:
+        models: the changed models of that file.
+    """
+    written = finding.model
+    for name in models if written else ():
+        if f".{written}".endswith(f".{name}") or f".{name}".endswith(f".{written}"):
+            return finding.model_copy(update={"model": name})
+    return finding
+
+
+# The facts of a review that has no plan: nothing is known, and nothing counts as passed.
+
+
+# A report holds so many failures of the base branch.
+BASE_FAILURES = 20
+
+
+def failed_facts(
+    failure: Failure, options: ReviewOptions, *, projects: Sequence[str], gateway: str | None
+) -> ReviewFacts:
+    """The facts of a plan that failed: nothing is known, and nothing counts as passed."""
+    reason = "The plan failed before this could be checked."
+    facts = _nothing(options, reason, projects=projects, gateway=gateway)
+    return facts.model_copy(update={"failure": failure})
+
+
+def unplanned_facts(
+    base_failures: Sequence[Failure],
+    options: ReviewOptions,
+    *,
+    projects: Sequence[str],
+    gateway: str | None,
+    baseline: Baseline,
+) -> ReviewFacts:
+    """The facts where there is no plan, and the pull request is not why: the base branch does not
+    load, or what the state holds of another project."""
+    reason = f"{what_does_not_load(base_failures)}."
+    facts = _nothing(options, reason, projects=projects, gateway=gateway)
+    known = list(base_failures)[:BASE_FAILURES]
+    return facts.model_copy(update={"base_failures": known, "baseline": baseline})
+
+
+def _nothing(
+    options: ReviewOptions, reason: str, *, projects: Sequence[str], gateway: str | None
+) -> ReviewFacts:
+    return ReviewFacts(
+        project=Project(paths=list(projects), gateway=gateway, dialect=None, models=0),
+        environment=options.environment,
+        baseline="state",
+        identity=None,
+        changes=[],
+        backfill=[],
+        work=[],
+        restatements=[],
+        statements=[],
+        prod_plan=None,
+        findings=[],
+        checks=Checks(
+            lint=LintCheck(status="not_run"),
+            tests=TestsCheck(status="not_run", not_run_because=reason),
+            audits=AuditsCheck(status="not_run", not_run_because=reason),
+            table_diff=TableDiffCheck(status="not_run", not_run_because=reason),
+        ),
+        cost=Cost(intervals=0, batches=0, tables_rebuilt=0, basis="There is no plan to count."),
+        stages=[],
+        lineage=Lineage(),
+        versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
+        timings={},
+    )
+
+# Failures of `state` that a base-branch review can do without.
+_STATE_FAILURES = ("state_unreachable", "bad_config")
+# A failure that says nothing of the base branch: such projects are not compared with it.
+_NEVER_COMPARED = "dbt_project"
+# Failures that a base branch may have as well.
+_LOADING = ("configuration", "load")
+
+
+def facts_of(
+    client: WorkerClient, options: ReviewOptions, changed: Changes | None, team: TeamPolicy
+) -> tuple[ReviewFacts, Baseline, Failure | None]:
+    """The worker's answer, what it compared with, and why `auto` could not take the state.
+
+    A state without prod says nothing about prod. It is believed where the base branch has no models
+    either, or where somebody chose the state by name; else the base branch stands for prod.
+    """
+    if options.baseline == "base-branch":
+        return *_ask_base(client, options, changed, team), None
+    before = client.export_before(changed.before()) if changed is not None else None
+    answer = _ask(client, options, changed, team, baseline="state", base=None, before=before)
+    if isinstance(answer, ReviewFacts):
+        if answer.prod_not_found is not None:
+            answer = _without_prod(answer, client, options, changed, team)
+        return answer, answer.baseline, None
+    if answer.base_failures:
+        # What the state holds of other projects does not load; no file of this one is about it.
+        return _unplanned(answer.base_failures, client, options, "state"), "state", None
+    return _ask_base_too(client, options, changed, team, answer.failure)
+
+
+def _ask_base_too(
+    client: WorkerClient,
+    options: ReviewOptions,
+    changed: Changes | None,
+    team: TeamPolicy,
+    failure: Failure,
+) -> tuple[ReviewFacts, Baseline, Failure | None]:
+    """What the base branch says, where a failure against prod's state asks for that."""
+    if options.commits.base is not None and client.git.has(options.commits.base):
+        if options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
+            try:
+                facts, baseline = _ask_base(client, options, changed, team)
+            except WORKER_ENDS as error:
+                ended = failure_of(error, "plan", client.redactor)
+                return failed(ended, client, options), "base-branch", failure
+            if facts.failure is None:
+                return facts, baseline, failure
+        elif failure.stage in _LOADING:
+            # Whether the base branch fails alike is asked only now: it is a second load.
+            try:
+                facts, baseline = _ask_base(client, options, changed, team)
+            except WORKER_ENDS:
+                # Why the pull request does not load is known, and stays the answer.
+                return failed(failure, client, options), "state", None
+            compared = facts.failure is None or facts.failure.reason_code != _NEVER_COMPARED
+            if compared and (facts.failure is not None or not facts.project.models):
+                return facts, baseline, None
+    return failed(failure, client, options), "state", None
+
+
+def _without_prod(
+    answer: ReviewFacts,
+    client: WorkerClient,
+    options: ReviewOptions,
+    changed: Changes | None,
+    team: TeamPolicy,
+) -> ReviewFacts:
+    """What is known of a change where the state holds no prod of this project."""
+    missing = answer.prod_not_found
+    if missing is None:
+        return answer
+
+    def believed(why: FirstDeployment) -> ReviewFacts:
+        first = missing.model_copy(update={"first_deployment": why})
+        return answer.model_copy(update={"prod_not_found": first})
+
+    if options.baseline == "state":
+        return believed("chosen")
+    if options.commits.base is None or not client.git.has(options.commits.base):
+        return answer
+    facts, _ = _ask_base(client, options, changed, team)
+    if facts.base_models == 0 and facts.failure is None:
+        return believed("base-without-models")
+    if facts.failure is not None or not facts.project.models:
+        # What the state's answer has found counts on; nothing was found out about prod.
+        return answer
+    return facts.model_copy(update={"prod_not_found": missing})
+
+
+def _ask_base(
+    client: WorkerClient, options: ReviewOptions, changed: Changes | None, team: TeamPolicy
+) -> tuple[ReviewFacts, Baseline]:
+    base = client.export_base(options.commits.base) if options.commits.base else None
+    before = None if base is None else client.base_directory
+    answer = _ask(client, options, changed, team, baseline="base-branch", base=base, before=before)
+    if isinstance(answer, ReviewFacts):
+        return answer, answer.baseline
+    paths = None if changed is None else changed.paths
+    found = blame(answer.failures or [answer.failure], answer.base_failures, paths)
+    if found.new:
+        failure = in_one(found, base_is_broken=bool(answer.base_failures))
+        return failed(failure, client, options), "base-branch"
+    return _unplanned(found.old, client, options, "base-branch"), "base-branch"
+
+
+def _unplanned(
+    failures: Sequence[Failure], client: WorkerClient, options: ReviewOptions, baseline: Baseline
+) -> ReviewFacts:
+    """The facts where nothing can be planned, and the pull request is not why."""
+    return unplanned_facts(
+        failures, options, projects=client.projects, gateway=client.gateway, baseline=baseline
+    )
+
+
+def _ask(
+    client: WorkerClient,
+    options: ReviewOptions,
+    changed: Changes | None,
+    team: TeamPolicy,
+    *,
+    baseline: BaselineChoice,
+    base: list[str] | None,
+    before: str | None,
+) -> ReviewFacts | FailedAnswer:
+    try:
+        request = client.request(
+            ReviewRequest,
+            owner=options.owner,
+            environment=for_review(options.environment),
+            baseline=baseline,
+            base_repository=None if base is None else client.base_directory,
+            base_projects=base or [],
+            before_dir=before,
+            changed_files=changed.paths if changed is not None else None,
+            unread_files=list(changed.too_large) if changed is not None else [],
+            flags=options.flags,
+            start=options.start,
+            end=options.end,
+            pinned=options.pinned,
+            head_branch=options.commits.head_branch,
+            base_names=options.commits.base_names(),
+            before_apply=options.before_apply,
+            execution_time=options.execution_time,
+            executor_hour_price=options.executor_hour_price,
+            scopes=team.scopes,
+            known_files=_known(client, options) if baseline == "state" else [],
+            personal_schemas=team.personal_schemas,
+        )
+    except UnfitName as error:
+        raise bad_input(error) from error
+    copied_from = changed.copied_from if changed is not None else ()
+    return client.review(request, scan_of(client, request, copied_from))
+
+
+def _known(client: WorkerClient, options: ReviewOptions) -> list[KnownFile]:
+    """What the base cache says. An apply plans from the files alone, so that a plan with another
+    identity than the one that a cache led to is refused."""
+    if options.cache_dir is None or options.before_apply:
+        return []
+    return base_cache.read(client, options.cache_dir, options.commits.new)
+
+
+def failed(failure: Failure, client: WorkerClient, options: ReviewOptions) -> ReviewFacts:
+    """The facts where the worker could not plan."""
+    return failed_facts(failure, options, projects=client.projects, gateway=client.gateway)

@@ -1,0 +1,396 @@
+"""The team's policy for one review: which files say it, what a pull request changes of it, and what
+is needed to weigh findings by it.
+
+It is read from the base commit, as git holds it: what the pull request makes of it counts from the
+merge on. On a laptop without a base commit it is the file that lies there.
+"""
+
+from __future__ import annotations
+from collections.abc import Sequence
+from ci_bot.bot.sandbox.git_repository import Git
+from ci_bot.bot.policy.model_owners import may_be_accepted
+from ci_bot.bot.policy.model_owners import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
+from ci_bot.bot.policy.model_owners import PLACES
+from ci_bot.bot.policy.model_owners import ModelFiles
+from ci_bot.bot.policy.model_owners import (CodeOwnersFile, ownership)
+from ci_bot.bot.policy.severity_overrides import Weighing
+from ci_bot.bot.worker_client.changed_files import Changes
+from ci_bot.bot.worker_client.changed_files import text_of
+from ci_bot.protocol.plan import Change
+from ci_bot.protocol.review_report import ModelOwners
+from ci_bot.protocol.review_report import (ReviewFacts, Risk)
+from __future__ import annotations
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from ci_bot.bot.sandbox.git_repository import Git
+from ci_bot.bot.decision import Limits
+from ci_bot.bot.decision.risks import risk
+from ci_bot.bot.decision.work_rules import OVER_BUDGET
+from ci_bot.bot.policy.policy import (IgnoreComments, compared, why_not)
+from ci_bot.bot.policy.comparison import (PolicyChange, changes)
+from ci_bot.bot.policy.document import known_rules
+from ci_bot.bot.policy.model_owners import Acceptances
+from ci_bot.bot.policy.policy import (Matches, Policy, scope_key)
+from ci_bot.bot.policy.policy_file import (UnfitPolicy, unfit)
+from ci_bot.bot.policy.severity_overrides import Weighing
+from ci_bot.bot.worker_client.changed_files import Changes
+from ci_bot.bot.worker_client.changed_files import (as_they_are, both_sides, contents_of, file_content, is_sql, paths_of, policy_of)
+from ci_bot.protocol.review_report import PolicyUsed
+from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.protocol.review_inputs import (ModelScope, ScopedModels)
+from ci_bot.errors import TimedOut
+from __future__ import annotations
+from datetime import date
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.protocol.cost import Price
+
+
+# Whose the models of a review are, and what their owners' acceptances are worth in it.
+
+
+# Nobody reads more of them, and each is compared with every pattern.
+MOST_MODELS_WITH_OWNERS = 500
+
+
+def model_files(facts: ReviewFacts, git: Git, changed: Changes | None) -> ModelFiles:
+    """Which of the changed files prove nothing about the models that they hold now."""
+    if changed is None:
+        return ModelFiles()
+    added = {c.path for c in facts.changes if c.change == "added"}
+    models = {c.model: c.path for c in facts.changes if c.path and c.change != "added"}
+    held = set(models.values())
+    sides = changed.contents(git, lambda file: file.path in held)
+    before = {file.path: text_of(file.before) for file in sides}
+    new = frozenset(f.path for f in changed.files if f.before is None and f.path not in added)
+    return ModelFiles.of(models, before, new=new)
+
+
+def fallen(weighing: Weighing, risks: Sequence[Risk]) -> list[str]:
+    """Acceptances that were about a finding and are no longer, in sentences."""
+    found = (weighing.acceptances.fallen(risk) for risk in risks)
+    told = (
+        f"What `@{item.by}` accepted on {item.at[:10]} no longer holds: `{item.rule}` on "
+        f"`{item.model}`, which has changed since, weighs more, or is about something else."
+        for item in found
+        if item is not None
+    )
+    return list(dict.fromkeys(told))
+
+
+def owners_of_models(
+    weighing: Weighing,
+    git: Git,
+    commit: str,
+    changes: Sequence[Change],
+    risks: Sequence[Risk],
+) -> list[ModelOwners]:
+    """Who may accept which of these findings, by what the base commit says."""
+    codeowners = _codeowners(git, commit)
+    asked = {risk.model for risk in risks if may_be_accepted(risk)}
+    found = []
+    for change in [c for c in changes if c.model in asked][:MOST_MODELS_WITH_OWNERS]:
+        model = change.model
+        known = change.path if weighing.files.prove(model, change.path) else None
+        owned = ownership(weighing.policy, weighing.matches, model, known, codeowners)
+        if owned.place:
+            found.append(
+                ModelOwners(
+                    model=model,
+                    logins=list(owned.logins),
+                    teams=list(owned.teams),
+                    place=owned.place,
+                )
+            )
+    return found
+
+
+def _codeowners(git: Git, commit: str) -> CodeOwnersFile | None:
+    with git.objects.files_of(commit, at_most=CODEOWNERS_BYTES) as read:
+        for path in PLACES:
+            content = read(path)
+            if content is not None:
+                # GitHub looks at no other place then, also where it does not load this one.
+                fits = len(content) <= CODEOWNERS_BYTES
+                return CodeOwnersFile(path, (text_of(content) or "") if fits else "")
+    return None
+
+
+@dataclass(frozen=True)
+class TeamPolicy:
+    """What is known before the worker is asked.
+
+    Attributes:
+        policy: what counts.
+        proposed: what would count after the merge, where that differs.
+        changes: in what it differs.
+        used: for the report; None where there is no file.
+        commit: that the policy is read from; None on a laptop without one.
+        no_lighter: why nothing becomes lighter, as a sentence; None where it may.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    proposed: Policy | None = None
+    changes: tuple[PolicyChange, ...] = ()
+    used: PolicyUsed | None = None
+    commit: str | None = None
+    no_lighter: str | None = None
+    today: date = date.min
+
+    @property
+    def scopes(self) -> list[ModelScope]:
+        """What to ask of SQLMesh: what counts first."""
+        proposed = self.proposed.scopes() if self.proposed else []
+        own = self.policy.scopes()
+        return [*own, *(scope for scope in proposed if scope not in own)]
+
+    @property
+    def personal_schemas(self) -> list[str] | None:
+        return self.policy.personal_schemas if self.no_lighter is None else None
+
+    def check(self, facts: ReviewFacts) -> None:
+        """Refuses a selection that SQLMesh cannot read.
+
+        Raises:
+            UnfitPolicy: with its line.
+        """
+        # What the pull request proposes is what can be mended here.
+        check_selections(self.proposed or self.policy, self.scopes, facts.scoped)
+
+    def weighing(self, facts: ReviewFacts, git: Git, changed: Changes | None) -> Weighing:
+        """What weighs the findings of a review.
+
+        Where git has no time left to show whose the files are, nothing becomes lighter.
+        """
+        own = self.policy.scopes()
+        answers = facts.scoped[: len(own)]
+        weighing = Weighing(
+            policy=self.policy,
+            matches=Matches.of(own, answers),
+            today=self.today,
+            loosens=self.no_lighter is None,
+            acceptances=Acceptances.of(facts.acceptances, facts.changes),
+        )
+        try:
+            return replace(
+                weighing,
+                files=model_files(facts, git, changed),
+                comments=self._comments(facts, git, changed),
+            )
+        except TimedOut:
+            return replace(weighing, loosens=False)
+
+    def _comments(self, facts: ReviewFacts, git: Git, changed: Changes | None) -> IgnoreComments:
+        commit = self.commit
+        if changed is None or commit is None:
+            return IgnoreComments()
+        named = [*(c.path for c in facts.changes), *(f.path for f in facts.findings)]
+        touched = {file.path for file in changed.files}
+        same = sorted({path for path in named if path and is_sql(path)} - touched)
+        return compared([*both_sides(git, changed), *as_they_are(git, commit, same)], known_rules())
+
+
+def check_selections(
+    policy: Policy, scopes: Sequence[ModelScope], answers: Sequence[ScopedModels]
+) -> None:
+    """Refuses a policy with a selection that SQLMesh cannot read.
+
+    Raises:
+        UnfitPolicy: with its line.
+    """
+    problems = {
+        (tuple(scope.models), tuple(scope.owners)): answer.problem
+        for scope, answer in zip(scopes, answers, strict=False)
+        if answer.problem is not None
+    }
+    for entry in policy.entries:
+        problem = problems.get(scope_key(entry))
+        if problem is not None:
+            raise unfit(entry.path, [(entry.line, problem)])
+
+
+def with_limits(given: Limits, policy: Policy) -> Limits:
+    """The limits that count: those that an input gives, else the policy's."""
+    limits = policy.limits
+    hours = given.max_executor_hours
+    return replace(
+        given,
+        max_intervals=limits.max_intervals if given.max_intervals is None else given.max_intervals,
+        max_executor_hours=limits.max_executor_hours if hours is None else hours,
+    )
+
+
+def used(team: TeamPolicy, weighing: Weighing, facts: ReviewFacts) -> PolicyUsed | None:
+    """The part of the policy that a report keeps for what comes after the review."""
+    if team.used is None:
+        return None
+    limits = team.policy.limits
+    lighter = team.no_lighter is None
+    return team.used.model_copy(
+        update={
+            "fail_on": limits.fail_on if lighter or limits.fail_on == "high" else None,
+            "diff_tolerance": limits.diff_tolerance if lighter else None,
+            "max_executor_hours": limits.max_executor_hours,
+            "budget_blocks": _budget_blocks(weighing),
+            "executor_hour_price": team.policy.executor_hour_price,
+            "tolerances": {
+                change.model: tolerance
+                for change in facts.changes
+                if (tolerance := _tolerance(weighing, change.model)) is not None
+            },
+        }
+    )
+
+
+def _budget_blocks(weighing: Weighing) -> bool:
+    """Whether a finding that the budget is exceeded would be a blocker."""
+    found = weighing.weigh([risk(OVER_BUDGET, "It would be above.", "it is not")])
+    return any(item.severity == "blocker" for item in found.counting)
+
+
+def _tolerance(weighing: Weighing, model: str) -> float | None:
+    for entry in reversed(weighing.policy.data_diff):
+        if weighing.matches.surely(entry, model) and (weighing.loosens or not entry.tolerance):
+            return entry.tolerance
+    return None
+
+
+def added_comments(comments: IgnoreComments) -> Iterator[PolicyChange]:
+    """What the pull request's own comments would do after the merge."""
+    rules = known_rules()
+    for item in comments.added:
+        why = why_not(item, rules)
+        told = f"a comment would take `{item.rule}` out of `{item.path}` ({item.reason})"
+        if why is not None:
+            told = f"a comment about `{item.rule}` in `{item.path}` will never count: {why}"
+        yield PolicyChange(told, loosens=why is None, path=item.path, line=item.line)
+
+
+def of_base(
+    git: Git,
+    projects: Sequence[str],
+    *,
+    base: str,
+    new: str | None,
+    today: date,
+    no_lighter: str | None = None,
+) -> TeamPolicy:
+    """The policy of the base commit, and what the commit `new` makes of it.
+
+    A file that the base branch cannot use counts for nothing, if the pull request mends it.
+
+    Raises:
+        UnfitPolicy: the pull request's version cannot be used, or the base's is that and stays.
+    """
+    paths = paths_of(projects)
+    before = contents_of(git, base, paths)
+    after = before if new is None else contents_of(git, new, paths)
+    proposed = policy_of(paths, after, today) if after != before else None
+    found: list[PolicyChange] = []
+    try:
+        policy = policy_of(paths, before, today)
+    except UnfitPolicy as error:
+        if proposed is None:
+            raise
+        policy = Policy()
+        told = f"the base branch's cannot be used, so nothing of it counts here: {error.message}"
+        found.append(PolicyChange(told.removesuffix("."), loosens=True, path=error.path))
+    if proposed is not None:
+        found += changes(policy, proposed, weights=known_rules(), today=today)
+    files = [path for path, content in zip(paths, before, strict=True) if content is not None]
+    return TeamPolicy(
+        policy=policy,
+        proposed=proposed,
+        changes=tuple(found),
+        used=PolicyUsed(
+            source="base",
+            commit=base,
+            files=files,
+            entries=len(policy.entries),
+            loosens=no_lighter is None,
+            not_loosened_because=no_lighter,
+        )
+        if files
+        else None,
+        commit=base,
+        no_lighter=no_lighter,
+        today=today,
+    )
+
+
+def of_working_tree(checkout: Path, projects: Sequence[str], *, today: date) -> TeamPolicy:
+    """The policy as it lies beside the projects of a laptop.
+
+    Raises:
+        UnfitPolicy: it cannot be used.
+    """
+    paths = paths_of(projects)
+    contents = [file_content(checkout / path) for path in paths]
+    policy = policy_of(paths, contents, today)
+    files = [path for path, content in zip(paths, contents, strict=True) if content is not None]
+    return TeamPolicy(
+        policy=policy,
+        used=PolicyUsed(source="working_tree", files=files, entries=len(policy.entries))
+        if files
+        else None,
+        today=today,
+    )
+
+
+# Which policy counts for what is asked, and what it says of costs.
+
+
+
+def policy_that_counts(
+    client: WorkerClient,
+    commits: Commits,
+    *,
+    new: str | None,
+    no_lighter: str | None = None,
+    today: date,
+) -> TeamPolicy:
+    """The policy of the base commit; on a laptop that names none, the one that lies there.
+
+    Args:
+        new: The commit that the pull request makes of it; None: nobody has looked at its changes.
+        no_lighter: See `TeamPolicy`.
+
+    Raises:
+        UnfitPolicy: it cannot be used.
+    """
+    if commits.base is not None and client.git.has(commits.base):
+        return of_base(
+            client.git,
+            client.projects,
+            base=commits.base,
+            new=new,
+            today=today,
+            no_lighter=no_lighter,
+        )
+    if commits.base is None and client.own_machine:
+        return of_working_tree(client.checkout, client.projects, today=today)
+    return TeamPolicy(today=today)
+
+
+def agreed_on_cost(
+    client: WorkerClient,
+    commits: Commits,
+    *,
+    hours: float | None,
+    price: Price | None,
+    today: date,
+) -> tuple[float | None, Price | None]:
+    """The most executor-hours, and what one of them costs: as given, else as the policy says.
+
+    Raises:
+        UnfitPolicy: the policy cannot be used.
+    """
+    if hours is not None and price is not None:
+        return hours, price
+    policy = policy_that_counts(client, commits, new=commits.new, today=today).policy
+    return (
+        policy.limits.max_executor_hours if hours is None else hours,
+        policy.executor_hour_price if price is None else price,
+    )

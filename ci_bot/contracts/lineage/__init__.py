@@ -1,1 +1,0 @@
-"""What depends on what, as a review tells it"""

@@ -1,1 +1,0 @@
-"""What a policy says that both processes read."""

@@ -1,1 +1,0 @@
-"""Which versions of others this release works with."""

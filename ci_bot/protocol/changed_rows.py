@@ -1,0 +1,113 @@
+"""Which existing rows come out differently, and which models keep their history: one judgement."""
+
+from __future__ import annotations
+from ci_bot.protocol.plan import (COMPUTED_WHOLE, Change)
+from ci_bot.protocol.review_report import (Report, ReviewFacts)
+from __future__ import annotations
+from ci_bot.protocol.plan import Change
+from ci_bot.protocol.review_report import (Report, ReviewFacts)
+from ci_bot.protocol.review_report import ChangedPart
+from ci_bot.protocol.review_report import (ChangedRows, PastNumbers)
+
+
+# Which models of a plan keep their history: forward-only ones, and those below a change.
+
+
+
+def forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
+    """Models whose tables in `prod` keep their rows, so that only new intervals change.
+
+    A forward-only reader of a breaking change has the category of its parent. It is known by its
+    preview: a table of the environment alone that `prod` does not build anew after the merge.
+    """
+    found = {change.model for change in report.changes if _is_forward_only(change)}
+    plan = report.prod_plan
+    if plan is not None:
+        found -= {item.model for item in plan.next_run}
+    if plan is None:
+        return frozenset(found)
+    again = {item.model for item in plan.full_backfill}
+    previews = {
+        item.model
+        for item in report.backfill
+        if item.preview and item.action == "incremental" and item.model not in again
+    }
+    return frozenset(found | previews)
+
+
+def _is_forward_only(change: Change) -> bool:
+    kept = change.kind not in COMPUTED_WHOLE
+    return kept and change.category == "forward_only" and change.change != "metadata"
+
+
+# Which existing rows come out differently: the judgement that decision and every report share.
+
+
+_SAME_RESULT = "same-result"  # the worker's proof
+
+_REBUILDS = ("breaking", "uncategorized")
+# The table stays, with its rows.
+_REUSES = ("metadata", "indirect_non_breaking")
+
+
+def past_numbers_of(report: Report) -> PastNumbers:
+    """What the report says; an older one does not say it yet."""
+    return judge_past_numbers(report) if report.past_numbers is None else report.past_numbers
+
+
+def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
+    """What the pull request's own changes do to existing rows; the base branch's do not count.
+
+    The names are those of a document that was checked, so they are not checked once more.
+    """
+    kept = forward_only_models(facts)
+    own = [change for change in facts.changes if not change.from_base]
+    findings = facts.findings if isinstance(facts, ReviewFacts) else facts.risks
+    same = {finding.model for finding in findings if finding.rule == _SAME_RESULT}
+    parts: dict[str, list[ChangedPart]] = {}
+    for part in facts.impact.changed:
+        parts.setdefault(part.model, []).append(part)
+    changed = [
+        rows
+        for change in sorted(own, key=lambda change: change.model)
+        if change.change == "direct" and change.model not in kept | same
+        for rows in [_changed_rows(change, parts.get(change.model))]
+        if rows is not None
+    ]
+    lead = {item.model for item in changed}
+    read = [part for model in lead for part in parts.get(model, ()) if part.how != "added"]
+    readers = {model.model for part in read for model in part.reached} - lead
+    unknown = {item.model for item in facts.impact.indirect if item.reached == "unknown"}
+    return PastNumbers.model_construct(
+        changed=changed,
+        readers=len(readers) + max((part.more_models for part in read), default=0),
+        maybe_readers=len(unknown - readers - lead),
+        readers_known=lead <= parts.keys() and not facts.impact.more_changed,
+        rebuilt=sum(_is_rebuilt(change) for change in own if change.model not in kept | lead),
+        keeps_history=sorted(kept),
+    )
+
+
+def _changed_rows(change: Change, parts: list[ChangedPart] | None) -> ChangedRows | None:
+    """What of an edited model's rows comes out differently; None where nothing does."""
+    if change.category in _REUSES or change.kind == "EXTERNAL":
+        return None  # what is said of an external table moves no row of it
+    if parts is None:  # nobody has followed its columns
+        anew = change.category in _REBUILDS
+        return ChangedRows.model_construct(model=change.model, certain=False) if anew else None
+    columns = [part.column for part in parts if part.how == "computed" and part.column]
+    rows = next((part for part in parts if part.how == "rows"), None)
+    if columns or rows:
+        why = rows.why if rows else None
+        return ChangedRows.model_construct(
+            model=change.model, columns=columns, rows=rows is not None, why=why
+        )
+    unknown = next((part for part in parts if part.how == "unknown"), None)
+    if unknown is not None and change.category in _REBUILDS:
+        return ChangedRows.model_construct(model=change.model, certain=False, why=unknown.why)
+    return None
+
+
+def _is_rebuilt(change: Change) -> bool:
+    """Whether a model that nobody edited gets a new table or view."""
+    return change.change == "indirect" and change.category != "indirect_non_breaking"

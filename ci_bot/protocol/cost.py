@@ -1,0 +1,160 @@
+"""What work on Spark has cost, and how good the estimates of it have been."""
+
+from __future__ import annotations
+import re
+from typing import Annotated, Literal
+from pydantic import Field
+from ci_bot.protocol.base import (Bytes, Contract, Count, Line, Name, Seconds)
+from __future__ import annotations
+from typing import Literal
+from pydantic import Field
+from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, Count, Line, Name, Seconds, Versions)
+
+# Where a model's figure comes from, the best first: the probe of this very plan, its own applies,
+# what prod's runs of it have left in Spark's event logs, the size of what it will read.
+CostLayer = Literal["probe", "ledger", "event_logs", "input_size"]
+
+
+# It is shown as it is, so it is nothing but three letters (ISO 4217).
+Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
+
+PRICE = r"[0-9]{1,12}(\.[0-9]{1,6})? [A-Z]{3}"
+
+PRICE_WORDS = "must be an amount from 0 up and a currency, such as `0.42 EUR`"
+
+
+class Price(Contract):
+    """An amount with its currency, ISO 4217."""
+
+    amount: Seconds
+    currency: Currency
+
+    @classmethod
+    def parse(cls, text: str) -> Price:
+        """From `0.42 EUR`.
+
+        Raises:
+            ValueError: it is no amount, or has no currency; the message says what it must be.
+        """
+        words = " ".join(text.split())
+        if not re.fullmatch(PRICE, words):
+            raise ValueError(PRICE_WORDS)
+        amount, currency = words.split()
+        return cls(amount=float(amount), currency=currency)
+
+    def of(self, hours: float) -> float:
+        return round(hours * self.amount, 2)
+
+    def __str__(self) -> str:
+        return f"{self.amount:g} {self.currency}"
+
+
+class Counters(Contract):
+    """What Spark has counted of some work, added up over its stages.
+
+    `used_seconds` is the time of tasks: a core occupied for a second is one.
+    """
+
+    used_seconds: Seconds = 0.0
+    cpu_seconds: Seconds = 0.0
+    input_bytes: Bytes = 0
+    input_rows: Count = 0
+    output_bytes: Bytes = 0
+    output_rows: Count = 0
+    shuffle_read_bytes: Bytes = 0
+    shuffle_write_bytes: Bytes = 0
+    memory_spilled_bytes: Bytes = 0
+    disk_spilled_bytes: Bytes = 0
+    peak_memory_bytes: Bytes = Field(
+        default=0, description="The most that one task has taken for execution; a maximum."
+    )
+    tasks: Count = 0
+    failed_tasks: Count = 0
+    stages: Count = 0
+    stages_lost: Count = Field(
+        default=0, description="Stages that Spark had forgotten before they were read."
+    )
+
+
+class Skew(Contract):
+    """The longest task of a stage beside its median one."""
+
+    median_seconds: Seconds
+    longest_seconds: Seconds
+    tasks: Count
+
+    @property
+    def ratio(self) -> float:
+        return self.longest_seconds / max(self.median_seconds, 0.001)
+
+
+class ModelEstimate(Contract):
+    """The expected executor time of one model, and where the figure comes from."""
+
+    model: Name
+    layer: CostLayer
+    runs: Count = Field(
+        description="Recorded runs that it is made from; of `input_size` also those of others."
+    )
+    input_bytes: Bytes | None = Field(
+        default=None, description="What it will read, by Spark; null where nobody has asked."
+    )
+    executor_hours_low: Seconds
+    executor_hours_mid: Seconds
+    executor_hours_high: Seconds
+
+
+class Accuracy(Contract):
+    """How far the newest estimates were off, as shares of what the applies have then cost."""
+
+    estimates: Count
+    median: Seconds = Field(description="Half of them were closer.")
+    nine_of_ten: Seconds = Field(description="Nine in ten were closer.")
+
+
+class ActualCost(Contract):
+    """What an apply has cost.
+
+    `allocated_hours` are executors occupied while it built, whether they worked or not;
+    `core_hours` the same times their cores. What is null could not be asked.
+    """
+
+    source: Literal["counters", "clock"] = Field(
+        description="Spark's counters, or the wall clock times the executors at the end."
+    )
+    allocated_hours: Seconds
+    core_hours: Seconds | None = None
+    used_share: Seconds | None = Field(
+        default=None, description="The share of the allocated cores' time in which tasks ran."
+    )
+    price: Seconds | None = Field(default=None, description="Of the allocated time.")
+    currency: Currency | None = None
+    counters: Counters | None = None
+    remarks: list[Line] = Field(
+        default_factory=list, description="Spill and skew that are worth a look."
+    )
+
+
+# What was learned from Spark's event logs about the cost of prod's own runs.
+
+
+
+class LearnDocument(Contract):
+    """How many logs there were, what became of each, and what they told."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["learn"] = "learn"
+    directory: Name
+    logs: Count
+    read: Count = Field(description="Logs that tell of tables of SQLMesh.")
+    known: Count = Field(description="Logs that were read before.")
+    foreign: Count = Field(description="Logs of applications that write no table of SQLMesh.")
+    other_version: Count = Field(description="Logs of a Spark whose logs are not known here.")
+    cut: Count = Field(description="Logs without an end; what is whole in them was read.")
+    unreadable: Count = Field(description="Logs that could not be opened.")
+    old: Count = Field(default=0, description="Logs that are older than the ledger remembers.")
+    writes: Count
+    tables: Count
+    seconds: Seconds
+    remark: Line | None = Field(default=None, description="Why a log could not be opened.")
+    versions: Versions

@@ -1,0 +1,271 @@
+"""The name of an environment: made, parsed and judged here and nowhere else. Fast to import.
+
+A name decides which views are written and which are dropped, and SQLMesh rewrites the names that it
+is given: it takes `PROD` for prod and `pr 7` for `pr_7`. So a name is judged as SQLMesh would have
+it, by both processes, before anything is opened; and no `EnvironmentName` is prod.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Self
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.base import Failure
+
+PROD = "prod"
+DEFAULT_PREFIX = "pr"
+# Hive's metastore has 128 characters for a database, which is `<schema>__<environment>`.
+MOST_CHARACTERS = 100
+_NAME = re.compile(r"[a-z0-9_]+")
+_PREFIX = re.compile(r"[a-z][a-z0-9_]{0,30}")
+# A number has one spelling: `007` and digits of other scripts name no pull request.
+_NUMBER = re.compile(r"[1-9][0-9]{0,9}")
+_SHOWN = 60
+_BAD_INPUT, _REFUSED = 2, 3
+
+
+class UnfitName(Exception):
+    """A name that must not be used, in words for the person who gave it.
+
+    Not a ValueError, so that pydantic lets it through as it is.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        hint: str,
+        *,
+        reason_code: str = "bad_environment",
+        exit_code: int = _BAD_INPUT,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.reason_code = reason_code
+        self.exit_code = exit_code
+
+    def failure(self, stage: str) -> Failure:
+        """The same for a document."""
+        from ci_bot.protocol.base import Failure
+
+        return Failure(
+            stage=stage,
+            reason_code=self.reason_code,
+            exit_code=self.exit_code,
+            message=self.message,
+            hint=self.hint,
+        )
+
+
+class EnvironmentName(str):
+    """A name that SQLMesh and Spark take as it is, and that is not prod.
+
+    Raises:
+        UnfitName: it is prod in some spelling (exit 3), or SQLMesh or Spark would not take it as it
+            is (exit 2).
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        _check(text)
+        return super().__new__(cls, text)
+
+    @classmethod
+    def of(cls, prefix: str, number: int) -> Self:
+        """The environment of a pull request: never from a branch or a title.
+
+        Args:
+            number: 0 for a review without a pull request (a merge queue's), which is never applied.
+        """
+        return cls(f"{prefix}_{int(number)}")
+
+    def number(self, prefix: str) -> int | None:
+        """The pull request whose environment this is; None where it is not one's."""
+        found = _NUMBER.fullmatch(self.removeprefix(f"{prefix}_"))
+        return int(found[0]) if found and self.startswith(f"{prefix}_") else None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
+
+
+def normalised(text: str) -> str:
+    """What SQLMesh makes of a name (`EnvironmentNamingInfo.sanitize_name`)."""
+    return re.sub(r"\W", "_", text).lower()
+
+
+def means_prod(text: str) -> bool:
+    """Whether SQLMesh, or the person who typed it, takes a name for prod."""
+    return PROD in (normalised(text), normalised(text.strip()))
+
+
+def number_of(text: str, prefix: str) -> int | None:
+    """The pull request whose environment has this name, which may be any text."""
+    try:
+        return EnvironmentName(text).number(prefix)
+    except UnfitName:
+        return None
+
+
+def prefix_in(text: str, number: int) -> str | None:
+    """The prefix in the name of this pull request's environment; None where the name is none."""
+    prefix = text.removesuffix(f"_{number}")
+    return prefix if is_prefix(prefix) and number_of(text, prefix) == number else None
+
+
+def is_prefix(text: str) -> bool:
+    """Whether environments of pull requests may be called `<text>_<number>`."""
+    return _PREFIX.fullmatch(text) is not None
+
+
+def for_review(text: str) -> EnvironmentName:
+    """The environment that is planned.
+
+    Raises:
+        UnfitName: exit 2, whatever is wrong: nothing would have been touched.
+    """
+    if means_prod(text):
+        raise UnfitName(
+            f"{_shown(text)} means prod, which every review compares with: it is not reviewed "
+            "itself.",
+            "Leave `--environment` out, or name the environment that would be built.",
+        )
+    return EnvironmentName(text)
+
+
+def for_apply(text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+    """The environment that is built.
+
+    Args:
+        number: The pull request that it is built for; None on a laptop, where a person may build
+            any environment but prod.
+
+    Raises:
+        UnfitName: exit 3 for prod and for a name that is not this pull request's.
+    """
+    name = EnvironmentName(text)
+    if number is not None and name.number(prefix) != number:
+        raise _not_the_pulls(
+            f"{_shown(text)} is not the environment of pull request #{number}, so it is not built.",
+            prefix,
+        )
+    return name
+
+
+def for_cleanup(text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+    """The environment that is removed: a pull request's, also on a laptop.
+
+    Raises:
+        UnfitName: exit 3 for a name that is not a pull request's.
+    """
+    _check_length(text)
+    found = number_of(text, prefix)
+    if found is None or number not in (None, found):
+        whose = "a PR environment" if number is None else f"the environment of #{number}"
+        raise _not_the_pulls(
+            f"{_shown(text)} is not the name of {whose}, so it is not removed.",
+            prefix,
+            _removed_otherwise(text) if number is None else "",
+        )
+    return EnvironmentName(text)
+
+
+def _removed_otherwise(text: str) -> str:
+    """How a person removes an environment that is no pull request's; "" for prod and odd names."""
+    try:
+        name = EnvironmentName(text)
+    except UnfitName:
+        return ""
+    command = f"sqlmesh invalidate {name} --sync"
+    return f" To remove this one, run `{command}`: it drops its schemas and all in them."
+
+
+def check_claim(*, claim: bool, number: int | None) -> None:
+    """Only a person claims an environment, and never a workflow.
+
+    Raises:
+        UnfitName: exit 3.
+    """
+    if claim and number is not None:
+        raise UnfitName(
+            "A workflow cannot claim an environment.",
+            "A person can, on a machine with rights on the state database.",
+            reason_code="claim",
+            exit_code=_REFUSED,
+        )
+
+
+def check_prefix(text: str) -> str:
+    """A prefix as it was given.
+
+    Raises:
+        UnfitName: exit 2.
+    """
+    if not is_prefix(text):
+        raise UnfitName(
+            f"{_shown(text)} is no prefix for the names of environments.",
+            "Use a lower-case letter, then at most 30 lower-case letters, digits and `_`.",
+            reason_code="bad_prefix",
+        )
+    return text
+
+
+def _check(text: str) -> None:
+    _check_length(text)
+    if means_prod(text):
+        meant = "" if text == PROD else f"{_shown(text)} means prod, and "
+        raise UnfitName(
+            f"{meant}prod is never written from here.",
+            "Name another environment; prod is changed with `sqlmesh plan`.",
+            reason_code="prod",
+            exit_code=_REFUSED,
+        )
+    if _NAME.fullmatch(text):
+        return
+    proposed = normalised(text)
+    if proposed == text:
+        raise UnfitName(
+            f"Spark takes no schema with {_shown(text)} in its name.",
+            "Use the letters a to z, digits and `_`.",
+        )
+    raise UnfitName(
+        f"{_shown(text)} is not the name of an environment: SQLMesh would make {_shown(proposed)} "
+        "of it.",
+        f"Write {_shown(proposed)}, if that is what you mean."
+        if _NAME.fullmatch(proposed)
+        else "Use the letters a to z, digits and `_`.",
+    )
+
+
+def _check_length(text: str) -> None:
+    if not text.strip():
+        raise UnfitName(
+            "The environment's name is empty.",
+            "Give one, such as `pr_17`: lower-case letters, digits and `_`.",
+        )
+    if len(text) > MOST_CHARACTERS:
+        raise UnfitName(
+            f"The environment's name {_shown(text)} has {len(text)} characters.",
+            f"Give one of at most {MOST_CHARACTERS}: it is a part of the names of schemas.",
+        )
+
+
+def _not_the_pulls(message: str, prefix: str, otherwise: str = "") -> UnfitName:
+    return UnfitName(
+        message,
+        f"PR environments are called {prefix}_<number of the PR>.{otherwise}",
+        reason_code="not_a_pr_environment",
+        exit_code=_REFUSED,
+    )
+
+
+def _shown(text: str) -> str:
+    """A name in a sentence: in code marks, on one line, and not longer than a line has room for."""
+    plain = "".join(letter if letter.isprintable() else "?" for letter in text).replace("`", "'")
+    return f"`{plain[:_SHOWN]}{'…' if len(plain) > _SHOWN else ''}`"

@@ -1,0 +1,65 @@
+"""One question is asked once: what one rule finds with one weight is one finding with a list.
+
+Comment, page, terminal, decision and JSON group by this. The single findings stay in the report:
+a policy weighs them, an owner accepts them, and a data diff clears them one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ci_bot.protocol.review_report import (FindingGroup, FoundAt, Risk)
+
+# Two leaked keys are two things to revoke, and two gaps two things that nobody has looked at.
+EACH_ALONE = frozenset(
+    {
+        "checkout-incomplete",
+        "hardcoded-secret",
+        "R10-files-not-read",
+        "R10-fork",
+        "R10-not-checked",
+        "R10-not-listed",
+        "R10-prod-not-found",
+        "rule-crashed",
+    }
+)
+
+
+def group_risks(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:
+    """Findings of one rule, weight and reason for that weight, in the order of the first ones."""
+    groups: dict[object, list[Risk]] = {}
+    for risk in risks:
+        groups.setdefault(_question(risk), []).append(risk)
+    return [tuple(group) for group in groups.values()]
+
+
+def group_findings(risks: Iterable[Risk]) -> list[FindingGroup]:
+    """The same as documents."""
+    return [_document(group) for group in group_risks(risks)]
+
+
+def _question(risk: Risk) -> object:
+    weighed = risk.weighed.model_dump_json() if risk.weighed else None
+    alone = risk.rule in EACH_ALONE
+    place = (risk.model, risk.path, risk.line, risk.subject) if alone else None
+    return risk.severity, risk.rule, weighed, place
+
+
+def _document(group: tuple[Risk, ...]) -> FindingGroup:
+    first = group[0]
+    return FindingGroup(
+        rule=first.rule,
+        severity=first.severity,
+        clears_when=first.clears_when,
+        weighed=first.weighed,
+        places=[
+            FoundAt(
+                model=risk.model,
+                path=risk.path,
+                line=risk.line,
+                subject=risk.subject,
+                evidence=risk.evidence,
+            )
+            for risk in group
+        ],
+    )

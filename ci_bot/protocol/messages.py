@@ -1,0 +1,394 @@
+"""What the bot asks of the worker, and what the worker says while it works."""
+
+from __future__ import annotations
+from typing import Literal
+from pydantic import Field
+from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, Seconds, Timings, Versions)
+from ci_bot.protocol.plan import ProjectCheck
+from __future__ import annotations
+from typing import Annotated, Literal
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from typing_extensions import Self
+from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, Count, Failure, FilePath, Line, Name, Seconds, Text)
+from ci_bot.protocol.review_inputs import (BaseCache, KnownFile)
+from ci_bot.protocol.review_inputs import (BaseTests, TestName)
+from ci_bot.protocol.cost import Price
+from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.apply_report import (ApplyDocument, EstimateDocument)
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.plan import Window
+from ci_bot.protocol.plan_identity import PlanIdentity
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.review_report import Acceptance
+from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.protocol.cleanup_report import (EnvironmentList, SweepDocument, SweepTarget)
+from ci_bot.protocol.environment import (EnvironmentName, check_claim, check_prefix, for_apply, for_cleanup, for_review)
+from ci_bot.protocol.review_inputs import (ModelScope, ScopesAnswer)
+from ci_bot.protocol.review_inputs import ScanFacts
+
+
+# What `ci-bot doctor` looks at: one line for each part, with the fix.
+
+
+
+class DoctorDocument(Contract):
+    """The worker's answer. Nothing was changed for it, neither in state nor in warehouse."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["doctor"] = "doctor"
+    checks: list[ProjectCheck] = Field(min_length=1)
+    configured: bool = Field(description="Whether the configuration could be read at all.")
+    seconds: Seconds
+    timings: Timings = Field(default_factory=dict)
+    versions: Versions
+
+BaselineChoice = Literal["auto", "state", "base-branch"]
+
+ReclaimChoice = Literal["auto", "never", "always"]
+
+Prefix = Annotated[str, AfterValidator(check_prefix)]
+
+
+class Owner(Contract):
+    """Who an environment belongs to: the repository, and the pull request where there is one."""
+
+    name: Name
+    pr_number: Count | None = None
+    head_sha: Name | None = None
+    run: Name | None = Field(default=None, description="Which run asks, for locks and the ledger.")
+
+
+class Workplace(Contract):
+    """Directories of this run; all of them are private to it and deleted after it."""
+
+    repository: Name = Field(
+        description="Root of the checkout; paths in answers are relative to it"
+    )
+    cache_dir: Name
+    scratch_dir: Name
+    own: bool = Field(
+        default=False,
+        description="The repository is the asker's own directory, so that its path may be told.",
+    )
+    python_path: list[Name] = Field(
+        default_factory=list,
+        description="Directories of the checkout where the project's Python modules are found.",
+    )
+    linked_to: Name | None = Field(
+        default=None,
+        description="The checkout that large files are links to, where `repository` is a copy.",
+    )
+
+
+class _Request(Contract):
+    schema_version: Literal[1] = SCHEMA_VERSION
+    projects: list[Name] = Field(min_length=1)
+    gateway: Name | None = None
+    workplace: Workplace
+    owner: Owner
+
+
+class _Planning(Contract):
+    """What a plan is asked for with; the project's configuration says what is not said here."""
+
+    flags: GivenFlags = Field(default_factory=GivenFlags)
+    start: str | None = None
+    end: str | None = None
+    pinned: bool = Field(
+        default=False, description="The dates are those of a review, and no input's."
+    )
+    head_branch: Name | None = Field(
+        default=None, description="The branch that is to be merged; null: not known."
+    )
+    base_names: list[Name] = Field(
+        default_factory=list,
+        description="How `git:` in a selection may call the base; empty: git itself is asked.",
+    )
+    changed_files: list[FilePath] | None = Field(
+        default=None,
+        description="Files of the PR's diff, relative to the repository; null unknown.",
+    )
+
+
+class ReviewRequest(_Planning, _Request):
+    activity: Literal["review"] = "review"
+    environment: Annotated[EnvironmentName, BeforeValidator(for_review)]
+    baseline: BaselineChoice = "auto"
+    base_repository: Name | None = Field(
+        default=None, description="Root of the base branch's tree, if exported."
+    )
+    base_projects: list[Name] = Field(
+        default_factory=list,
+        description="The project directories below it; those that the base branch has.",
+    )
+    unread_files: list[FilePath] = Field(
+        default_factory=list,
+        description="Those of the changed files that are too large to be looked at.",
+    )
+    before_dir: Name | None = Field(
+        default=None, description="Directory with the base branch's version of the changed files."
+    )
+    before_apply: bool = Field(
+        default=False, description="Whether an apply of this run loads the same project again."
+    )
+    execution_time: str | None = None
+    executor_hour_price: Price | None = None
+    scopes: list[ModelScope] = Field(
+        default_factory=list, description="Whose models the policy has to know."
+    )
+    personal_schemas: list[Name] | None = Field(
+        default=None,
+        description="Schemas that may hold personal data, `*` matches; null: nobody has said.",
+    )
+    known_files: list[KnownFile] = Field(
+        default_factory=list,
+        description="What a run on the default branch found out about files of models.",
+    )
+
+
+class BaseTestsRequest(_Request):
+    """How do these unit tests end in the projects of the base branch?"""
+
+    activity: Literal["base_tests"] = "base_tests"
+    base_repository: Name = Field(description="Root of the base branch's tree.")
+    tests: list[TestName] = Field(min_length=1)
+
+
+class ScanRequest(_Request):
+    """What do the changed files say by themselves? Nothing of the project is loaded for it."""
+
+    activity: Literal["scan"] = "scan"
+    changed_files: list[FilePath] = Field(
+        description="Files of the PR's diff, relative to the repository."
+    )
+    unread_files: list[FilePath] = Field(
+        default_factory=list, description="Those that are too large to be read."
+    )
+    before_dir: Name | None = Field(
+        default=None, description="Directory with the base branch's version of the changed files."
+    )
+    copied_from: list[FilePath] = Field(
+        default_factory=list,
+        description="Files beside them there, which the change leaves as they are.",
+    )
+
+
+class ScopesRequest(_Request):
+    """Can SQLMesh read the scopes of a policy, and which of them mean a model?"""
+
+    activity: Literal["scopes"] = "scopes"
+    scopes: list[ModelScope]
+    model: Name | None = Field(
+        default=None, description="Null: nothing of the project is loaded, and no model is meant."
+    )
+
+
+class AcceptRequest(_Request):
+    """Write down that a model's owner accepts a finding. The bot has checked that he may."""
+
+    activity: Literal["accept"] = "accept"
+    acceptance: Acceptance
+
+    @model_validator(mode="after")
+    def _is_of_a_pull_request(self) -> Self:
+        if self.owner.pr_number is None:
+            raise ValueError("findings are accepted for a pull request")
+        return self
+
+
+class AcceptAnswer(Contract):
+    """What the ledger holds for the pull request now."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["accept"] = "accept"
+    acceptances: list[Acceptance]
+
+
+class _OfEnvironment(_Request):
+    """What changes an environment: a pull request's, or, without one, a person's on a laptop."""
+
+    environment_prefix: Prefix = "pr"
+    claim: bool = Field(
+        default=False, description="A person says that it is theirs although no record does."
+    )
+    environment: EnvironmentName
+
+    @classmethod
+    def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+        """The name, if this request may be about it."""
+        raise NotImplementedError
+
+    @field_validator("environment", mode="before")
+    @classmethod
+    def _is_fit(cls, text: object, info: ValidationInfo) -> object:
+        known = info.data  # what is not valid is not in it, and is refused without our help
+        if not isinstance(text, str) or not {"owner", "environment_prefix", "claim"} <= set(known):
+            return text
+        number = known["owner"].pr_number
+        check_claim(claim=known["claim"], number=number)
+        return cls.judge(text, prefix=known["environment_prefix"], number=number)
+
+
+class ApplyRequest(_Planning, _OfEnvironment):
+    activity: Literal["apply"] = "apply"
+    plan_id: Name | None = Field(default=None, description="Full id or prefix; null: no check.")
+    reviewed: PlanIdentity | None = None
+    window: Window | None = Field(default=None, description="The reviewed window, from the marker.")
+    table_diff: bool = True
+    executor_hour_price: Price | None = None
+    max_executor_hours: Seconds | None = Field(
+        default=None, description="A higher estimate is refused before anything is written."
+    )
+    probe: bool = Field(
+        default=False,
+        description="Build the newest batch of models, say what the whole will cost, and stop.",
+    )
+
+    @classmethod
+    def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+        return for_apply(text, prefix=prefix, number=number)
+
+
+class EstimateRequest(_Planning, _Request):
+    """What will building the plan cost? Spark is asked what models would read; read-only."""
+
+    activity: Literal["estimate"] = "estimate"
+    environment: Annotated[EnvironmentName, BeforeValidator(for_review)]
+    window: Window | None = Field(default=None, description="The reviewed window, from the marker.")
+    executor_hour_price: Price | None = None
+
+
+class CleanupRequest(_OfEnvironment):
+    """Remove this environment. `expected`: there most likely is one, so that it is worth it to
+    start Spark before anybody knows."""
+
+    activity: Literal["cleanup"] = "cleanup"
+    reclaim: ReclaimChoice = "auto"
+    merged: bool | None = None
+    expected: bool = True
+
+    @classmethod
+    def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+        return for_cleanup(text, prefix=prefix, number=number)
+
+
+class ListRequest(_Request):
+    """Which environments named `<prefix>_<number>` are there? Read-only, without Spark."""
+
+    activity: Literal["list"] = "list"
+    environment_prefix: Prefix = "pr"
+
+
+class SweepRequest(_Request):
+    """Clean up these environments, one after the other, with one Spark session for all."""
+
+    activity: Literal["sweep"] = "sweep"
+    environment_prefix: Prefix = "pr"
+    reclaim: ReclaimChoice = "auto"
+    targets: list[SweepTarget] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _is_fit(self) -> Self:
+        for target in self.targets:
+            for_cleanup(target.environment, prefix=self.environment_prefix, number=target.pr_number)
+        return self
+
+
+class LearnRequest(_Request):
+    """What have prod's own runs cost? Read Spark's event logs, and write it into the ledger."""
+
+    activity: Literal["learn"] = "learn"
+    event_logs: Name = Field(description="The directory: a path, or a URL of a file system.")
+
+
+class RememberRequest(_Request):
+    """Which files define models as prod has them? For reviews that come later; read-only."""
+
+    activity: Literal["remember"] = "remember"
+
+
+class DoctorRequest(_Request):
+    """How are the parts that the other activities need? Read-only."""
+
+    activity: Literal["doctor"] = "doctor"
+    environment_prefix: Prefix = "pr"
+
+
+AnyRequest = (
+    ReviewRequest
+    | BaseTestsRequest
+    | ScanRequest
+    | ScopesRequest
+    | AcceptRequest
+    | ApplyRequest
+    | EstimateRequest
+    | CleanupRequest
+    | ListRequest
+    | SweepRequest
+    | DoctorRequest
+    | LearnRequest
+    | RememberRequest
+)
+
+REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(
+    Annotated[AnyRequest, Field(discriminator="activity")]
+)
+
+
+class FailedAnswer(Contract):
+    """The answer of an activity that ended before it had a document of its own to give."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["failure"] = "failure"
+    failure: Failure
+    failures: list[Failure] = Field(
+        default_factory=list,
+        description="Where the project does not load: everything that was found, not the first.",
+    )
+    base_failures: list[Failure] | None = Field(
+        default=None, description="The same of the base branch; null where it was not loaded."
+    )
+    traceback: Text | None = Field(
+        default=None, description="For the log, where the failure was none that we foresaw."
+    )
+
+
+AnyAnswer = (
+    ReviewFacts
+    | BaseTests
+    | ScanFacts
+    | ScopesAnswer
+    | AcceptAnswer
+    | ApplyDocument
+    | EstimateDocument
+    | CleanupDocument
+    | EnvironmentList
+    | SweepDocument
+    | DoctorDocument
+    | LearnDocument
+    | BaseCache
+    | FailedAnswer
+)
+
+Answer = Annotated[AnyAnswer, Field(discriminator="activity")]
+# The bot reads answers, the worker writes one: it need not be ready to read all of them.
+ANSWER: TypeAdapter[AnyAnswer] = TypeAdapter(Answer, config=ConfigDict(defer_build=True))
+
+
+class Progress(Contract):
+    """One line on the progress channel, while the worker works."""
+
+    phase: Name
+    message: Line
+    done: Count | None = None
+    total: Count | None = None
+    seconds: Seconds | None = None

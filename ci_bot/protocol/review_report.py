@@ -1,0 +1,416 @@
+"""report.json: what a review found and decided."""
+
+from __future__ import annotations
+from typing import Annotated, Literal
+from pydantic import Field
+from ci_bot.protocol.base import (Contract, Count, FilePath, Line, Name, Seconds, Sha, Text, Timestamp)
+from ci_bot.protocol.cost import Price
+from ci_bot.protocol.plan import Severity
+from __future__ import annotations
+from typing import Literal
+from pydantic import Field
+from ci_bot.protocol.base import (Contract, Count, Line, Name)
+from __future__ import annotations
+from pydantic import Field
+from ci_bot.protocol.base import (Contract, Count, Line, Name)
+from __future__ import annotations
+from typing import Literal
+from pydantic import Field
+from ci_bot.protocol.base import (Contract, Line)
+from __future__ import annotations
+from collections.abc import Sequence
+from typing import Annotated, Literal
+from pydantic import Field
+from ci_bot.protocol.base import (SCHEMA_VERSION, Compared, Contract, Count, Failure, FilePath, Line, Name, PlanId, Sha, Timestamp, Timings, Verbatim, Versions)
+from ci_bot.protocol.plan import (Backfill, Change, Checks, Cost, Decision, EnvironmentStatement, Finding, Lineage, ProdPlan, Restatement, Severity, ShortWindow, Stage)
+from ci_bot.protocol.plan_identity import PlanIdentity
+from ci_bot.protocol.plan_identity import PlanOption
+from ci_bot.protocol.review_inputs import ScopedModels
+
+
+# What a team's own policy has made of a review, as a report tells it.
+
+
+CalendarDay = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="A day in UTC.")]
+
+
+class Weighed(Contract):
+    """Why a finding does not weigh what its rule gave it."""
+
+    by: Literal["severity", "off", "ignore", "statement", "comment", "acceptance", "data_diff"] = (
+        Field(
+            description="A section of the policy, a comment in the model, its owner's acceptance, "
+            "or what an apply has compared."
+        )
+    )
+    weight: Severity = Field(description="What it weighs by itself.")
+    reason: Line
+    place: Line | None = Field(default=None, description="File and line that say so.")
+    until: CalendarDay | None = Field(default=None, description="The last day of an ignore.")
+    who: Name | None = Field(default=None, description="Who accepted it.")
+    at: Timestamp | None = Field(default=None, description="When it was accepted.")
+
+
+class Acceptance(Contract):
+    """A model's owner accepts the findings of a rule on it, as it is now.
+
+    It is kept in the ledger, which only the accounts of apply and cleanup can write.
+    """
+
+    rule: Name
+    model: Name
+    fingerprint: Name = Field(description="Of the model; with another one it does not hold.")
+    severity: Severity = Field(description="What was accepted; a heavier finding is not.")
+    subjects: list[Text] = Field(
+        description='What the accepted findings are about; "" where that is the model as a whole.'
+    )
+    by: Name
+    at: Timestamp
+    reason: Line
+    comment_id: Count
+
+
+class ModelOwners(Contract):
+    """Who may accept the findings on a model."""
+
+    model: Name
+    logins: list[Name]
+    teams: list[Name]
+    place: Line = Field(description="File and line of the base commit that say so.")
+
+
+class PolicyUsed(Contract):
+    """Which policy counted, and what of it is no weight of a finding."""
+
+    source: Literal["base", "working_tree"] = Field(
+        description="Files of the base commit, or on a laptop without one those that lie there."
+    )
+    commit: Sha | None = None
+    files: list[FilePath] = Field(default_factory=list, description="Those that are there.")
+    entries: Count = 0
+    loosens: bool = Field(
+        default=True, description="False: entries that make findings lighter did not count."
+    )
+    not_loosened_because: Line | None = None
+    fail_on: Literal["blocker", "high", "never"] | None = None
+    diff_tolerance: float | None = Field(default=None, ge=0, le=1)
+    tolerances: dict[Name, float] = Field(
+        default_factory=dict, description="Of changed models that have one of their own."
+    )
+    max_executor_hours: Seconds | None = Field(
+        default=None, description="Above it, building is refused; an input of that name wins."
+    )
+    budget_blocks: bool = Field(
+        default=True, description="Whether a plan above the limit is No-Go by this policy."
+    )
+    executor_hour_price: Price | None = Field(
+        default=None, description="What an executor-hour costs; an input of that name wins."
+    )
+
+
+# What depends on a changed column, and which rebuilds read nothing that changed.
+
+
+HowChanged = Literal["dropped", "retyped", "computed", "added", "reordered", "rows", "unknown"]
+
+Reached = Literal["yes", "no", "unknown"]
+
+
+class ReachedModel(Contract):
+    """What of one model depends on a change."""
+
+    model: Name
+    columns: list[Name] = Field(default_factory=list, description="Whose values depend on it.")
+    more_columns: Count = Field(default=0, description="Further ones, not listed.")
+    rows: bool = Field(description="Which rows the model has depends on it: then all of it does.")
+
+
+class ChangedPart(Contract):
+    """A column of a changed model, or its rows, and all that depends on it, to the leaves.
+
+    `unknown` is a model that cannot be read, as a Python model is: what is listed may or may not
+    depend on a change above it.
+    """
+
+    model: Name
+    column: Name | None = Field(description="Null where it is the rows, or cannot be told.")
+    how: HowChanged
+    why: Line | None = None
+    reached: list[ReachedModel] = Field(default_factory=list)
+    more_models: Count = Field(default=0, description="Further models that it reaches, not listed.")
+
+
+class IndirectModel(Contract):
+    """Whether a model that changes only because of others reads anything of what changed."""
+
+    model: Name
+    reached: Reached
+    why: Line
+
+
+class Impact(Contract):
+    """The column impact of a plan. What was cut is counted; nothing is left out in silence."""
+
+    changed: list[ChangedPart] = Field(default_factory=list)
+    more_changed: Count = Field(default=0, description="Further changed parts, not listed.")
+    indirect: list[IndirectModel] = Field(default_factory=list)
+    more_indirect: Count = Field(default=0, description="Further indirect models, not listed.")
+
+
+# What a change does to rows that exist today, as one claim for all who make or show it.
+
+
+
+class ChangedRows(Contract):
+    """A model whose existing rows come out differently, or may.
+
+    With `certain` false the model is computed anew, and whether its rows differ is not known.
+    """
+
+    model: Name
+    columns: list[Name] = Field(
+        default_factory=list, description="Columns that are computed differently."
+    )
+    rows: bool = Field(default=False, description="Whether which rows it has changes.")
+    certain: bool = Field(default=True, description="Whether its definition is known to differ.")
+    why: Line | None = Field(default=None, description="What changes its rows, as a sentence.")
+
+
+class PastNumbers(Contract):
+    """What the pull request's own changes do to existing rows, and whom that reaches.
+
+    A model that reads what changes, and a model that is rebuilt, are two things: SQLMesh rebuilds
+    every model below a breaking change, whichever columns it reads.
+    """
+
+    changed: list[ChangedRows] = Field(default_factory=list)
+    readers: Count = Field(default=0, description="Other models that read what changes.")
+    maybe_readers: Count = Field(default=0, description="Other models that may read it.")
+    readers_known: bool = Field(
+        default=True, description="False where not every model below was followed by columns."
+    )
+    rebuilt: Count = Field(
+        default=0, description="Other models that the plan rebuilds and nobody edited."
+    )
+    keeps_history: list[Name] = Field(
+        default_factory=list, description="Models of which only new intervals change."
+    )
+
+    @property
+    def models(self) -> list[str]:
+        """Those whose rows come out differently, or may."""
+        return [item.model for item in self.changed]
+
+    @property
+    def certain(self) -> bool:
+        """Whether every one of them is known to differ."""
+        return all(item.certain for item in self.changed)
+
+
+# A state that answered, and in which no prod of the project was found.
+
+
+FirstDeployment = Literal["base-without-models", "chosen"]
+
+
+class ProdNotFound(Contract):
+    """Where prod was looked for in vain, and why its absence may be believed."""
+
+    state: Line = Field(description="Server, database, schema and gateway, or file; no secret.")
+    why: Line = Field(description="What the state holds instead, to follow a colon.")
+    hint: Line
+    first_deployment: FirstDeployment | None = Field(
+        default=None,
+        description="Why nobody has deployed it yet: the base branch has no models either, or "
+        "`baseline: state` was chosen by name. Null: prod may be elsewhere, so nothing is known.",
+    )
+
+    def sentence(self) -> str:
+        """Where no prod was found, and what is there instead."""
+        return f"No prod was found in the state ({self.state}): {self.why}."
+
+Baseline = Literal["state", "base-branch", "empty"]
+
+
+class Project(Contract):
+    paths: list[Name]
+    gateway: Name | None
+    dialect: Name | None
+    models: Count
+    python_path: list[Name] = Field(
+        default_factory=list, description="Where its Python modules were looked for, too."
+    )
+
+
+class Risk(Finding):
+    """A finding that took part in the decision."""
+
+    clears_when: Line
+    weighed: Weighed | None = Field(
+        default=None, description="Why it weighs something else than by itself; null: it does not."
+    )
+
+
+class FoundAt(Contract):
+    """One place of a finding, and what is found there."""
+
+    model: Name | None = None
+    path: FilePath | None = None
+    line: Count | None = None
+    subject: Line | None = None
+    evidence: Line
+
+
+class FindingGroup(Contract):
+    """What one rule found with one weight: one question, and all the places that it is about."""
+
+    rule: Name
+    severity: Severity
+    clears_when: Line = Field(description="Of the first place.")
+    weighed: Weighed | None = None
+    places: list[FoundAt]
+
+
+def what_does_not_load(failures: Sequence[Failure]) -> str:
+    """What keeps a project from being planned that is not the pull request's doing: a beginning of
+    a sentence."""
+    if any(failure.project is not None for failure in failures):
+        return "A model of another project on the same state does not load here"
+    return "The base branch does not load here"
+
+
+class ReviewFacts(Contract):
+    """The worker's answer to a review: what is, without any judgement.
+
+    Head sha, PR and environment ownership are not here: the bot knows them better than a process
+    that runs the pull request's code.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["review"] = "review"
+    project: Project
+    environment: Compared
+    baseline: Baseline
+    identity: Annotated[PlanIdentity | None, Verbatim()]
+    changes: list[Change]
+    backfill: list[Backfill]
+    work: list[Backfill] = Field(description="What of the backfill is still to do.")
+    restatements: list[Restatement]
+    statements: list[EnvironmentStatement]
+    prod_plan: ProdPlan | None
+    findings: list[Finding]
+    checks: Checks
+    cost: Cost
+    stages: list[Stage]
+    lineage: Lineage
+    impact: Impact = Field(
+        default_factory=Impact, description="What depends on each column that changes."
+    )
+    short_window: ShortWindow | None = Field(
+        default=None, description="Why the environment gets less history; null where it does not."
+    )
+    options: list[PlanOption] = Field(
+        default_factory=list, description="The plan's options that somebody has said."
+    )
+    environment_now: Line | None = Field(
+        default=None, description="How the plan differs from what the environment holds now."
+    )
+    environment_holds_plan: bool = Field(
+        default=False, description="Whether the environment's views are those of this plan."
+    )
+    notes: list[Line] = Field(default_factory=list)
+    versions: Versions
+    timings: Timings
+    failure: Failure | None = None
+    base_failures: list[Failure] = Field(
+        default_factory=list,
+        description="Why the base branch does not load; empty where it does, or was not loaded.",
+    )
+    scoped: list[ScopedModels] = Field(
+        default_factory=list, description="The models of each scope that was asked for, in order."
+    )
+    acceptances: list[Acceptance] = Field(
+        default_factory=list, description="What the ledger holds for this pull request."
+    )
+    prod_not_found: ProdNotFound | None = Field(
+        default=None, description="Where prod was looked for in vain; null where it was found."
+    )
+    base_models: Count | None = Field(
+        default=None, description="Models of the base branch; null where it was not loaded."
+    )
+
+
+class Report(Contract):
+    """report.json. `failure` is set, and the plan's parts are empty, where planning failed."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["review"] = "review"
+    project: Project
+    environment: Compared
+    head_sha: Sha | None
+    base_sha: Sha | None
+    merge_sha: Sha | None
+    plan_id: PlanId | None
+    identity: PlanIdentity | None = Field(description="What the plan id was computed over.")
+    appliable: bool
+    not_appliable_because: Line | None
+    baseline: Baseline
+    planned_at: Timestamp
+    decision: Decision
+    reasons: list[Line]
+    changes: list[Change]
+    backfill: list[Backfill]
+    work: list[Backfill]
+    restatements: list[Restatement]
+    statements: list[EnvironmentStatement]
+    prod_plan: ProdPlan | None
+    risks: list[Risk] = Field(description="Each place alone: owners accept one at a time.")
+    findings: list[FindingGroup] = Field(
+        default_factory=list, description="The same, one for each rule and weight."
+    )
+    set_aside: list[Risk] = Field(
+        default_factory=list,
+        description="Findings that took no part in the decision; `weighed` says why.",
+    )
+    policy: PolicyUsed | None = Field(
+        default=None, description="The team's policy; null where there is none."
+    )
+    owners: list[ModelOwners] = Field(
+        default_factory=list, description="Of models with findings, where somebody owns them."
+    )
+    checks: Checks
+    cost: Cost
+    stages: list[Stage]
+    lineage: Lineage
+    impact: Impact = Field(
+        default_factory=Impact, description="What depends on each column that changes."
+    )
+    past_numbers: PastNumbers | None = Field(
+        default=None,
+        description="What this change does to rows that exist today; null in older reports.",
+    )
+    short_window: ShortWindow | None = None
+    options: list[PlanOption] = Field(
+        default_factory=list,
+        description="The plan's options that an input or the project says; all others are default.",
+    )
+    environment_now: Line | None
+    environment_holds_plan: bool = Field(
+        default=False, description="Whether the environment's views are those of this plan."
+    )
+    state_failure: Failure | None = Field(
+        default=None,
+        description="Why baseline `auto` took the base branch: the state could not be read.",
+    )
+    prod_not_found: ProdNotFound | None = Field(
+        default=None, description="Where prod was looked for in vain; null where it was found."
+    )
+    notes: list[Line]
+    versions: Versions
+    timings: Timings
+    failure: Failure | None
+    base_failures: list[Failure] = Field(
+        default_factory=list,
+        description="Why the base branch does not load; empty where it does, or was not loaded.",
+    )
+    cut: list[Name] = Field(description="Sections that a budgeted rendering left out or shortened.")

@@ -1,0 +1,226 @@
+"""What every rule is called, how much it weighs and what it needs, as its page declares it.
+
+A rule has one page, `docs/rules/<id>.md`, and the page is its declaration: the lines between the
+two `---` at its top are a `RuleSpec`. Code in either process asks for it by `rule("<id>")` and says
+nothing of it again. The pages travel with the package; each is read once, when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from ci_bot.protocol.plan import Severity
+
+Scope = Literal["plan", "model", "change", "file", "statement", "evidence"]
+
+SCOPES: Mapping[Scope, str] = {
+    "plan": "looks at the plan, and at what the bot knows itself",
+    "model": "looks at one model, as it stands after the change",
+    "change": "looks at a model before and after the change",
+    "file": "looks at files of the change",
+    "statement": "looks at the statements around models and plans",
+    "evidence": "looks at what was checked, and at what was not",
+}
+TOPICS: Mapping[str, str] = {
+    "plan": "Whether there is a plan",
+    "readers": "What readers lose",
+    "results": "What rows and values mean",
+    "history": "Intervals and history",
+    "work": "Work and cost",
+    "keys": "Keys, grains and audits",
+    "tests": "Unit tests",
+    "statements": "Statements and code that runs",
+    "secrets": "Credentials, rights and personal data",
+    "settings": "The project's configuration",
+    "sources": "Seeds and sources",
+    "evidence": "What was not looked at",
+}
+# What a rule may need beside the thing that it looks at. Where it is missing, the rule is silent.
+FACTS: Mapping[str, str] = {
+    "base": "the models of prod, or of the base branch that stands for prod",
+    "base_failures": "why the base branch does not load",
+    "base_tests": "how a failing unit test ends on the base branch",
+    "changed_files": "the files of the change, with both of their contents",
+    "cost": "the estimate, from the runs that earlier applies recorded",
+    "data_diff": "what an apply found when it compared tables with prod",
+    "effects": "what the plan's statements do, rendered for the environment and for prod",
+    "environments": "what the other environments of the state use",
+    "failure": "why there is no plan",
+    "limits": "the limits that the team has set",
+    "linter": "what the project's linter says",
+    "load_trace": "which changed files were opened while the project was loaded",
+    "policy": "the team's policy, of the base commit and of the pull request",
+    "prod_not_found": "where the state was asked for prod in vain",
+    "prod_plan": "the same head, planned against prod",
+    "pull_request": "what GitHub says of the pull request: conflict, fork",
+    "readers": "which models read a model",
+    "row_counts": "how many rows an earlier apply has counted",
+    "settings": "both configurations, loaded",
+    "unit_tests": "how the project's unit tests end",
+    "work": "the intervals and batches that are to be built",
+}
+
+# What can clear a finding after a review, and is no person.
+PROOFS: Mapping[str, str] = {
+    "data_diff": "an apply has compared all that prod has of the model, and of every changed model "
+    "that reads it, and found no difference",
+}
+
+_FOLDER = Path("docs") / "rules"
+_INDEX = "README"
+_MARK = "---\n"
+
+Code = TypeVar("Code", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class RuleSpec:
+    """One rule.
+
+    Attributes:
+        id: what reports call it.
+        severity: its weight, unless the code gives one of `also`.
+        scope: what it looks at.
+        needs: names of `FACTS`.
+        also: the other weights that it may have, each as its page says it: `low where ...`.
+        topic: a name of `TOPICS`.
+        cleared_by: what can show that its finding does not hold for the data that is there: names
+            of `PROOFS`.
+    """
+
+    id: str
+    title: str
+    severity: Severity
+    scope: Scope
+    needs: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    topic: str = ""
+    cleared_by: tuple[str, ...] = ()
+
+    @property
+    def severities(self) -> frozenset[Severity]:
+        """Every weight that the page names."""
+        others = {one for text in self.also for one in text.partition(" where ")[0].split(", ")}
+        return frozenset({self.severity, *cast("set[Severity]", others)})
+
+
+class UnknownRule(LookupError):
+    """No page declares such a rule; `near` are ids that look alike."""
+
+    def __init__(self, id_: str, near: tuple[str, ...]) -> None:
+        super().__init__(f"There is no rule `{id_}`.")
+        self.id, self.near = id_, near
+
+
+def rule(id_: str) -> RuleSpec:
+    """The rule of this id.
+
+    Raises:
+        UnknownRule: it has no page.
+    """
+    return _page(id_)[0]
+
+
+def page(id_: str) -> str:
+    """What the rule's page says, as Markdown, without the lines that declare it.
+
+    Raises:
+        UnknownRule: it has no page.
+    """
+    return _page(id_)[1]
+
+
+class _Rules(Mapping[str, RuleSpec]):
+    def __getitem__(self, id_: str) -> RuleSpec:
+        return rule(id_)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_ids())
+
+    def __len__(self) -> int:
+        return len(_ids())
+
+    def __contains__(self, id_: object) -> bool:
+        return id_ in _ids()
+
+
+RULES: Mapping[str, RuleSpec] = _Rules()
+"""Every rule, by id; a page is read when its rule is asked for."""
+
+
+class Registry(Generic[Code]):
+    """The code of one kind of rules, in the order in which it was defined.
+
+    `@registry(SPEC, ...)` enters a function or a class, and says which rules it gives.
+    """
+
+    def __init__(self) -> None:
+        self._given: dict[Code, tuple[RuleSpec, ...]] = {}
+
+    def __call__(self, *specs: RuleSpec) -> Callable[[Code], Code]:
+        def enter(code: Code) -> Code:
+            self._given[code] = specs
+            return code
+
+        return enter
+
+    def __iter__(self) -> Iterator[Code]:
+        return iter(self._given)
+
+    def given_by(self, code: Code) -> tuple[RuleSpec, ...]:
+        """The rules that a function or a class gives."""
+        return self._given[code]
+
+    @property
+    def specs(self) -> frozenset[RuleSpec]:
+        """All rules that are given here."""
+        return frozenset(spec for specs in self._given.values() for spec in specs)
+
+
+@cache
+def _ids() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in _folder().glob("*.md") if path.stem != _INDEX))
+
+
+@cache
+def _folder() -> Path:
+    """The pages inside the installed package, or else those at the root of a checkout."""
+    package = Path(__file__).parents[1]
+    packaged = package / _FOLDER
+    return packaged if packaged.is_dir() else package.parent / _FOLDER
+
+
+@cache
+def _page(id_: str) -> tuple[RuleSpec, str]:
+    if id_ not in _ids():
+        from difflib import get_close_matches
+
+        raise UnknownRule(id_, tuple(get_close_matches(id_, _ids(), n=5, cutoff=0.5)))
+    with open(f"{_folder()}/{id_}.md", encoding="utf-8") as file:  # noqa: PTH123 - half the time
+        _, top, body = file.read().split(_MARK, 2)
+    return declared(top), body.lstrip("\n")
+
+
+def declared(text: str) -> RuleSpec:
+    """The rule that the lines at the top of a page declare; `tests/rule_pages.py` checks them."""
+    fields = {key: value for key, _, value in (line.partition(": ") for line in text.splitlines())}
+    also = fields.get("also")
+    return RuleSpec(
+        id=fields["id"],
+        title=fields["title"],
+        severity=cast("Severity", fields["severity"]),
+        scope=cast("Scope", fields["scope"]),
+        needs=_listed(fields["needs"]),
+        also=tuple(also.split("; ")) if also else (),
+        topic=fields["topic"],
+        cleared_by=_listed(fields.get("cleared_by", "[]")),
+    )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    names = text.strip("[]")
+    return tuple(names.split(", ")) if names else ()

@@ -1,0 +1,335 @@
+"""Whether a piece of text could be a credential at all, or only stands where one would."""
+
+from __future__ import annotations
+import math
+import re
+from collections import Counter
+from enum import IntEnum
+from itertools import pairwise
+from __future__ import annotations
+import re
+from collections.abc import Iterator
+from ci_bot.redaction.secret_names import (Holds, holds)
+from ci_bot.redaction.shapes import Span
+from __future__ import annotations
+import re
+from collections.abc import Sequence
+from ci_bot.redaction.shapes import Span
+
+SHORTEST = 4
+
+_STRONG = 8
+
+_DIGITS = 6
+
+_RANDOM = 10
+
+_RANDOM_WITHOUT_DIGITS = 20
+
+_BETWEEN_WORDS = frozenset("-_./:,=@ ")
+
+# Where the value comes from instead of what it is.
+REFERENCE = re.compile(
+    r"""
+      \{\{ | \}\} | \{% | \$\{ | \$\( | %\(\w+\)s
+    | ^\$[\w:]+$ | ^@\{ | ^@\w+[({]? | ^:\w+$ | ^\?$ | ^%s$ | ^\{[\w.]*\}$ | ^<[A-Za-z]
+    | ^\*\w | ^!\w | ^ENC\[
+    | ^(?:arn|vault|ssm|sm|op|env|file|gcpsm|aws|awssm|keyring|secretsmanager|secret|azurekv):
+    | ^[A-Za-z][A-Za-z0-9+.\-]*://
+    | ^(?:os|env|self|cls|config|settings|vars?|local|data|module)\.\w
+    | ^secrets?\.\w | ^env_var\b | ^getenv\b | ^\w+(?:\.\w+)*\(
+    """,
+    re.VERBOSE,
+)
+
+_PLACE = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:\\|[\w\-]+(?:/[\w.\-]+)+$")
+
+_TYPE = re.compile(
+    r"(?i)(?:n?varchar|text|string|str|char|character|binary|varbinary|bytes?|blob|clob|int|integer|"
+    r"bigint|smallint|tinyint|number|float|real|double|decimal|numeric|bool|boolean|date|datetime|"
+    r"time|timestamp\w*|interval|uuid|jsonb?|variant|object|any|optional|struct|array|map|super)"
+    r"(?:\s*[(<\[].*)?"
+)
+# A version with what is said of one, a date or a time, a number with a unit of time or size. Any
+# other word behind the number would make a password of it.
+_MEASURE = re.compile(
+    r"""(?ix)
+      [\^~<>=v]{0,2}\d+(?:\.\d+)+
+      (?:(?:[-+]\d{1,8}
+          |[-+.](?:a|b|c|m|rc|ga|alpha|beta|dev|post|pre|preview|next|canary|nightly|final|release
+                  |snapshot|build|amzn|slim|alpine|bookworm)\d{0,4})
+         (?:\.\d{1,8})*)*
+    | \d{4}-\d\d-\d\d(?:[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:\ ?Z|\ ?[-+]\d\d:?\d\d)?)?
+    | \d+(?:[.,]\d+)?\s?(?:%|[kmgt]i?b?|b|[num]?s|secs?|mins?|h|hrs?|d|days?|w|mo|y|yrs?|x|px)
+    """
+)
+
+_PLACEHOLDER = re.compile(
+    r"""(?ix)
+      x+ | \*+ | \.+ | -+ | _+ | \#+ | \[.*\] | \{.*\} | none | null | nil | true | false | yes | no
+    | on | off | todo | tbd | n/?a | redacted | masked | hidden | removed | empty | unset | default
+    | auto | prompt | ask | never | required | optional | disabled | enabled | inherit | passed
+    | failed | change[-_ ]?(?:me|this|it)?\w* | replace[-_ ]?\w* | insert[-_ ]\w* | fill[-_ ]\w*
+    | placeholder\w*
+    | your\w* | (?:your|my|the|some|a|an|our|any)[-_ ][\w \-]*
+    | (?:test|fake|dummy|sample|example|mock)[-_ ]?\w* | [\w\-]*[-_](?:here|example|placeholder)
+    | (?:my|user|db|app|admin|client|api|access|secret|private|auth|account|aws|s3|xxx)?[-_ ]?
+      (?:my|account|access|api|secret)?[-_ ]?
+      (?:pass|password|passwort|kennwort|passwd|pwd|pw|secret|token|key|credentials?)
+      (?:[-_ ]?(?:key|id|value|token|secret))?
+    | foo | bar | baz | foobar | blah | abc | abcd | abcdef | 1?234(?:5(?:6(?:7(?:8(?:90?)?)?)?)?)?
+    """
+)
+
+
+class Likeness(IntEnum):
+    """How much a text looks like a credential."""
+
+    NO = 0
+    WORD = 1
+    YES = 2
+
+
+def likeness(text: str, *, made_by_people: bool, may_be_path: bool = True) -> Likeness:
+    """How much `text`, a literal, looks like a credential.
+
+    Args:
+        made_by_people: A password: words with a digit are enough, and plain words are `WORD`.
+            Otherwise a token or key, which machines make, so it has to look random.
+        may_be_path: Whether a text with slashes names a file; behind `user:` in an address it does
+            not.
+    """
+    text = text.strip()
+    if len(text) < SHORTEST or not text.isprintable() or stands_for_one(text):
+        return Likeness.NO
+    if is_random(text):
+        return Likeness.YES
+    if not made_by_people or any(char.isspace() for char in text):
+        return Likeness.NO
+    if may_be_path and _PLACE.match(text):
+        return Likeness.NO
+    return _as_password(text)
+
+
+def _as_password(text: str) -> Likeness:
+    if text.isdigit():
+        return Likeness.YES if len(text) >= _DIGITS else Likeness.WORD
+    has_digit = any(char.isdigit() for char in text)
+    has_symbol = any(not char.isalnum() and char not in "-_." for char in text)
+    if len(text) >= _STRONG and (has_digit or (has_symbol and text.lower() != text)):
+        return Likeness.YES
+    return Likeness.WORD if any(char.isalnum() for char in text) else Likeness.NO
+
+
+def stands_for_one(text: str) -> bool:
+    """Whether `text` names a source or a type of credentials, or says that one is left out."""
+    text = text.strip()
+    return bool(
+        not text
+        or REFERENCE.search(text)
+        or _PLACEHOLDER.fullmatch(text)
+        or _TYPE.fullmatch(text)
+        or _MEASURE.fullmatch(text)
+        or is_sample(text)
+    )
+
+
+def is_random(text: str) -> bool:
+    """Whether a machine drew the characters: capitals, small letters and digits alternate in it.
+
+    Words, identifiers and names with a number at the end change from one kind of character to
+    another only a few times; a capital followed by small letters is the beginning of a word, and
+    what stands between words does not count.
+    """
+    signs = [char for char in text if char not in _BETWEEN_WORDS]
+    if len(signs) < _RANDOM or any(char.isspace() for char in text) or text.isdigit():
+        return False
+    changes = sum(
+        _kind(left) != _kind(right) and not (left.isupper() and right.islower())
+        for left, right in pairwise(text)
+        if left not in _BETWEEN_WORDS and right not in _BETWEEN_WORDS
+    )
+    share = changes / (len(signs) - 1)
+    if any(char.isdigit() for char in signs):
+        return share >= 0.22  # noqa: PLR2004 - drawn from 16 or more characters it is 0.4 and more
+    return len(signs) >= _RANDOM_WITHOUT_DIGITS and share >= 0.2  # noqa: PLR2004 - as above
+
+
+def is_sample(text: str) -> bool:
+    """A run of few characters, or one that says so: how documentation writes keys."""
+    if text.endswith("EXAMPLE") or text.endswith("EXAMPLEKEY"):
+        return True
+    body = re.sub(r"[^A-Za-z0-9]", "", text)[-12:]
+    if not body:
+        return False
+    counts = Counter(body)
+    entropy = -sum(n / len(body) * math.log2(n / len(body)) for n in counts.values())
+    return entropy < 1.0
+
+
+def _kind(char: str) -> int:
+    return 2 if char.isdigit() else 1 if char.isupper() else 0 if char.isalpha() else 3
+
+
+# Passwords that only a name gives away, in running text: `password=...`, `"token": "..."`.
+#
+# For texts that are to be shown. SQL and YAML that only speak of passwords must come through; what
+# is a finding in a file is a question of its own.
+
+
+# Most lines have none of these, and the patterns below look at every place of a line.
+_MARKS = (
+    "pass", "pwd", "secret", "token", "credential", "key", "sig", "sharedaccess", "auth",
+    "kennwort", "wachtwoord", "contrase",
+)  # fmt: skip
+# An object between a name and its value: `"secret": {"value": "..."}`.
+OBJECT_OF_VALUE = (
+    r"""(?:\{\s{0,3}\\{0,3}["']?(?:value|plain|plaintext|raw|default)\\{0,3}["']?"""
+    r"""\s{0,3}[:=]\s{0,3})?"""
+)
+
+_PAIR = re.compile(
+    rf"""
+    (?P<key> passwords? | passwd | passphrase | \bpwd | secret | token | credentials?
+      | passwort | kennwort | wachtwoord | contrase[ñn]a | mot[_ ]de[_ ]passe
+      | (?:(?<=[_.\-])|^[\s+>\-]{{0,40}})pass(?![a-z])
+      | (?:api|access|private|secret|client|account|encryption)[._\-]?(?:access[._\-]?)?
+        (?:key|secret)(?:[._\-]?id)?
+      | \baccount\.key\.[\w.\-]{{1,100}} | sharedaccess(?:key|signature)
+      | \bsig (?=\s?=\s?[\w%+/]{{30}}) | (?<![a-z])auth
+    )
+    (?:[_.\-](?:base|value|raw|b64|base64|prod|production|dev|test|staging|old|new|ro|rw|\d{{1,3}}))?
+    \\{{0,3}}["'`]? (?P<gap>\s{{0,3}}) (?P<sign>=>|:=|:-|==|=|:) (?P<space>\s{{0,3}})
+    {OBJECT_OF_VALUE}
+    (?: (?P<quote>\\{{0,3}}["'])(?P<quoted>(?:(?!(?P=quote)).){{3,500}})(?P=quote)
+      | ["'`]?(?P<bare>[^\s"'`,;&)}}\]|<>\\]{{3,500}}) )  # also where its quote has no end
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+# A setting and its value as two arguments: `.config("secret.key", "...")`, `getenv("P", "...")`.
+_ARGUMENTS = re.compile(
+    r"""(?P<mark>["'])(?P<name>[\w.\-]{1,200})(?P=mark)\s{0,3},\s{0,3}"""
+    r"""(?P<quote>["'])(?P<value>[^"'\n]{4,500})(?P=quote)"""
+)
+
+_ALWAYS = re.compile(r"pass|pwd|kennwort|wachtwoord|contrase|sig$|sharedaccess", re.IGNORECASE)
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*\(?")
+
+_RANDOM_MIN = 8
+
+
+def pair_spans(line: str) -> Iterator[Span]:
+    """Where in one line a value stands that its name says is a secret."""
+    lowered = line.lower()
+    if not any(mark in lowered for mark in _MARKS):
+        return
+    match = _PAIR.search(line)
+    while match is not None:
+        group = "bare" if match["quoted"] is None else "quoted"
+        if _is_secret(match, group):
+            yield match.span(group)
+            match = _PAIR.search(line, match.end())
+        else:  # `${PASSWORD:-secret}`: the next pair may stand in the value of this one
+            match = _PAIR.search(line, match.end("sign"))
+    for match in _ARGUMENTS.finditer(line):
+        kind = holds(match["name"])
+        if kind is not Holds.NOTHING and (
+            likeness(match["value"], made_by_people=kind is Holds.PASSWORD) is Likeness.YES
+        ):
+            yield match.span("value")
+
+
+def _is_secret(match: re.Match[str], group: str) -> bool:
+    """Whether the value of `key sign value` is a secret, or only SQL that looks like one."""
+    key, sign, value = match["key"], match["sign"], match[group]
+    if stands_for_one(value) or (key.lower() == "auth" and not is_random(value)):
+        return False
+    password = _ALWAYS.search(key) is not None
+    compares = sign == "==" or (bool(match["space"]) and sign == "=")
+    if group == "quoted":
+        # `WHERE token = 'page_view'`: a word, and not what a machine draws.
+        return password or not compares or any(char.isdigit() for char in value)
+    name = value.rstrip("(").rsplit(".", 1)[-1].lower()
+    if _NAME.fullmatch(value) and (key.lower() in name or "." in value or value.endswith("(")):
+        return False  # `on a.token = b.token`, `token=token`, `password = get(...)`
+    if password:
+        return True
+    long = len(value) >= _RANDOM_MIN
+    if compares or sign == ":":
+        # `token: daily` and `token = id` are prose, YAML or SQL; a token is long and has digits.
+        return long and any(char.isdigit() for char in value) and not value.isdigit()
+    return long or not value.isdigit()
+
+
+# Passwords of `.netrc`, whose entries are words with nothing but blanks or line ends between them.
+#
+# The format is that of ftp(1): `machine NAME` or `default`, then `login`, `password` and `account`
+# with a value each, in any order and on any number of lines.
+
+
+# What a diff, a quotation or a log puts before a line.
+_BEFORE = r"[\s>|+\-]{0,40}"
+
+_WORD = r"(?:\"[^\"\n]{0,500}\"|\S+)"
+
+_MEMBERS = rf"(?:\s+(?:login|user|account|password)\s+{_WORD})*\s*"
+
+_ENTRY = re.compile(rf"{_BEFORE}(?:machine\s+\S+|default){_MEMBERS}")
+
+_REST = re.compile(rf"{_BEFORE}(?:login|user|account|password)\s+{_WORD}{_MEMBERS}")
+
+_PASSWORD = re.compile(r"(?<!\S)password\s+(\"[^\"\n]{3,500}\"|\S{3,500})")
+# Lines that an entry has at most: machine, login, password, account, and a comment or two.
+_LONGEST_ENTRY = 6
+
+
+class EntryReader:
+    """Reads lines in their order and knows whether the next one belongs to an entry."""
+
+    def __init__(self) -> None:
+        self._in_entry = False
+
+    def list_passwords(self, line: str) -> list[Span]:
+        """Where the passwords of an entry stand in `line`.
+
+        A line that holds nothing but such a password is taken for one without its entry, too,
+        where the value looks like a password: `password required` is a sentence.
+        """
+        begins = _ENTRY.fullmatch(line) is not None
+        member = not begins and _REST.fullmatch(line) is not None
+        in_entry = begins or (self._in_entry and (member or _is_skipped(line)))
+        self._in_entry = in_entry
+        if not (begins or member):
+            return []
+        return [
+            found.span(1)
+            for found in _PASSWORD.finditer(line)
+            if _is_password(found[1], sure=in_entry)
+        ]
+
+
+def list_entry_passwords(lines: Sequence[str], number: int) -> list[Span]:
+    """Where passwords of entries stand in one line of a file.
+
+    Args:
+        lines: The lines of the file.
+        number: Which of them, from 0.
+    """
+    if "password" not in lines[number]:
+        return []
+    reader, found = EntryReader(), list[Span]()
+    for line in lines[max(0, number - _LONGEST_ENTRY) : number + 1]:
+        found = reader.list_passwords(line)
+    return found
+
+
+def _is_password(value: str, *, sure: bool) -> bool:
+    if stands_for_one(value):
+        return False
+    return sure or likeness(value, made_by_people=True) is Likeness.YES
+
+
+def _is_skipped(line: str) -> bool:
+    """Whether a line inside of an entry is empty or a comment."""
+    return not line.strip() or line.lstrip().startswith("#")

@@ -1,0 +1,363 @@
+"""The redactor: exact forms of known secrets and shapes of unknown ones, in a text or a stream.
+
+A text is worked on line by line, and a line is cut only at places that depend on the text itself.
+So it makes no difference in which pieces a text arrives: `redact(text)` is the stream fed with one
+piece.
+"""
+
+from __future__ import annotations
+import re
+from ci_bot.redaction.shapes import Span
+from __future__ import annotations
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+from ci_bot.redaction.known_values import KnownValues
+from ci_bot.redaction.literals import EntryReader
+from ci_bot.redaction.literals import pair_spans
+from ci_bot.redaction.shapes import (BEGIN_KEY, END_KEY, KEY_BODY, YAML_MARK, YAML_VALUE, Span, echoed, issued, placed)
+from __future__ import annotations
+from __future__ import annotations
+from collections.abc import Callable
+from functools import cache
+from operator import is_
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from pydantic import BaseModel
+from ci_bot.protocol.base import Verbatim
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+# Control sequences of terminals (colours, titles, hyperlinks), which print as nothing.
+#
+# Whatever shows a text takes them out. So a text is looked at as it will be shown: a sequence in
+# the middle of a value hides nothing of it.
+
+
+TERMINAL_CODE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, hyperlinks
+    r"|\x1b[@-Z\\-_]"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+
+
+def strip_terminal_codes(text: str) -> str:
+    """`text` as a terminal shows it, without colours."""
+    return TERMINAL_CODE.sub("", text) if "\x1b" in text or "\x9b" in text else text
+
+
+def list_original_places(text: str) -> list[int]:
+    """For each character of the stripped text, and for its end, its place in `text`."""
+    places: list[int] = []
+    position = 0
+    for code in TERMINAL_CODE.finditer(text):
+        places.extend(range(position, code.start()))
+        position = code.end()
+    places.extend(range(position, len(text) + 1))
+    return places
+
+
+def restore_span(span: Span, places: list[int]) -> Span:
+    """A span of the stripped text as one of the original: from its first to its last character."""
+    start, end = span
+    return (places[start], places[end - 1] + 1) if end > start else (places[start], places[start])
+
+MASK = "***"
+# Longer lines are worked on in segments; no shape matches more than LONGEST_SHAPE characters.
+LINE_SEGMENT = 65_536
+
+LONGEST_SHAPE = 10_000
+
+Document = TypeVar("Document", bound="BaseModel")
+
+
+class Redactor:
+    """Replaces secrets by `***`.
+
+    Args:
+        secrets: Values that the bot knows. A short value is replaced only where it stands as a word
+            of its own, and one that anybody can guess not at all (`known`).
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._known = KnownValues(secrets)
+        self._longest = max(LONGEST_SHAPE, self._known.longest)
+        # Documents repeat their names and sentences many times, and the bot looks at them twice.
+        self._text = cache(self._told)
+
+    def __repr__(self) -> str:
+        return f"Redactor({self._known.count} secrets)"
+
+    def redact(self, text: str) -> str:
+        """`text` without its secrets."""
+        stream = self.stream()
+        return stream.feed(text) + stream.flush()
+
+    def _told(self, text: str) -> str:
+        """The very text where it has no secret: no second one is kept beside it."""
+        told = self.redact(text)
+        return text if told == text else told
+
+    def stream(self) -> StreamRedactor:
+        """A redactor for one text that arrives in pieces."""
+        return StreamRedactor(self)
+
+    def document(self, document: Document) -> Document:
+        """A copy of a contract document without secrets; what is compared stays as it is."""
+        pass  # HOUSE-EMPTY
+
+        return redacted(document, self._text)
+
+    def spans(self, line: str) -> list[Span]:
+        """The places in one line (or a segment of one) that must not be shown, in order.
+
+        A line with terminal codes is looked at as it stands and as it will be shown.
+        """
+        spans = self._spans(line)
+        shown = strip_terminal_codes(line)
+        if shown != line:
+            places = list_original_places(line)
+            spans += [restore_span(span, places) for span in self._spans(shown)]
+        return _merged(spans)
+
+    def _spans(self, line: str) -> list[Span]:
+        spans = [span for found in (issued, placed, echoed) for _, span in found(line)]
+        spans += pair_spans(line)
+        spans += self._known.spans(line)
+        return spans
+
+    def cut(self, line: str) -> int | None:
+        """Where an unfinished line may be cut without cutting a secret; None while it is short."""
+        window = LINE_SEGMENT + self._longest
+        if len(line) < window:
+            return None
+        head = line[:window]
+        markers = [match.span() for key in (BEGIN_KEY, END_KEY) for match in key.finditer(head)]
+        for start, end in _merged(self.spans(head) + markers):
+            if start < LINE_SEGMENT < end:
+                # A secret that fills the window from its start is taken out in one piece.
+                return start if start > 0 else end
+        return LINE_SEGMENT
+
+
+class StreamRedactor:
+    """Takes one text in any pieces and gives it back without its secrets."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._pending: list[str] = []
+        self._pending_length = 0
+        self._in_key = False
+        self._repeated = False
+        self._netrc = EntryReader()
+
+    def feed(self, piece: str) -> str:
+        """What of the text so far can be shown: all whole lines, and long lines up to a cut."""
+        done: list[str] = []
+        lines = piece.split("\n")
+        for line in lines[:-1]:
+            self._hold(line + "\n")
+            done.append(self._release_long())
+            done.append(self._segment(self._take()))
+        self._hold(lines[-1])
+        done.append(self._release_long())
+        return "".join(done)
+
+    def flush(self) -> str:
+        """The rest, once no more will come."""
+        return self._segment(self._take())
+
+    def _hold(self, piece: str) -> None:
+        if piece:
+            self._pending.append(piece)
+            self._pending_length += len(piece)
+
+    def _take(self) -> str:
+        line = "".join(self._pending)
+        self._pending, self._pending_length = [], 0
+        return line
+
+    def _release_long(self) -> str:
+        if self._pending_length < LINE_SEGMENT + LONGEST_SHAPE:
+            return ""
+        line, done = self._take(), []
+        while (cut := self._redactor.cut(line)) is not None:
+            done.append(self._segment(line[:cut]))
+            line = line[cut:]
+        self._hold(line)
+        return "".join(done)
+
+    def _segment(self, text: str) -> str:
+        """One line, or a segment of one; few shapes span lines: a private key, a .netrc's entry."""
+        body = text.rstrip("\r\n")
+        ending = text[len(body) :]
+        shown = strip_terminal_codes(body)
+        if shown != body and (self._in_key or BEGIN_KEY.search(shown)):
+            return self._segment(shown + ending)  # such a line needs no colours
+        if self._in_key:
+            end = END_KEY.search(body)
+            if end is not None:
+                self._in_key = False
+                return MASK + self._segment(text[end.end() :])
+            if KEY_BODY.fullmatch(body):
+                return (MASK[: len(body)] if body.strip() else body) + ending
+            self._in_key = False
+        repeated, self._repeated = self._repeated, YAML_MARK.fullmatch(shown) is not None
+        value = YAML_VALUE.fullmatch(body) if repeated else None
+        if value is not None:
+            start = value.start(value.lastindex or 0)
+            return self._plain(body[:start]) + MASK + ending
+        passwords = self._netrc.list_passwords(shown)
+        begin = _unfinished_key(body)
+        if begin is None:
+            return self._plain(shown, passwords) + ending if passwords else self._plain(text)
+        self._in_key = True
+        return self._plain(body[:begin]) + MASK + ending
+
+    def _plain(self, text: str, more: Iterable[Span] = ()) -> str:
+        """`text`, a line or a part of one, without its secrets and the places `more`."""
+        parts, position = [], 0
+        for start, end in _merged([*self._redactor.spans(text), *more]):
+            parts += [text[position:start], MASK]
+            position = end
+        return "".join(parts) + text[position:]
+
+
+def _unfinished_key(line: str) -> int | None:
+    """Where a private key begins that does not end in the same line."""
+    for begin in BEGIN_KEY.finditer(line):
+        if not END_KEY.search(line, begin.end()):
+            return begin.start()
+    return None
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        elif end > start:
+            merged.append((start, end))
+    return merged
+
+
+_BY_SHAPE = Redactor()
+
+
+def hide(text: str) -> str:
+    """`text` without what shows by itself, or by its place or name, that it is a credential."""
+    return _BY_SHAPE.redact(text)
+
+
+# Shortening a text that may hold secrets which are not taken out yet.
+
+
+
+
+LONGEST_QUOTED = 60
+
+
+def shortened(text: str, most: int) -> str:
+    """The beginning of `text`, at most `most` characters long, without half a word at its end.
+
+    Half a secret looks like no secret. The process that cuts knows of none, and the one that takes
+    them out gets the text later.
+    """
+    if len(text) <= most:
+        return text
+    head = text[: most - 1]
+    if not text[most - 1].isspace():
+        words = head.split()
+        head = head[: head.rindex(words[-1])] if words and not head[-1].isspace() else head
+    return f"{head.rstrip()}…"
+
+
+def quoted_value(value: str) -> str:
+    """A value that a person gave, for a sentence: in quotes, on one line, and not for ever.
+
+    What looks like a credential is taken out first: nobody would recognise half of one.
+    """
+    text = hide(value.strip())
+    rest = len(text) - LONGEST_QUOTED
+    more = f" and {rest:,} more characters" if rest > 0 else ""
+    return f"{text[:LONGEST_QUOTED]!r}{more}"
+
+
+# Secrets out of a whole document, field by field.
+#
+# Values of a closed set or a fixed form (a decision, a commit, a time, an id) cannot hold a secret
+# and stay as they are: they are compared with others.
+
+
+Redact = Callable[[str], str]
+
+_Document = TypeVar("_Document", bound=BaseModel)
+
+
+def redacted(document: _Document, redact: Redact) -> _Document:
+    """`document` with `redact` applied to every text that came from outside.
+
+    Contracts are frozen, so what has no secret is not copied: that is nearly all of a large report.
+    """
+    changed = {}
+    for name in _open_fields(type(document)):
+        value = getattr(document, name)
+        told = _value(value, redact)
+        if told is not value:
+            changed[name] = told
+    # The copy needs no validation: no text has become longer.
+    return document.model_copy(update=changed) if changed else document
+
+
+def _value(value: Any, redact: Redact) -> Any:
+    """The value without secrets; the very object where it has none."""
+    if isinstance(value, str):
+        told = redact(value)
+        return value if told == value else told
+    if isinstance(value, BaseModel):
+        return redacted(value, redact)
+    if isinstance(value, list | tuple):
+        parts = [_value(item, redact) for item in value]
+        return value if all(map(is_, parts, value)) else type(value)(parts)
+    if isinstance(value, dict):
+        pairs = [(_value(key, redact), _value(item, redact)) for key, item in value.items()]
+        same = all(
+            key is before and item is old
+            for (key, item), (before, old) in zip(pairs, value.items(), strict=True)
+        )
+        return value if same else dict(pairs)
+    return value
+
+
+@cache
+def _open_fields(model: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name, field in model.model_fields.items()
+        if not _closed(field.annotation) and not _is_fixed(field.metadata)
+    )
+
+
+def _closed(annotation: Any) -> bool:
+    """Whether every text of this type is one of ours: a literal, or bound to a form."""
+    origin = get_origin(annotation)
+    if origin is Literal or annotation in (int, float, bool, type(None)):
+        return True
+    if origin is Annotated:
+        base, *extras = get_args(annotation)
+        return _closed(base) or any(
+            _is_fixed([extra, *getattr(extra, "metadata", [])]) for extra in extras
+        )
+    if origin in (Union, UnionType):
+        return all(_closed(option) for option in get_args(annotation))
+    return False
+
+
+def _is_fixed(metadata: list[Any]) -> bool:
+    return any(
+        isinstance(item, Verbatim) or getattr(item, "pattern", None) is not None
+        for item in metadata
+    )

@@ -1,0 +1,103 @@
+"""What a project's YAML configuration says in plain text: nothing is rendered, expanded or run.
+
+The bot has to know what a pull request's environment is called before any project is loaded, and
+a cleanup has to find the same name after the branch is gone. So of SQLMesh's own
+`cicd_bot.pr_environment_name` that is honoured which can be read without running anything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
+
+from ci_bot.protocol.environment import (is_prefix, normalised)
+
+# One of them in a directory; SQLMesh refuses several.
+FILES = ("config.yaml", "config.yml", "sqlmesh.yaml", "sqlmesh.yml")
+KEY = "cicd_bot.pr_environment_name"
+MOST_BYTES = 1024 * 1024
+_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_REMARK = re.compile(r"\{#.*?#\}", re.DOTALL)
+# Stands for what a template would give; in no name that could be honoured.
+_UNKNOWN = "\u2400"
+_TEXT, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
+
+
+@dataclass(frozen=True)
+class WrittenPrefix:
+    """What a configuration says that environments of pull requests are called.
+
+    Attributes:
+        prefix: what comes before `_<number>`; None where nothing is written that can be honoured.
+        problem: why what is written cannot be, to follow the key in a sentence.
+    """
+
+    prefix: str | None = None
+    problem: str | None = None
+
+
+class _NotPlainError(Exception):
+    """Why what is written cannot be honoured."""
+
+
+def written_prefix(text: str) -> WrittenPrefix:
+    """The prefix of environments that a configuration writes, made as SQLMesh's bot makes it."""
+    if KEY.rpartition(".")[2] not in text:
+        return WrittenPrefix()
+    try:
+        name = _name(text)
+    except (YAMLError, ValueError, RecursionError):
+        return WrittenPrefix(problem="stands in a file that is no YAML")
+    except _NotPlainError as why:
+        return WrittenPrefix(problem=str(why))
+    prefix = None if name is None else normalised(name)
+    if prefix is None or is_prefix(prefix):
+        return WrittenPrefix(prefix)
+    return WrittenPrefix(
+        problem="does not begin with a letter, is longer than 31 characters, or has letters other "
+        "than a to z"
+    )
+
+
+def written_keys(text: str, path: str) -> list[str]:
+    """The keys that stand at a place of a configuration; none where it cannot be read."""
+    try:
+        node = _node(_EXPRESSION.sub(_UNKNOWN, _REMARK.sub("", text)), path.split("."))
+    except (YAMLError, ValueError, RecursionError):
+        return []
+    if not isinstance(node, MappingNode):
+        return []
+    return [str(key.value) for key, _ in node.value if isinstance(key, ScalarNode)]
+
+
+def _name(text: str) -> str | None:
+    """The text at `KEY`, None where nothing is written there."""
+    if "{%" in text:
+        raise _NotPlainError("stands in a file that a template makes")
+    node = _node(_EXPRESSION.sub(_UNKNOWN, _REMARK.sub("", text)), KEY.split("."))
+    if node is None or node.tag == _NULL:
+        return None
+    if not isinstance(node, ScalarNode) or node.tag != _TEXT:
+        raise _NotPlainError("is no text")
+    if _UNKNOWN in node.value:
+        raise _NotPlainError("is made by a template")
+    return str(node.value)
+
+
+def _node(text: str, path: list[str]) -> Node | None:
+    """What stands at a place of a YAML document; None where nothing does.
+
+    Raises:
+        YAMLError, ValueError, RecursionError: it is no document.
+    """
+    # Nodes only: an alias stays one, however much it would expand to.
+    node: Node | None = YAML(typ="safe", pure=True).compose(text)
+    for name in path:
+        if not isinstance(node, MappingNode):
+            return None
+        node = next((value for key, value in node.value if key.value == name), None)
+    return node

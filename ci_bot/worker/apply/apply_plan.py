@@ -1,0 +1,380 @@
+"""An apply: the reviewed plan, and no other, on Spark."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from sqlmesh.core.snapshot import Snapshot
+
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.plan import (Backfill, Cost)
+from ci_bot.protocol.messages import ApplyRequest
+from ci_bot.errors import (BadInput, BotError)
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.apply import (evidence, preconditions)
+from ci_bot.worker.apply.run_record import CostRecord
+from ci_bot.worker.apply.progress_report import RunReport
+from ci_bot.worker.apply.recorder import (Recorder, recorder_of)
+from ci_bot.worker.apply.run_record import Record
+from ci_bot.worker.apply.attempts import Attempts
+from ci_bot.worker.apply.verification import Proof
+from ci_bot.worker.apply.preconditions import (Ready, Replanning)
+from ci_bot.worker.sqlmesh_compat import PartOfPlan
+from ci_bot.worker.cost.plan_estimate import over_budget
+from ci_bot.worker.cost.batch_meter import Meter
+from ci_bot.worker.cost.spark_counters import SparkStore
+from ci_bot.worker.cost.plan_estimate import builds_long
+from ci_bot.worker.cost.input_size_estimator import Estimator
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning.make_plan import (Missing, Planned)
+from ci_bot.worker.runtime.channel import log
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project import opening
+from ci_bot.worker.project.configuration import place_of
+from ci_bot.worker.project.opening import OpenProject
+from ci_bot.worker.state_store.cost_ledger import (CostLedger, Outcome)
+from ci_bot.worker.state_store.lease_guard import Hold
+from ci_bot.worker.state_store.ledger import Ledger
+from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime.spark_catalog import (AdapterSql, Catalog)
+from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.problems import (failure_of, sentence)
+
+
+@dataclass(frozen=True)
+class ApplyPorts:
+    """What an apply needs from its surroundings.
+
+    `stop` answers whether the run was asked to stop; it is asked between batches. `brief` is called
+    before Spark starts where its process is not expected to live long. `keep` takes what to answer
+    if the process ends without a word, `last_words` what to answer where it is asked to stop, and
+    `at_the_end` what to do then after everything else.
+    `pause` waits for seconds.
+    """
+
+    clock: Clock
+    progress: Callable[[str, str, int | None, int | None], None]
+    on_spark_start: Callable[[], None]
+    stop: Callable[[], bool]
+    brief: Callable[[], None] = lambda: None
+    keep: Callable[[ApplyDocument], None] = lambda _document: None
+    last_words: Callable[[Callable[[], ApplyDocument]], None] = lambda _words: None
+    at_the_end: Callable[[Callable[[], None]], None] = lambda _action: None
+    pause: Callable[[float], None] = time.sleep
+
+
+# Each is built, resolved, counted and compared, with little data in most of them: for 300 the
+# queries' own overhead takes minutes, in which Java's optimizing compiler pays for itself.
+MANY_MODELS = 100
+_SHOWN = 5
+
+
+def apply(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
+    """Plans again, compares with the review, and builds the PR environment.
+
+    Once something is written every end of it is a document, whatever goes wrong.
+
+    Raises:
+        BadInput: prod does not exist yet, or the project cannot be applied on Spark.
+        Refused: the environment is somebody else's, the plan would write prod, or another run
+            holds the environment.
+        SQLMeshError: the project does not load.
+    """
+    return run(request, ports, Run)
+
+
+def run(request: ApplyRequest, ports: ApplyPorts, kind: type[Run]) -> ApplyDocument:
+    """See `apply`. Args: kind: what is made of the plan once it is the reviewed one."""
+    started = ports.clock.now()
+    opened = opening.open_project(
+        place_of(request, request.projects),
+        write=True,
+        only_spark=True,
+        clock=ports.clock,
+        on_spark_start=ports.on_spark_start,
+    )
+    try:
+        return kind(request, ports, opened, started).execute()
+    finally:
+        _quietly("closing the state", opened.close)
+
+
+class Run:
+    """One apply, from the re-plan to the evidence."""
+
+    def __init__(
+        self, request: ApplyRequest, ports: ApplyPorts, opened: OpenProject, started: float
+    ) -> None:
+        self.request = request
+        self.ports = ports
+        self.opened = opened
+        self.context = opened.context
+        self.names = Names(self.context.default_catalog, self.context.default_dialect)
+        self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
+        self.ledger = Ledger(compat.state_adapter(self.context))
+        self.costs = CostLedger(compat.state_adapter(self.context))
+        self.meter = Meter(
+            lambda: SparkStore(self.context.engine_adapter.spark),
+            time.time,
+            # Another apply may have had this Spark, and the store knows its jobs still.
+            f"ci-bot/{request.environment}/{time.time_ns()}",
+        )
+        self.cost_record = CostRecord(
+            request.environment,
+            self.context,
+            self.costs,
+            self.meter,
+            request.executor_hour_price,
+        )
+        self.hold = Hold(opened.context, request.environment, request.owner, stopped=ports.stop)
+        self.estimator = Estimator(
+            self.context,
+            self.costs,
+            self.names,
+            hour_price=request.executor_hour_price,
+            say=lambda message: ports.progress("estimate", message, None, None),
+            stop=self.hold.stop,
+        )
+        self.record = Record(request, self.context, self.ledger, self.catalog, self.hold)
+        self.attempts = Attempts(
+            self.context,
+            self.hold,
+            ports.clock,
+            self._progress,
+            names=self.names,
+            repository=place_of(request, request.projects).repository,
+            replan=self._replan,
+            around_batch=self._around_batch,
+        )
+        self.report = RunReport(
+            request,
+            opened,
+            progress=ports.progress,
+            keep=ports.keep,
+            started=started,
+            attempts=self.attempts.made,
+        )
+        self.report.metered = self.meter.models
+        self.replanning = Replanning(
+            request,
+            opened,
+            self.ledger,
+            self.report,
+            names=self.names,
+            clock=ports.clock,
+            progress=ports.progress,
+            list_lost_views=self._list_lost_views,
+        )
+        self.versions: dict[str, str] = {}
+        self.proof = Proof(
+            request,
+            self.context,
+            self.catalog,
+            names=self.names,
+            hold=self.hold,
+            record=self.record,
+            report=self.report,
+            clock=ports.clock,
+            looking=evidence.EvidencePorts(
+                self.report.progress, self.hold.stop, ports.clock.now, ports.pause
+            ),
+            count=lambda: self._count("applied"),
+        )
+
+    def execute(self) -> ApplyDocument:
+        self._check_prerequisites()
+        try:
+            seen = self.hold.look()
+            ready = self.replanning.ready()
+            if isinstance(ready, ApplyDocument):
+                return ready
+            with self.ports.clock.phase("lease"):
+                self.hold.take(self.ports.progress)
+            if self.hold.moved_since(seen):
+                compat.forget_cached_snapshots(self.context)
+                ready = self.replanning.ready()
+            return ready if isinstance(ready, ApplyDocument) else self._build(ready)
+        finally:
+            _quietly("releasing the lease", self.hold.end)
+
+    def _check_prerequisites(self) -> None:
+        if self.opened.baseline == "empty":
+            missing = self.opened.prod_not_found
+            raise BadInput(
+                f"{missing.sentence() if missing else 'There is no prod.'} So there is nothing "
+                "that a PR environment could be compared with.",
+                hint=f"{missing.hint if missing else ''} `sqlmesh plan` builds prod.".strip(),
+                reason_code="no_prod",
+            )
+        pull_request = self.request.owner.pr_number is not None
+        preconditions.check_project(
+            self.context, self.request.environment, pull_request=pull_request
+        )
+
+    def _replan(self) -> Planned:
+        return self.replanning.again()
+
+    def _list_lost_views(self, planned: Planned) -> list[str]:
+        """The views of a promoted environment that Spark does not have: somebody dropped them."""
+        self.ports.brief()
+        self._progress("plan", "asking Spark whether its views are there", None, None)
+        views = objects.views_of(self.context, planned.plan.environment)
+        with self.ports.clock.phase("spark"):
+            lost = [view.shown for view in self.catalog.list_absent(views.values())]
+        if lost:
+            these = "1 view is" if len(lost) == 1 else f"{len(lost)} views are"
+            names = ", ".join(lost[:_SHOWN])
+            self._progress("plan", f"{these} gone, to be made again: {names}", None, None)
+        return lost
+
+    def _build(self, ready: Ready) -> ApplyDocument:
+        planned = ready.planned
+        recorder = recorder_of(ready.work, self.names, self._built)
+        if not builds_long(self.costs) and len(planned.changed) < MANY_MODELS:
+            self.ports.brief()
+        with self.ports.clock.phase("spark"):
+            preconditions.check_views(self.context, self.catalog, planned.plan.environment)
+            preconditions.check_merges(self.context, planned, self.names)
+            expected = self._expected(planned, ready.work, ready.missing)
+            limit, after_merge = self.request.max_executor_hours, self._after_merge(ready)
+            refused = over_budget(
+                expected, limit, self.request.environment, after_merge=after_merge
+            )
+            if refused is not None:
+                return self.report.refused(refused, estimate=expected, prod_estimate=after_merge)
+            self.record.begin(planned, self.report.plan_id)
+        self._begin(planned, recorder, expected)
+        return self._told(lambda: self._build_and_prove(ready, recorder))
+
+    def _begin(self, planned: Planned, recorder: Recorder, expected: Cost) -> None:
+        """From now on something is written: every end has something to tell, and to count."""
+        self.report.begin(planned, recorder, expected)
+        self.versions = {
+            self.names.of(snapshot.name): str(snapshot.version)
+            for snapshot in planned.changed
+            if snapshot.version
+        }
+        self.ports.last_words(self.report.stopped)
+        self.ports.at_the_end(lambda: self._count("cancelled"))
+
+    def _told(self, work: Callable[[], ApplyDocument]) -> ApplyDocument:
+        """What is built is there, whatever goes wrong, and has to be told."""
+        try:
+            return work()
+        except Exception as error:
+            if not isinstance(error, BotError):
+                sys.excepthook(type(error), error, error.__traceback__)
+            if not self.report.promoted:
+                self.record.end("failed")
+            self._count("failed")
+            return self._unfinished(self._failure(error))
+
+    def _build_and_prove(self, ready: Ready, recorder: Recorder) -> ApplyDocument:
+        if not ready.promoted:
+            ended = self._attempt(ready.planned, recorder)
+            if ended is not None:
+                return ended
+        failure = self.proof.collect(ready.planned, self.attempts.made)
+        self._count("applied")
+        return self._unfinished(failure) if failure else self.report.applied()
+
+    def _expected(
+        self,
+        planned: Planned,
+        work: Sequence[Backfill],
+        missing: Missing,
+        estimator: Estimator | None = None,
+    ) -> Cost:
+        """The estimate, with what can be said now that Spark is awake. Writes nothing."""
+        estimator = estimator or self.estimator
+        try:
+            return estimator.of(planned, work, missing)
+        except Exception as error:
+            # What is not known already stays unknown; that is no reason not to build.
+            log(f"Sizes of inputs: {sentence(error)}")
+            return estimator.by_runs(work)
+
+    def _after_merge(self, ready: Ready) -> Cost | None:
+        """What prod will build. Without a limit, or where nothing is to be built, nobody asks."""
+        if self.request.max_executor_hours is None or not ready.work:
+            return None
+        return self.estimator.of_merge(ready.planned)
+
+    def _attempt(
+        self, planned: Planned, recorder: Recorder, part: PartOfPlan | None = None
+    ) -> ApplyDocument | None:
+        """Builds the plan, or a part of it; the document where that failed."""
+        what = "building" if part is None else "probing"
+        self._progress("apply", f"{what} {self.request.environment}", None, None)
+        self.meter.start()
+        try:
+            failure = self.attempts.build(planned, recorder, part)
+        finally:
+            self.meter.finish()
+        if failure is None:
+            return None
+        self.record.end("failed")
+        stopped = failure.reason_code in ("cancelled", "stop_requested")
+        self._count("cancelled" if stopped else "failed")
+        return self._unfinished(failure)
+
+    def _around_batch(
+        self, snapshot: Snapshot, span: tuple[int, int]
+    ) -> AbstractContextManager[None]:
+        if snapshot.is_view:
+            return nullcontext()
+        intervals = describe.count_intervals(snapshot, [span]) if snapshot.is_incremental else 1
+        return self.meter.batch(self.names.of(snapshot.name), intervals)
+
+    def _count(self, outcome: Outcome) -> None:
+        """Writes down what building has cost; the first call counts.
+
+        Args:
+            outcome: How building ended, as far as the promotion does not say it.
+        """
+        if not self.meter.started:
+            return
+        cost = self.cost_record.write(
+            "applied" if self.report.promoted else outcome,
+            self.report.models(),
+            versions=self.versions,
+            plan_id=self.report.plan_id,
+            expected=self.report.estimate,
+            wall_seconds=self.ports.clock.phases.get("apply", 0.0),
+        )
+        self.report.cost = cost or self.report.cost
+        self.ports.clock.phases["counting"] = round(self.meter.seconds, 3)
+
+    def _unfinished(self, failure: Failure) -> ApplyDocument:
+        stopped = failure.reason_code == "stop_requested"
+        then = "The cleanup that asked for the stop removes it." if stopped else None
+        return self.report.unfinished(failure, then=then)
+
+    def _failure(self, error: Exception) -> Failure:
+        if self.hold.stop():
+            return self.hold.failure()
+        return failure_of(
+            error,
+            stage="apply",
+            repository=place_of(self.request, self.request.projects).repository,
+            hint="Apply again: what is built is kept, and the rest is done.",
+        )
+
+    def _built(self, message: str, done: int, total: int) -> None:
+        self._progress("apply", message, done, total)
+
+    def _progress(self, phase: str, message: str, done: int | None, total: int | None) -> None:
+        self.report.progress(phase, message, done, total)
+
+
+def _quietly(what: str, action: Callable[[], None]) -> None:
+    """Does what must not cost the answer."""
+    try:
+        action()
+    except Exception as error:
+        log(f"{what}: {sentence(error)}")

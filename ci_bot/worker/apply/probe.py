@@ -1,0 +1,97 @@
+"""A probe: the newest batch of models of the reviewed plan, to know what the whole will cost.
+
+It goes the way of an apply up to the plan, under the same lease, and stops before there is an
+environment. What it builds is in the ledger before it is built, so a cleanup finds it, and in
+SQLMesh's state, so the apply that follows reuses it. The plan's identity says what the environment
+will be and not what is left to do, so that is the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from ci_bot.protocol.apply_report import (ApplyDocument, NotProbed)
+from ci_bot.protocol.plan import tables_of
+from ci_bot.protocol.messages import ApplyRequest
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.apply import (apply_plan as applying, preconditions)
+from ci_bot.worker.apply.recorder import (Recorder, recorder_of)
+from ci_bot.worker.apply.apply_plan import (ApplyPorts, Run)
+from ci_bot.worker.apply.preconditions import Ready
+from ci_bot.worker.cost.plan_estimate import over_budget
+from ci_bot.worker.cost.plan_estimate import past_of
+from ci_bot.worker.cost.probe_selection import (Probe, choose)
+
+
+def probe(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
+    """Builds the newest batches of the reviewed plan, and says what all of it will cost.
+
+    Raises:
+        BadInput, Refused, SQLMeshError: see `applying.apply`.
+    """
+    return applying.run(request, ports, _ProbeRun)
+
+
+class _ProbeRun(Run):
+    """One probe, from the re-plan to the estimate."""
+
+    def _build(self, ready: Ready) -> ApplyDocument:
+        planned = ready.planned
+        chosen = choose(planned, ready.missing, self.names)
+        if not chosen.batches:
+            return self._estimated(ready, chosen, ())
+        recorder = recorder_of(chosen.work, self.names, self._built)
+        self.ports.brief()
+        with self.ports.clock.phase("spark"):
+            # The probe makes no view, but what it builds is for an apply that does.
+            preconditions.check_views(self.context, self.catalog, planned.plan.environment)
+            preconditions.check_merges(self.context, planned, self.names)
+            expected = self._expected(planned, chosen.work, chosen.missing)
+            refused = over_budget(
+                expected,
+                self.request.max_executor_hours,
+                self.request.environment,
+                what="The probe of",
+            )
+            if refused is not None:
+                return self.report.refused(refused, estimate=expected)
+            self.record.begin(planned, self.report.plan_id, made=chosen.made)
+        self._begin(planned, recorder, expected)
+        return self._told(lambda: self._build_and_estimate(ready, chosen, recorder))
+
+    def _build_and_estimate(self, ready: Ready, chosen: Probe, recorder: Recorder) -> ApplyDocument:
+        part = compat.PartOfPlan(chosen.batches, chosen.views)
+        ended = self._attempt(ready.planned, recorder, part)
+        if ended is not None:
+            return ended
+        self.record.end("probed")
+        self._count("probed")
+        return self._estimated(
+            ready, chosen, [model.model for model in recorder.so_far() if model.batches]
+        )
+
+    def _estimated(self, ready: Ready, chosen: Probe, built: Collection[str]) -> ApplyDocument:
+        """The answer: what all of the plan costs, of which the batches that are built are a part.
+
+        Args:
+            built: The models of which there is a batch now.
+        """
+        estimator = replace(self.estimator, probed=past_of(self.cost_record.rows))
+        with self.ports.clock.phase("estimate"):
+            whole = self._expected(ready.planned, ready.work, ready.missing, estimator)
+            # The plan of prod is another one now that snapshots and intervals are recorded.
+            compat.forget_cached_snapshots(self.context)
+            after_merge = estimator.of_merge(ready.planned)
+        not_ready = [
+            NotProbed(model=item.model, why="its signals say that its newest batch is not ready")
+            for item in tables_of(chosen.work)
+            if item.model not in built
+        ]
+        return self.report.document(
+            "probed",
+            reason_code="probed" if built else "nothing_to_probe",
+            estimate=whole,
+            prod_estimate=after_merge,
+            not_probed=sorted([*chosen.left_out, *not_ready], key=lambda item: item.model),
+        )

@@ -1,0 +1,246 @@
+"""What happens while a plan is executed: batches, audits, failures, and how far it got."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sqlmesh.core.console import NoopConsole
+from sqlmesh.core.snapshot import Snapshot
+
+from ci_bot.protocol.apply_report import (AppliedModel, AuditTotals, ModelAudit)
+from ci_bot.protocol.plan import (Backfill, BackfillAction)
+from ci_bot.worker.sqlmesh_compat import (AuditOutcome, AuditQuestion)
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.messages.names_and_times import Names
+
+ReportBatch = Callable[[str, int, int], None]
+AuditStatus = Literal["passed", "failed", "skipped"]
+
+
+@dataclass
+class ModelRecord:
+    """The batches of one model, as they finish.
+
+    Attributes:
+        done: Batches that SQLMesh has recorded.
+        filled: Their intervals.
+        written: Whether its table was written, also by a batch whose audits then failed.
+    """
+
+    table: str
+    batches: int
+    intervals: int
+    action: BackfillAction | None = None
+    done: int = 0
+    filled: int = 0
+    written: bool = False
+    seconds: float = 0.0
+    audits: dict[str, ModelAudit] = field(default_factory=dict)
+    questions: dict[str, AuditQuestion] = field(default_factory=dict)
+
+
+class Recorder(NoopConsole):
+    """SQLMesh's console, turned into records and progress lines. Called from several threads."""
+
+    def __init__(self, names: Names, progress: ReportBatch) -> None:
+        super().__init__()
+        self._names = names
+        self._progress = progress
+        self._lock = threading.Lock()
+        self.models: dict[str, ModelRecord] = {}
+        self.failures: list[BaseException] = []
+        self.promoting = False
+        self.promoted = False
+        self._views_begun = False
+        # Changed audits run on data that is there already: then nothing is built.
+        self._audits_only = False
+        self._total = 0
+        self._done = 0
+
+    def expect(self, item: Backfill) -> None:
+        """Announces a model that will be built, counted as the review counts it."""
+        self.models.setdefault(
+            item.model, ModelRecord(item.table, item.batches, item.intervals, item.action)
+        )
+
+    def start_evaluation_progress(
+        self,
+        batched_intervals: dict[Snapshot, Any],
+        *args: Any,
+        audit_only: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        with self._lock:
+            # Views are replaced and count nowhere; see `contracts.work`.
+            self._total = sum(
+                len(batches)
+                for snapshot, batches in batched_intervals.items()
+                if not snapshot.is_view
+            )
+            self._done = 0
+            self._audits_only = audit_only
+            for snapshot, batches in batched_intervals.items():
+                record = self.models.get(self._names.of(snapshot.name))
+                if record is not None and not audit_only:
+                    # A second attempt is given what the first one left.
+                    record.batches = record.done + len(batches)
+
+    def update_snapshot_evaluation_progress(
+        self,
+        snapshot: Snapshot,
+        interval: Any,
+        batch_idx: int,
+        duration_ms: int | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        # SQLMesh calls this for a batch that raised, too, which then has no duration.
+        if duration_ms is None:
+            return
+        name = self._names.of(snapshot.name)
+        with self._lock:
+            self._done += not snapshot.is_view
+            record = self.models.get(name)
+            part = ""
+            if record is not None and not self._audits_only:
+                record.done += 1
+                record.filled += (
+                    describe.count_intervals(snapshot, [interval]) if snapshot.is_incremental else 1
+                )
+                record.seconds += duration_ms / 1000
+                part = f" {record.done}/{record.batches}" if record.batches > 1 else ""
+            done, total = self._done, self._total
+        self._progress(f"{name}{part} in {duration_ms / 1000:.1f}s", done, total)
+
+    def on_table_written(self, snapshot: Snapshot) -> None:
+        """A batch is in its table; its audits come next, and may stop it before it is recorded."""
+        with self._lock:
+            record = self.models.get(self._names.of(snapshot.name))
+            if record is not None and not self._audits_only:
+                record.written = True
+
+    def log_failed_models(self, errors: Sequence[BaseException]) -> None:
+        self.failures.extend(errors)
+
+    def start_promotion_progress(self, *args: Any, **kwargs: Any) -> None:
+        self.promoting = self._views_begun = True
+        self._progress("updating the virtual layer", self._done, self._total)
+
+    def stop_promotion_progress(self, success: bool = True) -> None:
+        self.promoted = success
+
+    def on_audits(self, snapshot: Snapshot, outcomes: Sequence[AuditOutcome]) -> None:
+        """Adds the audits of one batch; a failure in any batch is a failure of the audit."""
+        with self._lock:
+            record = self.models.setdefault(
+                self._names.of(snapshot.name),
+                ModelRecord(table=self._names.of(snapshot.name), batches=0, intervals=0),
+            )
+            seen: Counter[str] = Counter()
+            for outcome in outcomes:
+                # A model can name an audit twice, with other arguments; they keep their order.
+                seen[outcome.audit] += 1
+                key = f"{outcome.audit} {seen[outcome.audit]}"
+                record.audits[key] = _merged(record.audits.get(key), outcome)
+                if outcome.question is not None:
+                    record.questions[key] = outcome.question.over(record.questions.get(key))
+
+    def failed_audits(self) -> list[tuple[str, str, AuditQuestion]]:
+        """Model, key and question of each audit that has failed."""
+        with self._lock:
+            return [
+                (name, key, record.questions[key])
+                for name, record in self.models.items()
+                for key, audit in record.audits.items()
+                if audit.status == "failed" and key in record.questions
+            ]
+
+    def prod_answered(self, model: str, key: str, rows: int | None, why: str | None) -> None:
+        """How many rows the same audit finds in prod, or why it cannot be said."""
+        with self._lock:
+            audits = self.models[model].audits
+            audits[key] = audits[key].model_copy(
+                update={"prod_rows": rows, "prod_unknown_because": why}
+            )
+
+    def applied(self, rows: Mapping[str, int]) -> list[AppliedModel]:
+        """The models that were built, slowest first. Call it when all of them are."""
+        return self._shown(
+            {name: (record.intervals, record.batches) for name, record in self.models.items()}, rows
+        )
+
+    def so_far(self) -> list[AppliedModel]:
+        """The models of which something was built, or audited, with how much; at any moment."""
+        with self._lock:
+            return self._shown(
+                {
+                    name: (record.filled, record.done)
+                    for name, record in self.models.items()
+                    if record.done or record.written or record.audits
+                },
+                {},
+            )
+
+    @property
+    def has_built(self) -> bool:
+        """Whether an attempt has filled a table, or begun to make the environment's views."""
+        with self._lock:
+            return self._views_begun or any(
+                record.done or record.written for record in self.models.values()
+            )
+
+    def _shown(
+        self, counts: Mapping[str, tuple[int, int]], rows: Mapping[str, int]
+    ) -> list[AppliedModel]:
+        found = [
+            AppliedModel(
+                model=name,
+                table=self.models[name].table,
+                action=self.models[name].action,
+                intervals=intervals,
+                batches=batches,
+                seconds=round(self.models[name].seconds, 3),
+                rows=rows.get(name),
+                audits=sorted(self.models[name].audits.values(), key=lambda audit: audit.audit),
+            )
+            for name, (intervals, batches) in counts.items()
+        ]
+        return sorted(found, key=lambda model: (-model.seconds, model.model))
+
+    def audit_totals(self, expected: int) -> AuditTotals:
+        """Counts over all models; what was expected and never ran is `not_run`, not passed."""
+        with self._lock:
+            audits = [audit for record in self.models.values() for audit in record.audits.values()]
+        passed = sum(audit.status == "passed" for audit in audits)
+        failed = [audit for audit in audits if audit.status == "failed"]
+        return AuditTotals(
+            passed=passed,
+            failed=len(failed),
+            blocking_failed=sum(audit.blocking for audit in failed),
+            not_run=max(0, expected - passed - len(failed)),
+        )
+
+
+def recorder_of(work: Iterable[Backfill], names: Names, progress: ReportBatch) -> Recorder:
+    """A recorder that knows what a plan will build."""
+    recorder = Recorder(names, progress)
+    for item in work:
+        recorder.expect(item)
+    return recorder
+
+
+def _merged(before: ModelAudit | None, outcome: AuditOutcome) -> ModelAudit:
+    rows = outcome.failed_rows
+    if before is not None and before.failed_rows is not None:
+        rows = (rows or 0) + before.failed_rows
+    status: AuditStatus = "skipped" if rows is None else "failed" if rows else "passed"
+    return ModelAudit(
+        audit=outcome.audit,
+        blocking=outcome.blocking,
+        status=status,
+        failed_rows=rows,
+    )

@@ -1,0 +1,305 @@
+"""What an apply writes into the ledger: what it is about to make, and how it ended."""
+
+from __future__ import annotations
+from collections.abc import Collection, Sequence
+from typing import Any
+from sqlmesh.core.snapshot import Snapshot, SnapshotId
+from ci_bot.protocol.messages import ApplyRequest
+from ci_bot.worker.planning.make_plan import Planned
+from ci_bot.worker.runtime.channel import log
+from ci_bot.worker.state_store.lease_guard import Hold
+from ci_bot.worker.state_store.leases import LeaseLostError
+from ci_bot.worker.state_store.ledger import (Ledger, LedgerObject, LedgerPhase, LedgerRow, LedgerSnapshot, ledger_objects)
+from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime.spark_catalog import Catalog
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.problems import sentence
+from __future__ import annotations
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+from ci_bot.protocol.cost import (ActualCost, Price)
+from ci_bot.protocol.apply_report import AppliedModel
+from ci_bot.protocol.plan import Cost
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.cost.batch_meter import (clock_cost, counted_cost)
+from ci_bot.worker.cost.batch_meter import Meter
+from ci_bot.worker.runtime.channel import log
+from ci_bot.worker.state_store.cost_ledger import (ApplyRow, CostLedger, Outcome, RunRow)
+from ci_bot.worker.state_store.ledger_schema import KEEP_DAYS
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.problems import sentence
+
+
+class Record:
+    """The ledger's row of one apply. It is written under the lease, or not at all."""
+
+    def __init__(
+        self, request: ApplyRequest, context: Any, ledger: Ledger, catalog: Catalog, hold: Hold
+    ) -> None:
+        self._ask = request
+        self._context = context
+        self._ledger = ledger
+        self._catalog = catalog
+        self._hold = hold
+
+    def begin(
+        self,
+        planned: Planned,
+        plan_id: str | None,
+        made: Collection[SnapshotId] | None = None,
+    ) -> None:
+        """Everything that the apply is about to make, before its first write.
+
+        Args:
+            made: Only of these snapshots anything is made, and no view; None: all of the plan.
+                What is not made now may be somebody else's by the time that we do.
+
+        Raises:
+            LeaseLostError: the environment is another run's by now; nothing was written.
+        """
+        default_catalog = str(self._context.default_catalog)
+        environment = planned.plan.environment
+        changed = [s for s in planned.changed if made is None or s.snapshot_id in made]
+        tables = objects.physical_tables(changed, planned.deployable, default_catalog)
+        views = objects.views_of(self._context, environment) if made is None else {}
+        self._ledger.prepare()
+        before = self._ledger.get(self._ask.environment)
+        found = ledger_objects(views.values(), tables, self._catalog)
+        if before is not None:
+            found = _keep_first_observation(before, found)
+        now = times.iso(times.now_milliseconds())
+        owner = self._ask.owner
+        with self._hold.fence():
+            self._ledger.put(
+                LedgerRow(
+                    environment=self._ask.environment,
+                    owner=owner.name,
+                    pr_number=owner.pr_number,
+                    head_sha=owner.head_sha,
+                    plan_id=plan_id,
+                    phase="applying",
+                    gateway=self._context.selected_gateway,
+                    catalog=default_catalog,
+                    suffix_target=str(environment.naming_info.suffix_target.value),
+                    snapshots=_snapshots(planned, changed, before, whole=made is None),
+                    objects=found,
+                    created_at=before.created_at if before else now,
+                    updated_at=now,
+                )
+            )
+
+    def end(self, phase: LedgerPhase) -> None:
+        """How far it got. Without the lease the row is another run's, and stays as it is; and a
+        state that cannot be told costs no report: the row then says less than there is.
+        """
+        try:
+            with self._hold.fence():
+                row = self._ledger.get(self._ask.environment)
+                if row is not None:
+                    now = times.iso(times.now_milliseconds())
+                    self._ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
+        except LeaseLostError:
+            pass
+        except Exception as error:
+            log(f"The ledger was not told of `{phase}`: {sentence(error)}")
+
+
+def _snapshots(
+    planned: Planned, changed: Sequence[Snapshot], before: LedgerRow | None, *, whole: bool
+) -> list[LedgerSnapshot]:
+    """Those of the plan that are made now, then those that only an earlier plan of it made.
+
+    Args:
+        whole: The environment will consist of these; else it stays what it is, if there is one.
+    """
+    new = {snapshot.snapshot_id for snapshot in planned.plan.new_snapshots}
+    known = before.snapshots if before else []
+    earlier = [item for item in known if item.ours or not whole]
+    ours = {(item.name, item.identifier) for item in earlier if item.ours}
+    now = {(snapshot.name, snapshot.identifier) for snapshot in changed}
+    return [
+        LedgerSnapshot(
+            name=snapshot.name,
+            identifier=snapshot.identifier,
+            version=str(snapshot.version),
+            dev_version=snapshot.dev_version,
+            ours=snapshot.snapshot_id in new or (snapshot.name, snapshot.identifier) in ours,
+        )
+        for snapshot in changed
+        if snapshot.is_model and snapshot.version
+    ] + [item for item in earlier if (item.name, item.identifier) not in now]
+
+
+def _keep_first_observation(before: LedgerRow, found: list[LedgerObject]) -> list[LedgerObject]:
+    """What an earlier apply of ours created is still ours, although it exists by now."""
+    known = {_place(item): item.existed for item in before.objects}
+    kept = [
+        item.model_copy(update={"existed": known.get(_place(item), item.existed)}) for item in found
+    ]
+    seen = {_place(item) for item in kept}
+    # Objects of an earlier plan that this one no longer has must still be found by a cleanup.
+    return kept + [item for item in before.objects if _place(item) not in seen]
+
+
+def _place(item: LedgerObject) -> tuple[str, str, str, str]:
+    return item.kind, item.catalog, item.db, item.name
+
+
+# What an apply has cost, however it ended: for its report, and for estimates of later plans.
+
+
+
+class CostRecord:
+    """Writes it once. An apply without it is as good, so nothing here raises.
+
+    `rows` is what was written of each model, or was to be.
+    """
+
+    def __init__(
+        self,
+        environment: str,
+        context: Any,
+        ledger: CostLedger,
+        meter: Meter,
+        hour_price: Price | None = None,
+    ) -> None:
+        self._environment = environment
+        self._context = context
+        self._ledger = ledger
+        self._meter = meter
+        self._hour_price = hour_price
+        self._lock = threading.Lock()
+        self._written = False
+        self.rows: list[RunRow] = []
+
+    def write(
+        self,
+        outcome: Outcome,
+        models: Sequence[AppliedModel],
+        *,
+        versions: Mapping[str, str],
+        plan_id: str | None,
+        expected: Cost | None,
+        wall_seconds: float,
+    ) -> ActualCost | None:
+        """Into the ledger; gives what is to be told, None where nothing is known, or was told.
+
+        Args:
+            models: What was built, with the rows that were counted.
+            versions: The snapshot version of each model by name.
+            wall_seconds: How long building took.
+        """
+        with self._lock:
+            if self._written:
+                return None
+            self._written = True
+        try:
+            self._meter.finish()
+            if self._meter.failure is not None:
+                log(f"Spark's counters could not be read: {self._meter.failure}")
+            cost = self._cost(wall_seconds)
+        except Exception as error:
+            log(f"The costs are not known: {sentence(error)}")
+            return None
+        try:
+            self._keep(cost, outcome, models, versions, plan_id, expected)
+        except Exception as error:
+            log(f"The costs were not recorded: {sentence(error)}")
+        return cost
+
+    def _cost(self, wall_seconds: float) -> ActualCost:
+        if self._meter.counted:
+            return counted_cost(self._meter, hour_price=self._hour_price)
+        return clock_cost(
+            wall_seconds, compat.executor_count(self._context), hour_price=self._hour_price
+        )
+
+    def _keep(
+        self,
+        cost: ActualCost,
+        outcome: Outcome,
+        models: Sequence[AppliedModel],
+        versions: Mapping[str, str],
+        plan_id: str | None,
+        expected: Cost | None,
+    ) -> None:
+        now = times.now_milliseconds()
+        at, oldest = times.iso(now), times.iso(now - KEEP_DAYS * 86_400_000)
+        known = {model.model: model for model in models if model.model in versions}
+        self.rows = rows = (
+            self._counted(known, versions, outcome, at)
+            if cost.source == "counters"
+            else _by_the_clock(known, versions, self._environment, cost, outcome, at)
+        )
+        complete = expected is not None and not expected.unknown
+        self._ledger.add_runs(rows, forget_before=oldest)
+        self._ledger.add_apply(
+            ApplyRow(
+                environment=self._environment,
+                plan_id=plan_id,
+                at=at,
+                outcome=outcome,
+                expected_hours=expected.executor_hours_mid if expected and complete else None,
+                allocated_hours=cost.allocated_hours,
+                core_hours=cost.core_hours,
+                used_hours=cost.counters.used_seconds / 3_600 if cost.counters else None,
+            ),
+            forget_before=oldest,
+        )
+
+    def _counted(
+        self,
+        models: Mapping[str, AppliedModel],
+        versions: Mapping[str, str],
+        outcome: Outcome,
+        at: str,
+    ) -> list[RunRow]:
+        return [
+            RunRow(
+                environment=self._environment,
+                model=name,
+                version=versions[name],
+                intervals=metered.intervals,
+                batches=metered.batches,
+                seconds=models[name].seconds if name in models else 0.0,
+                executor_seconds=round(metered.allocated.executors, 3),
+                rows=models[name].rows if name in models else None,
+                at=at,
+                source="counters",
+                outcome=outcome,
+                counters=metered.counters,
+                lost_seconds=round(metered.lost.executors, 3),
+            )
+            for name, metered in self._meter.models().items()
+            if name in versions
+        ]
+
+
+def _by_the_clock(
+    models: Mapping[str, AppliedModel],
+    versions: Mapping[str, str],
+    environment: str,
+    cost: ActualCost,
+    outcome: Outcome,
+    at: str,
+) -> list[RunRow]:
+    """Each model is charged its share of the wall time by the seconds of its batches, because
+    models run side by side."""
+    busy = sum(model.seconds for model in models.values())
+    return [
+        RunRow(
+            environment=environment,
+            model=model.model,
+            version=versions[model.model],
+            intervals=model.intervals,
+            batches=model.batches,
+            seconds=model.seconds,
+            executor_seconds=round(model.seconds / busy * cost.allocated_hours * 3_600, 3),
+            rows=model.rows,
+            at=at,
+            outcome=outcome,
+        )
+        for model in models.values()
+        if model.intervals and model.seconds > 0
+    ]

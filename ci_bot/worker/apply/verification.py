@@ -1,0 +1,142 @@
+"""After the promotion: the environment's views and data are looked at, and the ledger is told.
+
+From here on nothing takes an apply back. What could not be looked at is looked at by the next
+apply, because the ledger does not say that it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlmesh.core import constants as c
+
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.apply_report import (Attempt, View)
+from ci_bot.protocol.messages import ApplyRequest
+from ci_bot.errors import EXIT_INCOMPLETE
+from ci_bot.worker.apply import evidence
+from ci_bot.worker.apply.progress_report import RunReport
+from ci_bot.worker.apply.run_record import Record
+from ci_bot.worker.data_diff.spark_port import SparkPort
+from ci_bot.worker.apply.evidence import ask_prod
+from ci_bot.worker.planning.make_plan import Planned
+from ci_bot.worker.runtime.channel import log
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.state_store.lease_guard import Hold
+from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime.spark_catalog import Catalog
+from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.problems import sentence
+
+_SHOWN = 5
+
+
+class Proof:
+    """Collects what shows that an environment is as it should be, into its report.
+
+    Args:
+        looking: How Spark is asked, and when to stop.
+        count: Writes down what building has cost, once the rows are counted.
+    """
+
+    def __init__(
+        self,
+        request: ApplyRequest,
+        context: Any,
+        catalog: Catalog,
+        *,
+        names: Names,
+        hold: Hold,
+        record: Record,
+        report: RunReport,
+        clock: Clock,
+        looking: evidence.EvidencePorts,
+        count: Callable[[], None],
+    ) -> None:
+        self._ask = request
+        self._context = context
+        self._catalog = catalog
+        self._names = names
+        self._hold = hold
+        self._record = record
+        self._report = report
+        self._clock = clock
+        self._looking = looking
+        self._count = count
+
+    def collect(self, planned: Planned, attempts: Sequence[Attempt]) -> Failure | None:
+        """Why the environment cannot be said to work; None where all of its views resolve."""
+        self._report.promoted = True
+        self._record.end("promoted")
+        port = SparkPort(self._context.engine_adapter.spark)
+        failure = self._verify(planned, port)
+        if failure is None:
+            with self._clock.phase("evidence"):
+                self._report.evidence = evidence.collected(
+                    self._ask,
+                    self._context,
+                    planned,
+                    self._names,
+                    self._catalog,
+                    port,
+                    self._looking,
+                )
+                self._ask_prod()
+        if self._hold.stop():
+            return self._hold.failure()
+        if attempts:
+            self._count()
+        if failure is None and self._report.evidence.missing is None:
+            self._record.end("applied")
+        return failure
+
+    def _ask_prod(self) -> None:
+        """What prod says to the audits that have failed; an apply without it is as good."""
+        if not self._ask.table_diff or self._hold.stop():
+            return
+        try:
+            prod = self._context.state_reader.get_environment(c.PROD)
+            there = objects.views_of(self._context, prod)
+            adapter = self._context.engine_adapter
+            self._report.look_back(
+                lambda recorder: ask_prod(recorder, SparkPort(adapter.spark), adapter, there)
+            )
+        except Exception as error:
+            log(f"Prod was not asked the audits: {sentence(error)}")
+
+    def _verify(self, planned: Planned, port: SparkPort) -> Failure | None:
+        report, environment = self._report, self._ask.environment
+        try:
+            with self._clock.phase("verify"):
+                report.views = evidence.resolve(
+                    self._context, planned, self._catalog, port, self._looking
+                )
+        except Exception as error:
+            report.evidence = evidence.Evidence(missing="its views could not be asked for")
+            return Failure(
+                stage="verify",
+                reason_code="not_verified",
+                exit_code=EXIT_INCOMPLETE,
+                message=f"{environment} is built, and Spark could not be asked whether its views "
+                f"resolve: {sentence(error)}",
+                hint="Apply again: it builds nothing anew, and looks at them.",
+            )
+        failure = _unresolved(report.views)
+        if failure is not None:
+            report.evidence = evidence.Evidence(missing="some of its views do not resolve")
+        return failure
+
+
+def _unresolved(views: list[View]) -> Failure | None:
+    broken = [view.view for view in views if not view.resolves]
+    if not broken:
+        return None
+    return Failure(
+        stage="verify",
+        reason_code="views_do_not_resolve",
+        exit_code=EXIT_INCOMPLETE,
+        message=f"{len(broken)} of the environment's views do not resolve on Spark: "
+        f"{', '.join(broken[:_SHOWN])}.",
+        hint="Apply again; if it stays, look at the physical tables that the views point at.",
+    )

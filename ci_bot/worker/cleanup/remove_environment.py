@@ -1,0 +1,370 @@
+"""A cleanup: the PR environment is removed view by view, and Spark is asked whether it is gone.
+
+SQLMesh's own synchronous invalidation drops whole schemas with CASCADE, discards its failures and
+reports views that never existed; so the objects are enumerated, dropped and verified here, and the
+state's record goes last. Until then it does not expire: an expired one is an order to the janitor
+of anybody's `sqlmesh run` to drop the schema with CASCADE, and a cleanup may be cut off at any
+moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlmesh.core.config import EnvironmentSuffixTarget
+from sqlmesh.core.environment import Environment
+
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cleanup_report import (CleanupDocument, Leftover)
+from ci_bot.protocol.environment import PROD
+from ci_bot.protocol.messages import CleanupRequest
+from ci_bot.errors import (BadInput, Refused)
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.cleanup import reclaim
+from ci_bot.worker.cleanup.reclaim import (Tables, record)
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project import opening
+from ci_bot.worker.project.configuration import (configure, new_context, require_spark)
+from ci_bot.worker.project.configuration import place_of
+from ci_bot.worker.project.opening import (OpenProject, versions_of)
+from ci_bot.worker.state_store import (leases, ownership)
+from ci_bot.worker.state_store.ledger import (Ledger, LedgerRow)
+from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime.spark_catalog import (AdapterSql, Catalog, Relation)
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.problems import cancelled
+
+# An environment whose time is over is dropped by the janitor at its next run, with CASCADE. So long
+# it waits for a cleanup that has begun, and for the next one where that was cut off.
+JANITOR_WAITS_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True)
+class CleanupPorts:
+    """What a cleanup needs from its surroundings.
+
+    `spark_is_done` is called once nothing will be asked of Spark any more. `last_words` takes what
+    to answer where the run is stopped in the middle.
+    """
+
+    clock: Clock
+    progress: Callable[[str, str, int | None, int | None], None]
+    on_spark_start: Callable[[], None]
+    spark_is_done: Callable[[], None] = lambda: None
+    last_words: Callable[[Callable[[], CleanupDocument]], None] = lambda _words: None
+
+
+@dataclass(frozen=True)
+class CleanupObjects:
+    """What an environment consists of: its views, and the schemas that are its own."""
+
+    views: list[Relation]
+    schemas: list[tuple[str, str]]
+
+
+def separate_from_prod(
+    named: Iterable[Relation], of_prod: Iterable[Relation], *, own_schemas: bool
+) -> tuple[CleanupObjects, list[str]]:
+    """What a cleanup may drop of the views that state and ledger name, and what it may not: prod
+    can have a schema that is called as if it were an environment's. Pure.
+
+    Args:
+        named: In any number of spellings.
+        own_schemas: Whether the environment has schemas of its own. With the suffix on the table
+            the schema is prod's, and is never a candidate.
+    """
+    of_prod = list(of_prod)
+    taken, places = {view.key for view in of_prod}, {view.place for view in of_prod}
+    every = {view.key: view for view in named}
+    views = sorted(view for key, view in every.items() if key not in taken)
+    schemas = {view.place: (view.catalog, view.schema) for view in views} if own_schemas else {}
+    return (
+        CleanupObjects(views, sorted(where for at, where in schemas.items() if at not in places)),
+        sorted(every[key].shown for key in every.keys() & taken),
+    )
+
+
+def cleanup(request: CleanupRequest, ports: CleanupPorts) -> CleanupDocument:
+    """Removes one PR environment and proves it. Idempotent: nothing there is a quiet success.
+
+    Raises:
+        BadInput: the configuration is broken, or the suffix target cannot be cleaned on Spark.
+        Refused: the environment is pinned, or nothing proves that it is ours.
+    """
+    started = ports.clock.now()
+    opened = open_for_cleanup(request, ports)
+    if opened is None:
+        return CleanupDocument(
+            environment=request.environment,
+            existed=False,
+            result="nothing_to_do",
+            state_record_removed=False,
+            state_record_left=False,
+            seconds=round(ports.clock.now() - started, 3),
+            timings=dict(ports.clock.phases),
+            versions=versions_of(None),
+        )
+    try:
+        return _Cleanup(request, ports, opened, started).execute()
+    finally:
+        opened.close()
+
+
+def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProject | None:
+    """Configuration and state without models; None where there is no state at all.
+
+    Nothing of the project is loaded, so that broken models and macros do not stop a cleanup.
+    """
+    place = place_of(request, request.projects)
+    configs, starts = configure(place, ports.on_spark_start, clock=ports.clock)
+    context = new_context(configs, place)
+    require_spark(context)
+    with ports.clock.phase("state"):
+        state, facts = opening.open_state(context, place, write=True)
+    if state is None:
+        return None
+    compat.give_state(context, state)
+    catalogs = opening.prod_catalogs(state)
+    if catalogs and compat.default_catalog(context) not in catalogs:
+        compat.set_known_catalog(configs, opening.ask_spark_for_catalog(context))
+        context = new_context(configs, place)
+        compat.give_state(context, state)
+    if request.environment in context.pinned_environments:
+        raise Refused(
+            f"{request.environment} is pinned in the project's configuration, so it is not "
+            "removed.",
+            hint="Take it out of `pinned_environments` first.",
+            reason_code="pinned",
+        )
+    return OpenProject(context, "state", facts, ports.clock, starts)
+
+
+class _Cleanup:
+    """One cleanup, from the enumeration to the state record."""
+
+    def __init__(
+        self, request: CleanupRequest, ports: CleanupPorts, opened: OpenProject, started: float
+    ) -> None:
+        self.request = request
+        self.ports = ports
+        self.opened = opened
+        self.context: Any = opened.context
+        self.started = started
+        self.ledger = Ledger(compat.state_adapter(self.context))
+        self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
+        self.views_dropped: list[str] = []
+        self.schemas_dropped: list[str] = []
+        self.leftovers: list[Leftover] = []
+        self.foreign: list[str] = []
+        self.record_removed = False
+        self.record_left = False
+        self.tables = Tables(request, self.context, self.ledger, self.catalog, ports.progress)
+
+    def execute(self) -> CleanupDocument:
+        # Before an apply is asked to stop: it may be another repository's.
+        self._look()
+        with leases.for_cleanup(
+            self.context, self.request.environment, self.request.owner, self.ports.progress
+        ):
+            return self._remove()
+
+    def _remove(self) -> CleanupDocument:
+        stored, row = self._look()
+        if stored is None and (row is None or row.phase == "removed"):
+            return self._document("nothing_to_do", existed=False)
+        if stored is None and row is not None and row.phase in reclaim.PHASES:
+            with self.ports.clock.phase("reclaim"):
+                self.tables.settle_later(row)
+            return self._ended(existed=False)
+        if stored is not None and stored.suffix_target is EnvironmentSuffixTarget.CATALOG:
+            raise BadInput(
+                f"{self.request.environment} was made with `environment_suffix_target: catalog`, "
+                "which cannot be removed on Spark.",
+                hint="Drop its catalogs by hand, then delete the environment with "
+                f"`sqlmesh invalidate {self.request.environment}`.",
+                reason_code="suffix_target",
+            )
+        self.record_left = stored is not None
+        found = self._enumerate(stored, row)
+        self.ports.last_words(self._stopped)
+        if self.request.claim:
+            row = ownership.claimed(self.request, self.context, self.ledger, row, stored)
+        if row is not None:
+            row = record(self.ledger, self.tables.before(row), "cleaning")
+        if stored is not None:
+            lives_until = times.now_milliseconds() + JANITOR_WAITS_MS
+            compat.mark_environment_unfinished(self.context, stored, lives_until=lives_until)
+        with self.ports.clock.phase("drop"):
+            self._drop_views(found)
+        self.ports.progress("verify", "asking Spark what is left", None, None)
+        with self.ports.clock.phase("verify"):
+            try:
+                self._settle(found)
+            except Exception as error:
+                # Spark may be gone. Whatever was not asked counts as left.
+                what = f"what {self.request.environment} consists of, which could not be verified"
+                self.leftovers.append(Leftover(object=what, why=reclaim.first_line(error)))
+        if row is None or not self.tables.asks_spark(row):
+            self.ports.spark_is_done()
+        self.ports.progress("records", "closing the records in the state database", None, None)
+        try:
+            self._finish(stored, row)
+            if row is not None:
+                with self.ports.clock.phase("tables"):
+                    complete = not self.foreign and not self.leftovers
+                    self.tables.settle(row, complete=complete)
+        except Exception as error:
+            # What is dropped stays told; the next run finds it gone and finishes the records.
+            records = f"records of {self.request.environment} in the state database"
+            self.leftovers.append(Leftover(object=records, why=reclaim.first_line(error)))
+        return self._ended(existed=True)
+
+    def _look(self) -> tuple[Environment | None, LedgerRow | None]:
+        """The records of the environment in the state and in the ledger, in this order.
+
+        Raises:
+            Refused: they do not say that it is ours, and nobody claims it.
+        """
+        stored = self.context.state_sync.get_environment(self.request.environment)
+        row = self.ledger.get(self.request.environment)
+        ownership.check(
+            self.request.environment, self.request.owner, row, stored, claim=self.request.claim
+        )
+        return stored, row
+
+    def _enumerate(self, stored: Environment | None, row: LedgerRow | None) -> CleanupObjects:
+        self.ports.progress("enumerate", "asking ledger, state and Spark", None, None)
+        named = [*objects.views_of(self.context, stored).values()] if stored is not None else []
+        named += [
+            Relation(item.catalog, item.db, item.name)
+            for item in (row.objects if row else ())
+            if item.kind == "view"
+        ]
+        prod = self.context.state_sync.get_environment(PROD)
+        of_prod = objects.views_of(self.context, prod).values() if prod else ()
+        suffix = (
+            stored.suffix_target.value if stored is not None else row.suffix_target if row else ""
+        )
+        found, self.foreign = separate_from_prod(
+            named, of_prod, own_schemas=suffix == EnvironmentSuffixTarget.SCHEMA.value
+        )
+        return found
+
+    def _drop_views(self, found: CleanupObjects) -> None:
+        for number, view in enumerate(found.views, start=1):
+            self.ports.progress("drop", f"view {view.shown}", number, len(found.views))
+            try:
+                was_there = self.catalog.drop_view(view)
+            except Exception as error:
+                self.leftovers.append(Leftover(object=view.shown, why=reclaim.first_line(error)))
+            else:
+                if was_there:
+                    self.views_dropped.append(view.shown)
+
+    def _settle(self, found: CleanupObjects) -> None:
+        """Asks Spark what is left of each schema, drops it once it is empty, and asks again.
+
+        What Spark still shows was not removed, whatever the drops said. Tables and views that are
+        not ours stay, and keep their schema.
+        """
+        known = {leftover.object for leftover in self.leftovers}
+        ours = {view.key: view for view in found.views}
+        places = {view.place: (view.catalog, view.schema) for view in found.views}
+        for catalog, schema in sorted(places.values()):
+            left = self.catalog.names(catalog, schema)
+            if left is None:
+                continue
+            for name in sorted(left):
+                view = ours.get(Relation(catalog, schema, name).key)
+                if view is None:
+                    if (catalog, schema) in found.schemas:
+                        self.foreign.append(f"{schema}.{name}")
+                elif view.shown not in known:
+                    why = "Spark still shows it after the drop."
+                    self.leftovers.append(Leftover(object=view.shown, why=why))
+            if (catalog, schema) in found.schemas and not left:
+                self._drop_schema(catalog, schema)
+        gone = {leftover.object for leftover in self.leftovers}
+        self.views_dropped = [view for view in self.views_dropped if view not in gone]
+
+    def _drop_schema(self, catalog: str, schema: str) -> None:
+        try:
+            self.catalog.drop_empty_schema(catalog, schema)
+            shown = self.catalog.schema_exists(catalog, schema)
+        except Exception as error:
+            self.leftovers.append(Leftover(object=schema, why=reclaim.first_line(error)))
+            return
+        if shown:
+            why = "Spark still shows it after the drop."
+            self.leftovers.append(Leftover(object=schema, why=why))
+        else:
+            self.schemas_dropped.append(schema)
+
+    def _finish(self, stored: Environment | None, row: LedgerRow | None) -> None:
+        """Deletes the state's record, last; keeps it for a retry where a drop of ours failed.
+
+        With foreign objects the record goes although the schema stays: once its time had come, the
+        janitor of the team's next `sqlmesh run` would drop that schema with CASCADE.
+        """
+        if stored is not None and (self.foreign or not self.leftovers):
+            self.record_removed = compat.delete_environment_record(self.context, stored)
+            self.record_left = not self.record_removed
+            if self.record_left:
+                why = "Somebody planned the environment again while it was removed."
+                self.leftovers.append(Leftover(object=f"record of {stored.name}", why=why))
+        if row is not None and (self.foreign or self.leftovers):
+            # A row that stands for no record in the state stands for none that is made later.
+            record(self.ledger, row, "cleaning" if self.record_left else "leftover")
+
+    def _ended(self, *, existed: bool) -> CleanupDocument:
+        self.leftovers += self.tables.leftovers
+        complete = not self.leftovers and not self.foreign
+        done = existed or bool(self.tables.reclaimed)
+        return self._document(
+            ("removed" if done else "nothing_to_do") if complete else "incomplete",
+            existed=existed,
+            failure=None if complete else self._incomplete(),
+        )
+
+    def _stopped(self) -> CleanupDocument:
+        return self._document("incomplete", existed=True, failure=cancelled("cleanup"))
+
+    def _incomplete(self) -> Failure:
+        left = [leftover.object for leftover in self.leftovers] + self.foreign
+        objects_are = "1 object is" if len(left) == 1 else f"{len(left)} objects are"
+        message = f"{objects_are} left of {self.request.environment}: {', '.join(left[:5])}."
+        steps = []
+        if self.leftovers:
+            message += f" {self.leftovers[0].why}"
+            steps.append("Fix the cause.")
+        if self.foreign:
+            steps.append(
+                "Objects that the environment did not make are kept on purpose: move or drop them."
+            )
+        return Failure(
+            stage="cleanup",
+            reason_code="foreign_objects" if self.foreign and not self.leftovers else "leftovers",
+            exit_code=4,
+            message=message,
+            hint=" ".join([*steps, "Then run the cleanup again; it finishes the job."]),
+        )
+
+    def _document(self, result: Any, **parts: Any) -> CleanupDocument:
+        return CleanupDocument(
+            environment=self.request.environment,
+            result=result,
+            views_dropped=sorted(self.views_dropped),
+            schemas_dropped=sorted(self.schemas_dropped),
+            leftovers=self.leftovers,
+            foreign=sorted(self.foreign),
+            tables_reclaimed=self.tables.reclaimed,
+            tables_kept=self.tables.kept,
+            state_record_removed=self.record_removed,
+            state_record_left=self.record_left,
+            seconds=round(self.ports.clock.now() - self.started, 3),
+            timings=dict(self.ports.clock.phases),
+            versions=versions_of(self.opened),
+            **parts,
+        )

@@ -1,0 +1,209 @@
+"""A sweep's two questions: which environments are there, and please remove these.
+
+The bot asks them one after the other, because between them it asks GitHub which pull requests are
+closed, and this process has no way to do that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sqlmesh.core.state_sync import StateSync
+
+from ci_bot.protocol.base import Contract
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.cleanup_report import (EnvironmentList, FoundEnvironment, SweepDocument, SweepTarget)
+from ci_bot.protocol.environment import (number_of, prefix_in)
+from ci_bot.protocol.messages import (CleanupRequest, ListRequest, SweepRequest)
+from ci_bot.errors import (EXIT_REFUSED, BadInput)
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.cleanup import (remove_environment as cleaning, reclaim)
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project import opening
+from ci_bot.worker.project.configuration import (configure, new_context)
+from ci_bot.worker.project.configuration import place_of
+from ci_bot.worker.project.opening import versions_of
+from ci_bot.worker.state_store import ownership
+from ci_bot.worker.state_store.ledger import (Ledger, LedgerRow)
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.problems import failure_of
+
+# Wrong for one environment only; every other bad input is wrong for all of them.
+_ONE_ENVIRONMENT = ("suffix_target",)
+
+
+@dataclass(frozen=True)
+class SweepPorts:
+    """What a sweep needs from its surroundings.
+
+    Args:
+        stop: Whether the run was asked to stop; asked between two environments.
+        keep: Takes the answer as far as it is, so that a run that is stopped has told something.
+        now: A clock in seconds.
+    """
+
+    progress: Callable[[str, str, int | None, int | None], None]
+    on_spark_start: Callable[[], None]
+    stop: Callable[[], bool]
+    keep: Callable[[Contract], None]
+    now: Callable[[], float] = time.perf_counter
+
+
+def answer(
+    request: ListRequest | SweepRequest, ports: SweepPorts
+) -> EnvironmentList | SweepDocument:
+    """The answer to either question."""
+    return (
+        list_environments(request, ports)
+        if isinstance(request, ListRequest)
+        else sweep(request, ports)
+    )
+
+
+def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentList:
+    """Everything called `<prefix>_<number>` in ledger and state, and what the ledger records for
+    this repository under another prefix. Read-only, Spark stays asleep.
+
+    Raises:
+        BadInput, Refused: the configuration or the state cannot be used; see `project`.
+    """
+    clock = Clock(ports.now)
+    started = clock.now()
+    opening.read_only_environment()
+    place = place_of(request, request.projects)
+    configs, _ = configure(place, ports.on_spark_start, clock=clock)
+    context = new_context(configs, place)
+    with clock.phase("state"):
+        state, _ = opening.open_state(context, place, write=False)
+        found: list[FoundEnvironment] = []
+        if state is not None:
+            try:
+                found = _found(state, context.pinned_environments, request)
+            finally:
+                state.close()
+    return EnvironmentList(
+        environments=found,
+        seconds=round(clock.now() - started, 3),
+        timings=dict(clock.phases),
+        versions=versions_of(None),
+    )
+
+
+def _found(state: StateSync, pinned: Any, request: ListRequest) -> list[FoundEnvironment]:
+    prefix = request.environment_prefix
+    recorded = Ledger(compat.state_adapter_of(state)).all()
+    expires = {str(item.name): item.expiration_ts for item in state.get_environments_summary()}
+    rows = {row.environment: row for row in recorded if number_of(row.environment, prefix)}
+    rows |= {
+        row.environment: row
+        for row in recorded
+        if row.owner == request.owner.name
+        and row.phase != "removed"
+        and row.environment not in rows
+        and prefix_in(row.environment, row.pr_number or 0)
+    }
+    records = {name: at for name, at in expires.items() if number_of(name, prefix) or name in rows}
+    found = []
+    for name in sorted(records.keys() | rows.keys()):
+        row, expires_at = rows.get(name), records.get(name)
+        if name in records and not ownership.stands_for(row, expires_at):
+            row = None  # it is about one that is gone, and this one is somebody's
+        found.append(
+            FoundEnvironment(
+                environment=name,
+                owner=row.owner if row else None,
+                pr_number=row.pr_number if row else None,
+                phase=row.phase if row else None,
+                pinned=name in pinned,
+                updated_at=row.updated_at if row else None,
+                expires_at=times.iso(expires_at) if expires_at is not None else None,
+                **_tables(row if name not in records else None),
+            )
+        )
+    return found
+
+
+def _tables(row: LedgerRow | None) -> dict[str, Any]:
+    """When the tables of an environment go that is removed already."""
+    if row is None or row.phase not in reclaim.PHASES:
+        return {}
+    return {"tables_due_at": times.iso(reclaim.due_at(row)), "tables_due": reclaim.is_due(row)}
+
+
+def sweep(request: SweepRequest, ports: SweepPorts) -> SweepDocument:
+    """Cleans up one environment after the other. A failure of one does not stop the others.
+
+    Each goes through the same `cleanup` as at the end of its pull request, which opens and closes
+    the state for itself. Spark's session is the process's own and stays, so it starts once.
+
+    Raises:
+        BadInput: something is wrong that concerns every environment; nothing was touched.
+    """
+    started = ports.now()
+    done: list[CleanupDocument] = []
+    asleep = True
+
+    def on_spark_start() -> None:
+        # Every cleanup makes a connection of its own, on the one session.
+        nonlocal asleep
+        if asleep:
+            asleep = False
+            ports.on_spark_start()
+
+    inner = replace(ports, on_spark_start=on_spark_start)
+
+    def document() -> SweepDocument:
+        return SweepDocument(
+            cleanups=list(done),
+            seconds=round(ports.now() - started, 3),
+            versions=versions_of(None),
+        )
+
+    for number, target in enumerate(request.targets, start=1):
+        if ports.stop():
+            break
+        ports.progress("sweep", f"removing {target.environment}", number, len(request.targets))
+        done.append(_clean(request, target, inner, first=not done))
+        ports.keep(document())
+    return document()
+
+
+def _clean(
+    request: SweepRequest, target: SweepTarget, ports: SweepPorts, *, first: bool
+) -> CleanupDocument:
+    clock = Clock(ports.now)
+    started = clock.now()
+    cleanup_request = CleanupRequest(
+        projects=request.projects,
+        gateway=request.gateway,
+        workplace=request.workplace,
+        # With a number the ledger's record is asked for: a sweep has no other proof of ownership.
+        owner=request.owner.model_copy(update={"pr_number": target.pr_number}),
+        environment=target.environment,
+        environment_prefix=request.environment_prefix,
+        reclaim=request.reclaim,
+        merged=target.merged,
+    )
+    try:
+        return cleaning.cleanup(
+            cleanup_request, cleaning.CleanupPorts(clock, ports.progress, ports.on_spark_start)
+        )
+    except Exception as error:
+        everywhere = isinstance(error, BadInput) and error.reason_code not in _ONE_ENVIRONMENT
+        if first and everywhere:
+            raise
+        failure = failure_of(error, stage="cleanup", repository=Path(request.workplace.repository))
+        return CleanupDocument(
+            environment=target.environment,
+            existed=True,
+            result="refused" if failure.exit_code == EXIT_REFUSED else "incomplete",
+            state_record_removed=False,
+            seconds=round(clock.now() - started, 3),
+            timings=dict(clock.phases),
+            versions=versions_of(None),
+            failure=failure,
+        )

@@ -1,1 +1,0 @@
-"""What differs between the parsers of SQL that versions of SQLMesh bring."""

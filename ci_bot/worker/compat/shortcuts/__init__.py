@@ -1,1 +1,0 @@
-"""Work of SQLMesh that no answer needs, left out."""

@@ -1,0 +1,282 @@
+"""Counts what each batch of an apply costs while it builds.
+
+Spark's jobs are told apart by a job group for each batch, and the store keeps only the newest
+stages, so a batch is read as soon as the next one ends. Nothing here may cost an apply: what goes
+wrong is kept as the reason why nothing is known.
+"""
+
+from __future__ import annotations
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from ci_bot.protocol.cost import (Counters, Skew)
+from ci_bot.worker.cost.spark_counters import (Allocated, Busy, Executor, allocated, shares)
+from ci_bot.worker.cost.spark_counters import (added, counters_of, executors_of)
+from ci_bot.worker.messages.problems import sentence
+from __future__ import annotations
+from collections.abc import Mapping
+from ci_bot.protocol.cost import (ActualCost, Price)
+from ci_bot.protocol.durations import duration
+
+_SETTLE_MILLISECONDS = 2_000
+
+_LOOK_EVERY_SECONDS = 5.0
+# Spark itself calls a partition skewed from five times the median on
+# (spark.sql.adaptive.skewJoin.skewedPartitionFactor); below half a minute nobody waits for it.
+SKEW_RATIO, SKEW_SECONDS, SKEW_TASKS = 5.0, 30.0, 4
+
+
+class Store(Protocol):
+    """What is asked of Spark; see `SparkStore`."""
+
+    def begin(self, group: str, description: str) -> None: ...
+    def end(self) -> None: ...
+    def settle(self, milliseconds: int) -> None: ...
+    def stages(self, group: str) -> tuple[list[dict[str, Any]], int]: ...
+    def executors(self) -> list[dict[str, Any]]: ...
+    def task_seconds(self, stage: int, attempt: int) -> tuple[float, float] | None: ...
+
+
+@dataclass
+class Batch:
+    """One batch; `counters` is None until Spark was asked."""
+
+    model: str
+    group: str
+    intervals: int
+    start: float
+    end: float | None = None
+    done: bool = False
+    counters: Counters | None = None
+    skews: list[Skew] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Metered:
+    """What one model has cost: the batches that were completed, and what went into the others."""
+
+    intervals: int
+    batches: int
+    allocated: Allocated
+    lost: Allocated
+    counters: Counters
+    skews: Sequence[Skew]
+
+
+class Meter:
+    """The meter of one apply. Methods may be called from any thread.
+
+    Args:
+        store: Makes the store, once Spark is awake.
+        now: Seconds since the epoch, by the clock that the driver has, too.
+        name: What the job groups of this apply, and of no other, begin with.
+
+    `seconds` is what counting took, all threads together.
+    """
+
+    def __init__(self, store: Callable[[], Store], now: Callable[[], float], name: str) -> None:
+        self._make, self._now, self._name = store, now, name
+        self._store: Store | None = None
+        self._lock = threading.Lock()
+        self._batches: list[Batch] = []
+        self._executors: dict[str, Executor] = {}
+        self._looked = float("-inf")
+        self._from: float | None = None
+        self._until: float | None = None
+        self.failure: str | None = None
+        self.seconds = 0.0
+
+    def start(self) -> None:
+        """Building begins. Spark is awake by now."""
+        self._from = self._now()
+        self._guarded(self._open)
+
+    @contextmanager
+    def batch(self, model: str, intervals: int) -> Iterator[None]:
+        """Around the work of one batch, in the thread that does it."""
+        with self._lock:
+            group = f"{self._name}/{len(self._batches) + 1}"
+            batch = Batch(model, group, intervals, self._now())
+            self._batches.append(batch)
+        store = self._store
+        if store is not None:
+            self._guarded(lambda: store.begin(group, f"{model} {group}"))
+        try:
+            yield
+            batch.done = True
+        finally:
+            batch.end = self._now()
+            if store is not None:
+                self._guarded(store.end)
+                self._guarded(lambda: self._read(store, besides=batch))
+
+    def finish(self) -> None:
+        """Building has ended, however; what is still unread is read. A second call does nothing."""
+        with self._lock:
+            if self._until is not None:
+                return
+            self._until = self._now()
+        store = self._store
+        if store is not None:
+            self._guarded(lambda: store.settle(_SETTLE_MILLISECONDS))
+            self._guarded(lambda: self._read(store, besides=None))
+
+    @property
+    def started(self) -> bool:
+        """Whether building has begun."""
+        return self._from is not None
+
+    @property
+    def counted(self) -> bool:
+        """Whether Spark has told everything that was asked of it."""
+        return self._store is not None and self.failure is None and bool(self._executors)
+
+    def total(self) -> Allocated:
+        """What was occupied from the start of building to its end, idle or not."""
+        if self._from is None:
+            return Allocated()
+        return allocated(self._executors.values(), self._from, self._until or self._now())
+
+    def counters(self) -> Counters:
+        """What all batches together have cost, the failed ones included."""
+        with self._lock:
+            return added([b.counters for b in self._batches if b.counters is not None])
+
+    def models(self) -> Mapping[str, Metered]:
+        """What each model has cost so far."""
+        with self._lock:
+            batches, now = list(self._batches), self._now()
+        parts = shares(list(self._executors.values()), [_span(batch, now) for batch in batches])
+        found: dict[str, list[Batch]] = {}
+        for batch in batches:
+            found.setdefault(batch.model, []).append(batch)
+        return {model: _metered(each, parts) for model, each in found.items()}
+
+    def _open(self) -> None:
+        self._store = self._make()
+        self._look(self._store)
+
+    def _read(self, store: Store, *, besides: Batch | None) -> None:
+        """Asks for the batches that have ended. Not for the one that ends now: Spark may not have
+        noticed yet."""
+        with self._lock:
+            waiting = [
+                batch
+                for batch in self._batches
+                if batch.end is not None and batch.counters is None and batch is not besides
+            ]
+            for batch in waiting:
+                stages, lost = store.stages(batch.group)
+                batch.counters = counters_of(stages, lost=lost)
+                batch.skews = _skews(store, stages)
+            if besides is None or self._now() - self._looked >= _LOOK_EVERY_SECONDS:
+                self._look(store)
+
+    def _look(self, store: Store) -> None:
+        # Spark forgets executors that are long gone, so those that were seen are kept.
+        self._executors |= executors_of(store.executors())
+        self._looked = self._now()
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        before = self._now()
+        try:
+            action()
+        except Exception as error:
+            self.failure = self.failure or sentence(error)
+        self.seconds += max(0.0, self._now() - before)
+
+
+def _span(batch: Batch, now: float) -> Busy:
+    end = now if batch.end is None else batch.end
+    used = batch.counters.used_seconds if batch.counters else 0.0
+    return Busy(key=batch.group, start=batch.start, end=end, used=used)
+
+
+def _metered(batches: Sequence[Batch], parts: Mapping[str, Allocated]) -> Metered:
+    done = [batch for batch in batches if batch.done]
+    return Metered(
+        intervals=sum(batch.intervals for batch in done),
+        batches=len(done),
+        allocated=sum((parts[b.group] for b in done), start=Allocated()),
+        lost=sum((parts[b.group] for b in batches if not b.done), start=Allocated()),
+        counters=added([batch.counters for batch in done if batch.counters is not None]),
+        skews=[skew for batch in batches for skew in batch.skews],
+    )
+
+
+def _skews(store: Store, stages: Sequence[Mapping[str, Any]]) -> list[Skew]:
+    found = []
+    for stage in stages:
+        tasks = int(stage.get("numCompleteTasks") or 0)
+        # Without so much time in all no task can be that much longer than the median one.
+        if tasks < SKEW_TASKS or int(stage.get("executorRunTime") or 0) < SKEW_SECONDS * 1_000:
+            continue
+        seconds = store.task_seconds(int(stage["stageId"]), int(stage["attemptId"]))
+        if seconds is None:
+            continue
+        skew = Skew(median_seconds=seconds[0], longest_seconds=seconds[1], tasks=tasks)
+        if skew.ratio >= SKEW_RATIO and skew.longest_seconds >= SKEW_SECONDS:
+            found.append(skew)
+    return found
+
+
+# What an apply has cost, as its document and the ledger tell it.
+
+
+
+# Spark's own idea of a large partition (spark.sql.adaptive.skewJoin.skewedPartitionThreshold).
+# Less on disk costs no time that anybody sees.
+SPILLED_BYTES = 256 * 1024 * 1024
+
+_HOUR, _GIGABYTE = 3_600, 1e9
+
+
+def counted_cost(meter: Meter, *, hour_price: Price | None = None) -> ActualCost:
+    """What Spark has counted, from the begin of building to its end."""
+    total, counters = meter.total(), meter.counters()
+    hours = total.executors / _HOUR
+    return ActualCost(
+        source="counters",
+        allocated_hours=round(hours, 5),
+        core_hours=round(total.cores / _HOUR, 5),
+        used_share=round(min(1.0, counters.used_seconds / total.cores), 4) if total.cores else None,
+        price=hour_price.of(hours) if hour_price else None,
+        currency=hour_price.currency if hour_price else None,
+        counters=counters,
+        remarks=remarks(meter.models()),
+    )
+
+
+def clock_cost(
+    wall_seconds: float, executors: int, *, hour_price: Price | None = None
+) -> ActualCost:
+    """The wall time times the executors that are there: all there is without Spark's counters."""
+    hours = wall_seconds * executors / _HOUR
+    return ActualCost(
+        source="clock",
+        allocated_hours=round(hours, 5),
+        price=hour_price.of(hours) if hour_price else None,
+        currency=hour_price.currency if hour_price else None,
+    )
+
+
+def remarks(models: Mapping[str, Metered]) -> list[str]:
+    """Models that spilled much, or had one task that the others waited for; a sentence each."""
+    found = []
+    for name, model in sorted(models.items()):
+        spilled = model.counters.disk_spilled_bytes
+        if spilled >= SPILLED_BYTES:
+            found.append(
+                f"{name} spilled {spilled / _GIGABYTE:.1f} GB to disk: its tasks need more memory, "
+                "or more and smaller partitions."
+            )
+        if model.skews:
+            worst = max(model.skews, key=lambda skew: skew.longest_seconds)
+            found.append(
+                f"One task of {name} took {duration(worst.longest_seconds)}, and half of its "
+                f"{worst.tasks:,} took at most {duration(worst.median_seconds)}: its data is "
+                "skewed."
+            )
+    return found

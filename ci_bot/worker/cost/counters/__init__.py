@@ -1,1 +1,0 @@
-"""What an apply has really cost, by Spark's own counters."""

@@ -1,1 +1,0 @@
-"""Spark's event logs: what prod's own runs have cost, read without a Spark session."""

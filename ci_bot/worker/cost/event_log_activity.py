@@ -1,0 +1,242 @@
+"""`ci-bot learn`: the event logs of prod's Spark into the ledger. No model is loaded for it."""
+
+from __future__ import annotations
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from ci_bot.worker.cost.event_log_application import (Application, TableWrite)
+from ci_bot.worker.cost.event_log_files import (IN_PROGRESS, FileSystem, Log, logs)
+from ci_bot.worker.state_store.cost_ledger import (CostLedger, ProdRunRow)
+from ci_bot.worker.state_store.ledger_schema import KEEP_DAYS
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.problems import sentence
+from __future__ import annotations
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from sqlmesh.core.config.connection import SparkConnectionConfig
+from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.messages import LearnRequest
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.cost.event_log_files import (FileSystem, HadoopFiles, LocalFiles, local_path, unreadable)
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project import opening
+from ci_bot.worker.project.configuration import place_of
+from ci_bot.worker.project.opening import versions_of
+from ci_bot.worker.state_store.cost_ledger import CostLedger
+
+
+# Event logs into the ledger: each application once, whatever state its log is in.
+
+
+# The versions whose logs were looked at. Another one may mean something else by the same names.
+OLDEST_SPARK, NEWEST_SPARK = (3, 4), (4, 1)
+
+_VERSION = re.compile(r"^(\d+)\.(\d+)")
+
+_DAY = 86_400
+
+
+@dataclass
+class Learned:
+    """What became of the logs, by count, and why one could not be opened."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    tables: set[str] = field(default_factory=set)
+    remark: str | None = None
+
+
+def learn(
+    files: FileSystem,
+    directory: str,
+    ledger: CostLedger,
+    *,
+    now: float,
+    stop: Callable[[], bool] = lambda: False,
+    progress: Callable[[str], None] = lambda _message: None,
+) -> Learned:
+    """Reads the logs that are not known yet, the newest first, and writes what they tell.
+
+    Args:
+        now: Seconds since the epoch; logs that nobody has touched for as long as the ledger
+            remembers are left alone.
+        stop: Asked between two logs.
+
+    Raises:
+        OSError: the directory cannot be listed.
+    """
+    found = Learned()
+    known = ledger.sources()
+    oldest = times.iso(int((now - KEEP_DAYS * _DAY) * 1_000))
+    for log in logs(files, directory):
+        if stop():
+            break
+        found.counts["logs"] += 1
+        if log.changed < now - KEEP_DAYS * _DAY:
+            found.counts["old"] += 1
+            continue
+        if log.name in known and not log.in_progress:
+            found.counts["known"] += 1
+            continue
+        progress(f"reading {log.name}")
+        try:
+            application = read(files, log)
+        except OSError as error:
+            found.counts["unreadable"] += 1
+            found.remark = found.remark or f"{log.name}: {sentence(error)}"[:4_000]
+            continue
+        writes = _judged(application, log, found)
+        if not writes and not log.in_progress:
+            ledger.remember_source(log.name, times.iso(int(log.changed * 1_000)))
+        if writes:
+            name = log.name.removesuffix(IN_PROGRESS)
+            running = f"{name}{IN_PROGRESS}"
+            rows = [row_of(write, running if log.in_progress else name) for write in writes]
+            # What was read of it while the application ran goes, whichever of both this is.
+            ledger.replace_prod_runs(running, [], forget_before=oldest)
+            ledger.replace_prod_runs(rows[0].source, rows, forget_before=oldest)
+            found.counts["writes"] += len(rows)
+            found.tables |= {row.table for row in rows}
+    return found
+
+
+def read(files: FileSystem, log: Log) -> Application:
+    """One log, to its end or to where it is cut.
+
+    Raises:
+        OSError: a part of it cannot be opened.
+    """
+    application = Application()
+    for part in log.parts:
+        lines: Iterator[bytes] = files.lines(part)
+        application.read(lines)
+        if application.cut or not _fits(application.spark):
+            break
+    return application
+
+
+def row_of(write: TableWrite, source: str) -> ProdRunRow:
+    """A write as the ledger keeps it."""
+    start, end = write.span or (None, None)
+    return ProdRunRow(
+        source=source,
+        table=write.table,
+        at=times.iso(int(write.start * 1_000)),
+        seconds=round(write.end - write.start, 3),
+        executor_seconds=round(write.executor_seconds, 3),
+        start=times.iso(start) if start else None,
+        end=times.iso(end) if end else None,
+        counters=write.counters,
+    )
+
+
+def _judged(application: Application, log: Log, found: Learned) -> list[TableWrite]:
+    if application.spark is None:
+        found.counts["unreadable"] += 1
+        found.remark = found.remark or f"{log.name} does not begin as an event log of Spark does."
+        return []
+    if not _fits(application.spark):
+        found.counts["other_version"] += 1
+        return []
+    writes = application.writes()
+    if not application.ended and not log.in_progress:
+        found.counts["cut"] += 1
+    found.counts["read" if writes else "foreign"] += 1
+    return writes
+
+
+def _fits(version: str | None) -> bool:
+    match = _VERSION.match(version or "")
+    return match is not None and OLDEST_SPARK <= (int(match[1]), int(match[2])) <= NEWEST_SPARK
+
+
+@dataclass(frozen=True)
+class LearnPorts:
+    """What learning needs from its surroundings. `before_java` is called before a JVM starts."""
+
+    clock: Clock
+    progress: Callable[[str, str], None]
+    before_java: Callable[[], None]
+    stop: Callable[[], bool]
+
+
+def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
+    """Reads the logs, and writes what they tell of tables of SQLMesh.
+
+    Raises:
+        BadInput: there is no state yet, or the directory cannot be read.
+    """
+    started = ports.clock.now()
+    place = place_of(request, request.projects)
+    with opening.state_to_write(place, ports.before_java, ports.clock) as context:
+        ledger = CostLedger(compat.state_adapter(context))
+        ledger.prepare()
+        found = into_ledger(ledger, request.event_logs, _settings(context), ports)
+    return LearnDocument(
+        directory=request.event_logs,
+        logs=found.counts["logs"],
+        read=found.counts["read"],
+        known=found.counts["known"],
+        foreign=found.counts["foreign"],
+        other_version=found.counts["other_version"],
+        cut=found.counts["cut"],
+        unreadable=found.counts["unreadable"],
+        old=found.counts["old"],
+        writes=found.counts["writes"],
+        tables=len(found.tables),
+        remark=found.remark,
+        seconds=round(ports.clock.now() - started, 3),
+        versions=versions_of(None),
+    )
+
+
+def into_ledger(
+    ledger: CostLedger, directory: str, settings: dict[str, str], ports: LearnPorts
+) -> Learned:
+    """`learn`, with the file system that the directory is on.
+
+    Raises:
+        BadInput: the directory cannot be read.
+    """
+
+    @cache
+    def hadoop() -> HadoopFiles:
+        ports.before_java()
+        return HadoopFiles(_jvm(), settings)
+
+    def decompressed(path: str) -> AbstractContextManager[str]:
+        return hadoop().plain(f"file://{path}")
+
+    here = local_path(directory)
+    try:
+        files: FileSystem = LocalFiles(decompressed) if here is not None else hadoop()
+        return learn(
+            files,
+            here or directory,
+            ledger,
+            now=time.time(),
+            stop=ports.stop,
+            progress=lambda message: ports.progress("learn", message),
+        )
+    except OSError as error:
+        raise unreadable(directory, error) from error
+
+
+def _settings(context: Any) -> dict[str, str]:
+    connection = context.config.get_connection(context.selected_gateway)
+    if not isinstance(connection, SparkConnectionConfig):
+        return {}
+    return {key: str(value) for key, value in connection.config.items()}
+
+
+def _jvm() -> Any:
+    """Spark's classes, without a session: the JVM of one that runs here, or a new one."""
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    launch: Any = launch_gateway  # PySpark has no types for it
+    return (SparkContext._gateway or launch()).jvm

@@ -1,0 +1,202 @@
+"""The event logs in a directory: single files, and directories of a rolling log.
+
+Plain files on this machine are read as they are. For everything else, another file system or a
+compressed log, the classes that Spark itself reads its logs with are asked, in a JVM without a
+Spark session: so whatever file system and codec the team's Spark has is known here, too.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ci_bot.errors import BadInput
+from ci_bot.worker.messages.problems import (headline, sentence)
+
+IN_PROGRESS = ".inprogress"
+_ROLLING = "eventlog_v2_"
+_PART = re.compile(r"^events_(\d+)_")
+_COMPACT = ".compact"
+_CODECS = (".lz4", ".lzf", ".snappy", ".zstd")
+
+
+@dataclass(frozen=True)
+class ListedFile:
+    """A file or a directory: its name without the directories above it, and its last change."""
+
+    path: str
+    name: str
+    directory: bool
+    changed: float
+
+
+class FileSystem(Protocol):
+    """How files are listed and read. Times are seconds since the epoch."""
+
+    def entries(self, path: str) -> list[ListedFile]: ...
+    def lines(self, entry: ListedFile) -> Iterator[bytes]: ...
+
+
+@dataclass(frozen=True)
+class Log:
+    """One application's log: its files in order."""
+
+    name: str
+    changed: float
+    parts: tuple[ListedFile, ...]
+    in_progress: bool
+
+
+def logs(files: FileSystem, directory: str) -> Iterator[Log]:
+    """The logs in a directory, the newest first.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    for entry in sorted(files.entries(directory), key=lambda entry: -entry.changed):
+        if entry.directory and entry.name.startswith(_ROLLING):
+            inside = files.entries(entry.path)
+            parts = _rolling(inside)
+            if parts:
+                yield Log(
+                    name=entry.name,
+                    changed=max(part.changed for part in parts),
+                    parts=parts,
+                    in_progress=any(item.name.endswith(IN_PROGRESS) for item in inside),
+                )
+        elif not entry.directory and not entry.name.startswith((".", "_")):
+            yield Log(entry.name, entry.changed, (entry,), entry.name.endswith(IN_PROGRESS))
+
+
+def _rolling(entries: list[ListedFile]) -> tuple[ListedFile, ...]:
+    """The parts in order; what a compaction has taken together is not read twice."""
+    numbered = sorted(
+        ((int(match[1]), entry) for entry in entries if (match := _PART.match(entry.name))),
+        key=lambda pair: (pair[0], not pair[1].name.endswith(_COMPACT)),
+    )
+    compact = max((n for n, entry in numbered if entry.name.endswith(_COMPACT)), default=-1)
+    return tuple(
+        entry
+        for number, entry in numbered
+        if number > compact or (number == compact and entry.name.endswith(_COMPACT))
+    )
+
+
+def is_compressed(name: str) -> bool:
+    """Whether Spark has compressed a file of this name."""
+    return name.removesuffix(IN_PROGRESS).removesuffix(_COMPACT).endswith(_CODECS)
+
+
+class LocalFiles:
+    """This machine's own files.
+
+    Args:
+        decompressed: Gives a context with the path of the plain content of a compressed file.
+    """
+
+    def __init__(self, decompressed: Callable[[str], Any]) -> None:
+        self._decompressed = decompressed
+
+    def entries(self, path: str) -> list[ListedFile]:
+        found = []
+        for item in Path(path).iterdir():
+            try:
+                status = item.stat()
+            except OSError:
+                continue  # a running application renames its log when it ends
+            found.append(ListedFile(str(item), item.name, item.is_dir(), status.st_mtime))
+        return found
+
+    def lines(self, entry: ListedFile) -> Iterator[bytes]:
+        if is_compressed(entry.name):
+            with self._decompressed(entry.path) as plain, Path(plain).open("rb") as file:
+                yield from file
+        else:
+            with Path(entry.path).open("rb") as file:
+                yield from file
+
+
+class HadoopFiles:
+    """Any file system that Hadoop's classes on Spark's class path know.
+
+    Args:
+        jvm: Spark's, a py4j view of it.
+        settings: Spark's configuration; `spark.hadoop.*` says how to log in.
+    """
+
+    def __init__(self, jvm: Any, settings: Mapping[str, str]) -> None:
+        self._jvm = jvm
+        spark = jvm.org.apache.spark.SparkConf(False)
+        for key, value in settings.items():
+            spark.set(key, value)
+        self._conf = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark)
+
+    def entries(self, path: str) -> list[ListedFile]:
+        where = self._path(path)
+        try:
+            return [
+                ListedFile(
+                    path=status.getPath().toString(),
+                    name=status.getPath().getName(),
+                    directory=status.isDirectory(),
+                    changed=status.getModificationTime() / 1_000,
+                )
+                for status in where.getFileSystem(self._conf).listStatus(where)
+            ]
+        except Exception as error:
+            raise OSError(sentence(error)) from error
+
+    def lines(self, entry: ListedFile) -> Iterator[bytes]:
+        with self.plain(entry.path) as plain, Path(plain).open("rb") as file:
+            yield from file
+
+    @contextmanager
+    def plain(self, path: str) -> Iterator[str]:
+        """A local file with the plain content of a log, for as long as the block lasts."""
+        with tempfile.TemporaryDirectory(prefix="event-log-") as directory:
+            target = str(Path(directory, "plain"))
+            self._copy(self._path(path), target)
+            yield target
+
+    def _copy(self, source: Any, target: str) -> None:
+        reader = self._jvm.org.apache.spark.deploy.history.EventLogFileReader
+        out = self._jvm.java.io.FileOutputStream(target)
+        try:
+            stream = reader.openEventLog(source, source.getFileSystem(self._conf))
+            # A log that is cut ends in the middle of a compressed block: the part before is there.
+            self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(stream, out, 1 << 16, True)
+        except Exception as error:
+            if not Path(target).stat().st_size:
+                raise OSError(sentence(error)) from error
+        finally:
+            out.close()
+
+    def _path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path)
+
+
+def local_path(directory: str) -> str | None:
+    """The path of a directory of this machine's own; None where it is on another file system."""
+    if directory.startswith("file:"):
+        return "/" + directory.removeprefix("file:").lstrip("/")
+    return None if "://" in directory else directory
+
+
+def unreadable(directory: str, error: Exception) -> BadInput:
+    """Why the logs cannot be read, in one sentence."""
+    known: dict[type[Exception], str] = {
+        FileNotFoundError: "it is not there",
+        NotADirectoryError: "it is no directory",
+        PermissionError: "reading it is not permitted",
+    }
+    why = known.get(type(error)) or headline(error)
+    return BadInput(
+        f"The event logs in {directory} cannot be read: {why}.",
+        hint="Name the directory that `spark.eventLog.dir` of prod's Spark names.",
+        reason_code="no_event_logs",
+    )

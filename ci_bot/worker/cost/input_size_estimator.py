@@ -1,0 +1,301 @@
+"""What a plan's work will cost: by what the ledger knows, and where Spark is awake by the size of
+what models will read that nobody has built yet.
+
+Spark is asked for the last layer, so that is for where an apply has started Spark and has not
+written anything yet, and for somebody who asks for an estimate. Nothing here writes.
+"""
+
+from __future__ import annotations
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+from sqlmesh.core import constants as c
+from sqlmesh.core.model import SeedModel
+from sqlmesh.core.snapshot import Snapshot
+from ci_bot.protocol.cost import Price
+from ci_bot.protocol.plan import (Backfill, Cost)
+from ci_bot.protocol.plan import tables_of
+from ci_bot.worker.cost.plan_estimate import (Known, estimate, past_of)
+from ci_bot.worker.cost.input_size_rates import batches_of
+from ci_bot.worker.cost.input_size_measurement import QuerySizes
+from ci_bot.worker.cost.input_size_measurement import (Asked, measure)
+from ci_bot.worker.cost.batch_queries import BatchQueries
+from ci_bot.worker.cost.input_size_rates import (CountedRun, by_size)
+from ci_bot.worker.cost.known_costs import (known_of, past_of_prod, table_key)
+from ci_bot.worker.cost.prediction import (BySize, Past)
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning.make_plan import (Interval, Missing, Planned)
+from ci_bot.worker.planning.prod_plan import (merge_of, work_of_merge)
+from ci_bot.worker.runtime.channel import log
+from ci_bot.worker.state_store.cost_ledger import CostLedger
+from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.problems import sentence
+from __future__ import annotations
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from ci_bot.protocol.apply_report import EstimateDocument
+from ci_bot.protocol.messages import EstimateRequest
+from ci_bot.errors import (BadInput, Refused)
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.cost.plan_estimate import estimate
+from ci_bot.worker.planning import (make_plan as planning, plan_options as requested)
+from ci_bot.worker.planning.identity import identity_of
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning.make_plan import PlanRequest
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project import opening
+from ci_bot.worker.project.configuration import place_of
+from ci_bot.worker.project.opening import (OpenProject, versions_of)
+from ci_bot.worker.project.checks import plan_settings
+from ci_bot.worker.state_store.cost_ledger import CostLedger
+from ci_bot.worker.messages.names_and_times import Names
+
+# The newest runs tell what a byte costs now; more of one model would outweigh the others.
+_NEWEST_OF_A_MODEL, _NEWEST = 3, 2_000
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """Estimates for the plans of one project, with every layer that can be asked.
+
+    Args:
+        context: SQLMesh's.
+        hour_price: The price of an executor-hour.
+        say: Told what is looked at.
+        stop: Whether the run was asked to stop; then what is known is given.
+        probed: What a probe of this very plan has just taken, by model: the best there is.
+    """
+
+    context: Any
+    ledger: CostLedger
+    names: Names
+    hour_price: Price | None
+    say: Callable[[str], None]
+    stop: Callable[[], bool]
+    probed: Mapping[str, Sequence[Past]] = field(default_factory=dict)
+
+    def by_runs(self, work: Sequence[Backfill]) -> Cost:
+        """What earlier runs of the models tell. Spark sleeps on."""
+        return estimate(work, self._known(work), hour_price=self.hour_price)
+
+    def of(
+        self, planned: Planned, work: Sequence[Backfill], missing: Missing | None = None
+    ) -> Cost:
+        """The same with what the sizes of inputs say of the models that no run tells of.
+
+        Starts Spark where it sleeps, unless every model is known already, or no run of the
+        project's that could be compared with.
+
+        Args:
+            work: Of the plan, or of a part of it.
+            missing: The ranges that `work` will build; None: all that the plan lacks.
+        """
+        known = self._known(work)
+        cost = estimate(work, known, hour_price=self.hour_price)
+        seen = self._seen(planned) if cost.unknown else []
+        if not seen:
+            return cost
+        self.say("looking at how much the models will read that were never built")
+        ranges = planned.lacks() if missing is None else missing
+        sizes = measure(
+            self._asked(cost.unknown, work, planned, ranges),
+            now=time.monotonic,
+            stop=self.stop,
+            log=log,
+        )
+        found: dict[str, BySize] = {
+            model: expected
+            for model, size in sizes.items()
+            if (expected := by_size(model, size, seen)) is not None
+        }
+        return estimate(work, replace(known, by_size=found), hour_price=self.hour_price)
+
+    def of_merge(self, planned: Planned) -> Cost | None:
+        """What building the changed models in prod will cost, if they were merged now; None where
+        nobody can say, which is logged, or where the merge changes nothing.
+
+        A pull request's environment may get a week where prod gets years, so a limit that is held
+        against the environment alone says little of what the change costs.
+
+        Args:
+            planned: The plan of the environment.
+        """
+        try:
+            as_prod = merge_of(self.context, planned)
+            if as_prod is None or as_prod.plan.uncategorized:
+                return None
+            return self.of(as_prod, work_of_merge(as_prod, self.names))
+        except Exception as error:
+            # A merge that cannot be planned is the review's finding; what it costs is unknown then.
+            log(f"The cost of the merge is not known: {sentence(error)}")
+            return None
+
+    def _known(self, work: Sequence[Backfill]) -> Known:
+        known = known_of(work, self.ledger, self.context, self.names)
+        return replace(known, layers={"probe": self.probed, **known.layers})
+
+    def _asked(
+        self, models: Collection[str], work: Sequence[Backfill], planned: Planned, missing: Missing
+    ) -> list[Asked]:
+        built = {item.model for item in tables_of(work)}
+        queries = BatchQueries(
+            planned,
+            partial(in_prod, self.context),
+            {s.name for s in planned.snapshots.values() if self.names.of(s.name) in built},
+            self.context.engine_adapter.dialect,
+        )
+        reading = QuerySizes(self.context.engine_adapter.spark)
+
+        def read(snapshot: Snapshot, span: Interval) -> int | None:
+            if isinstance(snapshot.model, SeedModel):
+                return len(snapshot.model.seed.content.encode())
+            text = queries.of(snapshot, span)
+            return None if text is None else reading.bytes_of(text)
+
+        return [
+            Asked(
+                self.names.of(snapshot.name),
+                describe.kind_name(snapshot),
+                batches_of(snapshot, intervals),
+                partial(read, snapshot),
+            )
+            for s_id, intervals in missing.items()
+            if (snapshot := planned.snapshots[s_id]).is_model
+            and self.names.of(snapshot.name) in models
+        ]
+
+    def _seen(self, planned: Planned) -> list[CountedRun]:
+        """The newest counted runs of the project's models: their applies, else prod's own."""
+        kinds = {self.names.of(s.name): describe.kind_name(s) for s in planned.snapshots.values()}
+        newest = self.ledger.runs(newest=_NEWEST)
+        rows = [row for row in newest if row.model in kinds and row.counters]
+        runs: dict[str, list[Past]] = past_of(rows)
+        for model, found in self._of_prod().items():
+            if model in kinds and model not in runs:
+                runs[model] = found
+        return [
+            CountedRun(model, kinds[model], run)
+            for model, found in runs.items()
+            for run in found[:_NEWEST_OF_A_MODEL]
+        ]
+
+    def _of_prod(self) -> dict[str, list[Past]]:
+        reader = self.context.state_reader
+        prod = reader.get_environment(c.PROD) if self.ledger.knows_prod else None
+        if prod is None:
+            return {}
+        tables = {
+            table_key(info.table_name()): self.names.of(info.name)
+            for info in prod.snapshots
+            if info.is_model
+        }
+        found: dict[str, list[Past]] = {}
+        for row in self.ledger.prod_runs(tables, newest=_NEWEST):
+            # How many intervals a run wrote makes no difference to what a byte costs.
+            past = past_of_prod(row, lambda *_: 1, whole=True)
+            found.setdefault(tables[row.table], []).append(past)
+        return found
+
+
+def in_prod(context: Any, wanted: Collection[str]) -> Mapping[str, Snapshot]:
+    """Prod's snapshots of these models, by fully qualified name."""
+    prod = context.state_reader.get_environment(c.PROD) if wanted else None
+    infos = [info for info in prod.snapshots if info.name in wanted] if prod is not None else []
+    return {s.name: s for s in context.state_reader.get_snapshots(infos).values() if s.is_model}
+
+
+# An estimate on request: what building the plan will cost, with Spark awake. Writes nothing.
+
+
+
+@dataclass(frozen=True)
+class EstimatePorts:
+    """What an estimate needs from its surroundings."""
+
+    clock: Clock
+    progress: Callable[[str, str], None]
+    on_spark_start: Callable[[], None]
+    stop: Callable[[], bool]
+
+
+def estimate_plan(request: EstimateRequest, ports: EstimatePorts) -> EstimateDocument:
+    """The expected cost of what the plan has still to build, and of what prod then builds.
+
+    Raises:
+        BadInput: there is no prod yet, or the project is not for Spark.
+        Refused: a change has no category.
+        SQLMeshError: the project does not load, or SQLMesh refuses to plan it.
+    """
+    started = ports.clock.now()
+    opened = opening.open_project(
+        place_of(request, request.projects),
+        write=False,
+        only_spark=True,
+        clock=ports.clock,
+        on_spark_start=ports.on_spark_start,
+    )
+    try:
+        if opened.baseline == "empty":
+            missing = opened.prod_not_found
+            raise BadInput(
+                f"{missing.sentence() if missing else 'There is no prod.'} So no run has told what "
+                "anything costs.",
+                hint=f"{missing.hint if missing else ''} `sqlmesh plan` builds prod.".strip(),
+                reason_code="no_prod",
+            )
+        return _estimated(request, ports, opened, started)
+    finally:
+        opened.close()
+
+
+def _estimated(
+    request: EstimateRequest, ports: EstimatePorts, opened: OpenProject, started: float
+) -> EstimateDocument:
+    context = opened.context
+    names = Names(context.default_catalog, context.default_dialect)
+    options = requested.options_of(context, request, plan_settings(context.configs))
+    ports.progress("plan", f"planning {len(context.models)} models against prod")
+    with ports.clock.phase("plan"):
+        planned = planning.plan_against_prod(
+            context, PlanRequest.of(request.environment, options, window=request.window)
+        )
+    plan_id, cost, after_merge = None, estimate([]), None
+    if planned is not None and planned.plan.uncategorized:
+        waiting = ", ".join(names.of(s.name) for s in planned.plan.uncategorized)
+        raise Refused(
+            f"These changes have no category, so nobody can say what they will build: {waiting}.",
+            hint="Switch automatic categorization on for them.",
+            reason_code="uncategorized",
+        )
+    if planned is not None:
+        identity = identity_of(
+            context,
+            planned,
+            state_schema_version=opened.state.schema_version,
+            repository=Path(request.workplace.repository),
+        )
+        plan_id = identity.plan_id()
+        estimator = Estimator(
+            context,
+            CostLedger(compat.state_adapter(context)),
+            names,
+            hour_price=request.executor_hour_price,
+            say=lambda message: ports.progress("estimate", message),
+            stop=ports.stop,
+        )
+        with ports.clock.phase("estimate"):
+            cost = estimator.of(planned, describe.work_left(planned, names))
+            ports.progress("estimate", "the same for prod, after the merge")
+            after_merge = estimator.of_merge(planned)
+    return EstimateDocument(
+        environment=request.environment,
+        plan_id=plan_id,
+        cost=cost,
+        after_merge=after_merge,
+        seconds=round(ports.clock.now() - started, 3),
+        timings=dict(ports.clock.phases),
+        versions=versions_of(opened),
+    )

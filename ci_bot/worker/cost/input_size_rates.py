@@ -1,0 +1,156 @@
+"""From the size of a model's input to the time that it takes, as other models took theirs. Pure.
+
+Runs of the model itself count where there are any, else those of models of its kind, else all of
+the project's, each model as much as another, however many runs it has. With three or more that
+differ the time is `a x batches + b x bytes`, and a batch that reads less than any of them is taken
+for the smallest: what it costs to start one was never seen by itself. Else it is so much a byte,
+and no batch less than the shortest of those runs took.
+"""
+
+from __future__ import annotations
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from ci_bot.worker.cost.prediction import (BySize, Expected, Past, line_of, on_line)
+from __future__ import annotations
+from collections.abc import Sequence
+from itertools import pairwise
+from sqlmesh.core.snapshot import Snapshot, merge_intervals
+from sqlmesh.core.snapshot.definition import expand_range
+from ci_bot.worker.planning.make_plan import Interval
+
+# Runs of fewer models of a kind say less of the kind than the project's runs say of everything.
+FEWEST_OF_A_KIND = 3
+# Estimates from the input's size are off by a factor of two even where they are good.
+SPREAD_LOW, SPREAD_HIGH = 0.5, 2.0
+# What a byte costs cannot be told from small runs, whose time goes into starting: from there it is
+# carried on for a while. From a gigabyte on the bytes are what takes the time.
+REACH, LARGE_BYTES = 10, 1_000_000_000
+
+
+@dataclass(frozen=True)
+class InputSize:
+    """What building a model will read.
+
+    Attributes:
+        bytes: of all batches together.
+        kind: of the model, as SQLMesh names it.
+    """
+
+    bytes: int
+    batches: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class CountedRun:
+    """A run of some model, whose input was counted."""
+
+    model: str
+    kind: str
+    run: Past
+
+
+def by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) -> BySize | None:
+    """What building the model will take; None where no run is like it.
+
+    Args:
+        seen: The project's runs.
+    """
+    like = _like(model, size.kind, [item for item in seen if _tells(item.run)])
+    runs = [item.run for item in like]
+    if not runs or _beyond(size, runs):
+        return None
+    of_model = Counter(item.model for item in like)
+    smallest = min((run.input_bytes or 0) / run.batches for run in runs)
+    asked = Past(
+        intervals=1,
+        batches=size.batches,
+        seconds=0.0,
+        input_bytes=max(size.bytes, round(smallest * size.batches)),
+    )
+    line = line_of(
+        runs, fewest=FEWEST_OF_A_KIND, weights=[1 / of_model[item.model] for item in like]
+    )
+    if line is not None:
+        middle = on_line(line, asked)
+        off = [run.seconds / max(on_line(line, run), 1e-9) for run in runs]
+    else:
+        rates = [run.seconds / (run.input_bytes or 1) for run in runs]
+        rate = median(rates)
+        shortest = min(run.seconds / run.batches for run in runs)
+        middle = max(rate * size.bytes, shortest * size.batches)
+        off = [each / rate for each in rates]
+    expected = Expected(middle * min(SPREAD_LOW, *off), middle, middle * max(SPREAD_HIGH, *off))
+    return BySize(expected, len(runs), size.bytes)
+
+
+def _tells(run: Past) -> bool:
+    return bool(run.input_bytes) and run.seconds > 0 and run.batches > 0
+
+
+def _like(model: str, kind: str, seen: Sequence[CountedRun]) -> Sequence[CountedRun]:
+    own = [item for item in seen if item.model == model]
+    if own:
+        return own
+    same = [item for item in seen if item.kind == kind]
+    return same if len({item.model for item in same}) >= FEWEST_OF_A_KIND else seen
+
+
+def _beyond(size: InputSize, runs: Sequence[Past]) -> bool:
+    largest = max((run.input_bytes or 0) / run.batches for run in runs)
+    return largest < LARGE_BYTES and size.bytes / max(size.batches, 1) > REACH * largest
+
+
+# The batches in which a model will be built, and which of them are asked about.
+
+
+# Pruned partitions differ from batch to batch; so many spread over the range tell enough of them.
+MOST_ASKED = 20
+
+
+def batches_of(snapshot: Snapshot, intervals: Sequence[Interval]) -> list[Interval]:
+    """The ranges that one statement each will fill, oldest first: as SQLMesh's scheduler cuts them.
+
+    (`Scheduler.batch_intervals`)
+
+    Args:
+        intervals: What is missing, in milliseconds.
+    """
+    merged = merge_intervals(list(intervals))
+    if not merged:
+        return []
+    if not snapshot.is_incremental:
+        return [(merged[0][0], merged[-1][1])]
+    size = snapshot.node.batch_size
+    if not size:
+        return merged
+    found: list[Interval] = []
+    for start, end in merged:
+        ends = expand_range(start, end, snapshot.node.interval_unit)
+        cuts = [*ends[:-1:size], end]
+        found += pairwise(cuts)
+    return found
+
+
+def spread(batches: Sequence[Interval], most: int = MOST_ASKED) -> list[Interval]:
+    """At most so many of them, the newest first, then the oldest, then ever finer between these."""
+    if len(batches) <= most:
+        chosen = list(range(len(batches)))
+    else:
+        step = (len(batches) - 1) / (most - 1)
+        chosen = sorted({round(number * step) for number in range(most)})
+    if not chosen:
+        return []
+    ordered = [chosen[-1]]
+    waiting = [(0, len(chosen) - 1)]
+    if len(chosen) > 1:
+        ordered.append(chosen[0])
+    while waiting:
+        low, high = waiting.pop(0)
+        middle = (low + high) // 2
+        if low < middle < high:
+            ordered.append(chosen[middle])
+            waiting += [(low, middle), (middle, high)]
+    return [batches[number] for number in ordered]

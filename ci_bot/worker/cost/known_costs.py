@@ -1,0 +1,235 @@
+"""What is known of models' costs: the ledger's rows, layer by layer, for the models of a plan."""
+
+from __future__ import annotations
+import math
+from collections.abc import Iterable
+from statistics import median
+from ci_bot.protocol.cost import Accuracy
+from ci_bot.worker.state_store.cost_ledger import (ApplyRow, CostLedger)
+from __future__ import annotations
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from sqlmesh.core import constants as c
+from sqlmesh.core.snapshot import Snapshot
+from ci_bot.protocol.plan import Backfill
+from ci_bot.protocol.plan import tables_of
+from ci_bot.worker.cost.plan_estimate import (Known, past_of)
+from ci_bot.worker.cost.prediction import (Past, line_of)
+from ci_bot.worker.cost.prediction import Upstream
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.state_store.cost_ledger import (CostLedger, ProdRunRow)
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.names_and_times import Names
+from __future__ import annotations
+from collections.abc import Collection
+from typing import Any
+from ci_bot.protocol.plan import Cost
+from ci_bot.worker.cost.plan_estimate import estimate
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning.make_plan import Planned
+from ci_bot.worker.state_store.cost_ledger import CostLedger
+from ci_bot.worker.messages.names_and_times import Names
+
+
+# How far off our own estimates were: each apply's estimate beside what it has then cost.
+
+
+# The newest say how good the estimates are now; fewer than five say nothing.
+NEWEST, FEWEST = 20, 5
+# An apply whose estimate knew every model is not rare, and these rows are small.
+_LOOKED_AT = 200
+
+
+def accuracy(rows: Iterable[ApplyRow]) -> Accuracy | None:
+    """How far the newest complete estimates were off; None with fewer than five.
+
+    Only an apply that came to its end tells: half of the work costs half. The error is the
+    difference as a share of what it has cost.
+
+    Args:
+        rows: Newest first.
+    """
+    errors = sorted(
+        [
+            abs(row.expected_hours - row.allocated_hours) / row.allocated_hours
+            for row in rows
+            if row.outcome == "applied" and row.expected_hours and row.allocated_hours > 0
+        ][:NEWEST]
+    )
+    if len(errors) < FEWEST:
+        return None
+    nine = errors[math.ceil(0.9 * len(errors)) - 1]
+    return Accuracy(
+        estimates=len(errors), median=round(median(errors), 4), nine_of_ten=round(nine, 4)
+    )
+
+
+def known_accuracy(ledger: CostLedger) -> Accuracy | None:
+    """`accuracy` of what the ledger holds."""
+    return accuracy(ledger.applies(newest=_LOOKED_AT))
+
+
+def sentence_of(found: Accuracy) -> str:
+    """ "the last 20 estimates: median error 18 %, 90 % within 41 %"."""
+    return (
+        (
+            f"the last {found.estimates} estimates: median error {found.median:.0%}, 90 % within "
+            f"{found.nine_of_ten:.0%}"
+        )
+        .replace("%", " %")
+        .replace("  %", " %")
+    )
+
+# A line says no more for having more points, and each costs time.
+_OF_A_MODEL, _MOST_RUNS = 3, 200
+
+
+def known_of(work: Sequence[Backfill], ledger: CostLedger, context: Any, names: Names) -> Known:
+    """What the ledger knows of the models that are worked on.
+
+    Args:
+        context: SQLMesh's; of models without an apply it tells which table they have in prod.
+    """
+    models = {item.model for item in work}
+    rows = ledger.runs(models)
+    above = _tables_above(work, context, names) if rows else {}
+    upstream = Upstream(_new(work, context) if above else {}, rows, above)
+    applied = past_of(rows, upstream.growth)
+    rest = {item.model: item.action == "full_refresh" for item in work if item.model not in applied}
+    return Known(
+        layers={"ledger": applied, "event_logs": _of_prod(rest, ledger, context, names)},
+        accuracy=known_accuracy(ledger),
+        line=_line(applied),
+    )
+
+
+def _line(applied: Mapping[str, Sequence[Past]]) -> tuple[float, float] | None:
+    counted = [run for runs in applied.values() for run in runs[:_OF_A_MODEL] if run.input_bytes]
+    return line_of(counted[:_MOST_RUNS])
+
+
+def _new(work: Sequence[Backfill], context: Any) -> dict[str, Backfill]:
+    """The tables that nobody but applies has filled."""
+    prod = context.state_reader.get_environment(c.PROD)
+    of_prod = {table_key(info.table_name()) for info in prod.snapshots} if prod else set()
+    return {
+        item.model: item
+        for item in tables_of(work)
+        if not item.preview and table_key(item.table) not in of_prod
+    }
+
+
+def _tables_above(
+    work: Sequence[Backfill], context: Any, names: Names
+) -> dict[str, frozenset[str]]:
+    """The models whose tables are read by those that the work computes whole, also behind views."""
+    whole = {item.model for item in work if item.action == "full_refresh"}
+
+    def above(fqn: str) -> set[str]:
+        found: set[str] = set()
+        waiting, seen = {fqn}, {fqn}
+        while waiting:
+            model = context.get_model(waiting.pop())
+            for parent in model.depends_on - seen if model is not None else ():
+                seen.add(parent)
+                kind = known.kind if (known := context.get_model(parent)) is not None else None
+                if kind is not None and (kind.is_view or kind.is_embedded):
+                    waiting.add(parent)
+                else:
+                    found.add(names.of(parent))
+        return found
+
+    return {
+        name: frozenset(above(fqn)) for fqn in context.models if (name := names.of(fqn)) in whole
+    }
+
+
+def _of_prod(
+    models: Mapping[str, bool], ledger: CostLedger, context: Any, names: Names
+) -> dict[str, list[Past]]:
+    prod = context.state_reader.get_environment(c.PROD) if models else None
+    if prod is None or not ledger.knows_prod:
+        return {}
+    wanted = [item for item in prod.snapshots if names.of(item.name) in models]
+    snapshots = context.state_reader.get_snapshots(wanted).values()
+    found: dict[str, list[Past]] = {}
+    tables = {table_key(s.table_name()): s for s in snapshots if s.is_model and s.version}
+    for row in ledger.prod_runs(tables):
+        snapshot = tables[row.table]
+        model = names.of(snapshot.name)
+        found.setdefault(model, []).append(past_of_prod(row, _intervals(snapshot), models[model]))
+    return {model: [run for run in runs if run.intervals] for model, runs in found.items()}
+
+
+def table_key(name: str) -> str:
+    """How a physical table is known, whatever its catalog is called: `schema.table`."""
+    return ".".join(part.strip('`"') for part in name.split(".")[-2:]).lower()
+
+
+def past_of_prod(row: ProdRunRow, count: Callable[[int, int], int], whole: bool) -> Past:
+    """A write of prod's as a run; without intervals where the log does not say which range.
+
+    Args:
+        count: How many intervals lie between two moments, in milliseconds.
+        whole: The table is computed whole each time, which is one interval.
+    """
+    intervals = 1 if whole else 0
+    if not whole and row.start is not None and row.end is not None:
+        intervals = count(times.milliseconds(row.start), times.milliseconds(row.end))
+    return Past(
+        intervals=intervals,
+        batches=1,
+        seconds=row.executor_seconds,
+        input_bytes=row.counters.input_bytes,
+    )
+
+
+def _intervals(snapshot: Snapshot) -> Callable[[int, int], int]:
+    return lambda start, end: describe.count_intervals(snapshot, [(start, end)])
+
+
+# What a plan saves by reading prod's tables instead of building its own.
+
+
+
+def with_reused(
+    cost: Cost,
+    planned: Planned,
+    built: Collection[str],
+    ledger: CostLedger,
+    context: Any,
+    names: Names,
+) -> Cost:
+    """The cost with the tables of prod that the plan needs and does not build.
+
+    Those are of the changed models and of all that they read: in an environment of its own each of
+    them would have to be built. What that costs is known where runs of them are.
+
+    Args:
+        built: The models that the plan builds, as reports name them.
+    """
+    needed = planning.changed_with_upstream(planned.plan)
+    reused = [
+        snapshot
+        for snapshot in planned.snapshots.values()
+        if snapshot.name in needed
+        and (snapshot.name, snapshot.version) in planned.versions_in_prod
+        and snapshot.is_model
+        and not (snapshot.is_view or snapshot.is_symbolic or snapshot.is_seed)
+        and names.of(snapshot.name) not in built
+    ]
+    if not reused:
+        return cost
+    ran = {run.model for run in ledger.runs({names.of(s.name) for s in reused})}
+    asked = reused if ledger.knows_prod else [s for s in reused if names.of(s.name) in ran]
+    work = describe.backfill(
+        planned, planning.target_windows(planned, asked), names, reused=lambda _snapshot: True
+    )
+    saved = estimate(work, known_of(work, ledger, context, names)) if work else None
+    return cost.model_copy(
+        update={
+            "reused": len(reused),
+            "reused_hours": saved.executor_hours_mid if saved is not None else None,
+        }
+    )

@@ -1,0 +1,331 @@
+"""The expected cost of planned work, from what the ledger knows of the same models.
+
+An executor-hour is one executor occupied for an hour. A model's own applies are the best source;
+where there are none, prod's own runs of it are taken, which Spark's event logs tell of. Where
+Spark was awake to say how much a model will read, that is the last resort. What none knows is
+unknown, and no sum pretends to hold it.
+"""
+
+from __future__ import annotations
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from ci_bot.protocol.cost import (Accuracy, CostLayer, ModelEstimate, Price)
+from ci_bot.protocol.plan import (Backfill, Confidence, Cost)
+from ci_bot.protocol.plan import (tables_of, totals)
+from ci_bot.worker.cost.prediction import (BySize, Expected, Past, predict)
+from ci_bot.worker.state_store.cost_ledger import (CostLedger, RunRow)
+from __future__ import annotations
+from collections.abc import Sequence
+from ci_bot.protocol.plan import (Backfill, Cost)
+from ci_bot.protocol.plan import tables_of
+from ci_bot.protocol.review_report import Impact
+from __future__ import annotations
+from collections.abc import Mapping
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cost import CostLayer
+from ci_bot.protocol.plan import Cost
+from ci_bot.protocol.durations import executor_time
+from ci_bot.errors import EXIT_REFUSED
+
+# The newest of each model; what it cost a year ago is no longer what it costs.
+_NEWEST = 10
+
+_CERTAIN_RUNS = 3
+# A range whose ends are so many times apart says little.
+_WIDE = 5.0
+# Java's optimizing compiler takes 8 s of an apply of a few small tables on two cores (26 s instead
+# of 18 s), and saves a seventh of one that works through 6 million rows (55 s instead of 63 s), so
+# it is worth its time from about a minute of building on. (tests/benchmarks: life, volume)
+_LONG_SECONDS = 60.0
+
+_RECENT_ROWS = 200
+
+_SAYS: dict[CostLayer, str] = {
+    "probe": "their newest batch, built just now",
+    "ledger": "their own applies",
+    "event_logs": "prod's runs in Spark's event logs",
+}
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of models by their names, newest run first, layer by layer, the best first.
+
+    Attributes:
+        by_size: of models that no layer has a run of, what the size of their input says.
+        line: seconds for a batch and for a byte, as runs of all of these models took.
+    """
+
+    layers: Mapping[CostLayer, Mapping[str, Sequence[Past]]] = field(default_factory=dict)
+    by_size: Mapping[str, BySize] = field(default_factory=dict)
+    accuracy: Accuracy | None = None
+    line: tuple[float, float] | None = None
+
+    def of(self, model: str) -> tuple[CostLayer, Sequence[Past]] | None:
+        """The best layer that knows the model, with its runs."""
+        for layer, models in self.layers.items():
+            runs = [run for run in models.get(model, ()) if run.intervals > 0]
+            if runs:
+                return layer, runs[:_NEWEST]
+        return None
+
+
+def builds_long(ledger: CostLedger) -> bool:
+    """Whether a recent apply was so long that Java's optimizing compiler pays for itself."""
+    totals: dict[tuple[str, str], float] = {}
+    for run in ledger.runs(newest=_RECENT_ROWS):
+        apply = (run.environment, run.at)
+        totals[apply] = totals.get(apply, 0.0) + run.executor_seconds
+    return max(totals.values(), default=0.0) > _LONG_SECONDS
+
+
+def row_counts(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
+    """How many rows the newest apply has counted of each of these models, where one has."""
+    found: dict[str, int] = {}
+    for run in ledger.runs(models):
+        if run.rows is not None:
+            found.setdefault(run.model, run.rows)
+    return found
+
+
+def past_of(
+    rows: Iterable[RunRow], growth: Callable[[RunRow], float] = lambda _run: 1.0
+) -> dict[str, list[Past]]:
+    """The runs of each model that completed anything, newest first.
+
+    What Spark has counted is exact; where any run of a model was counted, those that a clock has
+    taken the time of are left out.
+
+    Args:
+        growth: By what factor its model will read more than in a run.
+    """
+    found: dict[str, list[RunRow]] = {}
+    for row in sorted(rows, key=lambda row: row.at, reverse=True):
+        if row.intervals:
+            found.setdefault(row.model, []).append(row)
+    return {
+        model: [_past(row, growth(row)) for row in _best(each)[:_NEWEST]]
+        for model, each in found.items()
+    }
+
+
+def _best(rows: list[RunRow]) -> list[RunRow]:
+    counted = [row for row in rows if row.source == "counters"]
+    return counted or rows
+
+
+def _past(row: RunRow, growth: float) -> Past:
+    return Past(
+        intervals=row.intervals,
+        batches=row.batches,
+        seconds=row.executor_seconds,
+        input_bytes=row.counters.input_bytes if row.counters else None,
+        growth=growth,
+    )
+
+
+def estimate(
+    work: Sequence[Backfill], known: Known | None = None, *, hour_price: Price | None = None
+) -> Cost:
+    """What `work` will take.
+
+    A table that no layer knows is named as unknown, and then hours and price are those of the
+    others, a lower bound; where nothing is known they are unknown.
+
+    Args:
+        hour_price: The price of an executor-hour.
+    """
+    known = known or Known()
+    total = totals(work)
+    built = tables_of(work)
+    models = sorted(
+        (found for item in built if (found := _model(item, known)) is not None),
+        key=lambda found: (-found.executor_hours_mid, found.model),
+    )
+    unknown = sorted({item.model for item in built} - {found.model for found in models})
+    counted: dict[str, Any] = {
+        "intervals": total.intervals,
+        "batches": total.batches,
+        "tables_rebuilt": total.rebuilt,
+        "tables": total.tables,
+        "unknown": unknown,
+        "accuracy": known.accuracy,
+    }
+    if not models:
+        return Cost(
+            **counted,
+            confidence="unknown",
+            basis="Counted from the plan. No recorded runs of these models, so time is unknown."
+            if built
+            else "There is no table to build.",
+        )
+    middle = sum(found.executor_hours_mid for found in models)
+    return Cost(
+        **counted,
+        executor_hours_low=_hours(sum(found.executor_hours_low for found in models)),
+        executor_hours_mid=_hours(middle),
+        executor_hours_high=_hours(sum(found.executor_hours_high for found in models)),
+        price=hour_price.of(middle) if hour_price else None,
+        currency=hour_price.currency if hour_price else None,
+        confidence=_confidence(models, unknown),
+        basis=_basis(models, len(built), len(unknown)),
+        models=models,
+    )
+
+
+def _model(item: Backfill, known: Known) -> ModelEstimate | None:
+    found = known.of(item.model)
+    if found is not None:
+        layer, runs = found
+        expected = predict(
+            runs,
+            intervals=item.intervals,
+            batches=item.batches,
+            grows=item.action == "full_refresh",
+            others=known.line,
+        )
+        if expected is not None:
+            return _told(item.model, layer, expected, len(runs))
+    size = known.by_size.get(item.model)
+    if size is None:
+        return None
+    told = _told(item.model, "input_size", size.expected, size.runs)
+    return told.model_copy(update={"input_bytes": size.input_bytes})
+
+
+def _told(model: str, layer: CostLayer, expected: Expected, runs: int) -> ModelEstimate:
+    return ModelEstimate(
+        model=model,
+        layer=layer,
+        runs=runs,
+        executor_hours_low=expected.low / 3_600,
+        executor_hours_mid=expected.middle / 3_600,
+        executor_hours_high=expected.high / 3_600,
+    )
+
+
+def _basis(models: Sequence[ModelEstimate], built: int, unknown: int) -> str:
+    own = [found for found in models if found.layer != "input_size"]
+    sized = [found for found in models if found.layer == "input_size"]
+    parts = []
+    if own:
+        runs = sum(found.runs for found in own)
+        sources = [text for layer, text in _SAYS.items() if any(m.layer == layer for m in own)]
+        parts.append(
+            f"From {runs} earlier {'run' if runs == 1 else 'runs'} of {len(own)} of {built} models "
+            f"({', '.join(sources)})."
+        )
+    if sized:
+        runs = max(found.runs for found in sized)
+        parts.append(
+            f"{len(sized)} of {built} models by the size of what they will read, as up to {runs} "
+            "runs of this project's models took."
+        )
+    if unknown:
+        parts.append(f"{unknown} without a run are not in the figure.")
+    return " ".join(parts)
+
+
+def _confidence(models: Sequence[ModelEstimate], unknown: Sequence[str]) -> Confidence:
+    low, high = (
+        sum(hours)
+        for hours in zip(
+            *((found.executor_hours_low, found.executor_hours_high) for found in models),
+            strict=True,
+        )
+    )
+    sized = any(found.layer == "input_size" for found in models)
+    if unknown or sized or high > _WIDE * low:
+        return "low"
+    certain = all(found.runs >= _CERTAIN_RUNS and found.layer == "ledger" for found in models)
+    return "high" if certain else "medium"
+
+
+def _hours(value: float) -> float:
+    """To a tenth of a second: small projects cost thousandths of an hour."""
+    return round(value, 5)
+
+
+# Rebuilds that nobody needs: models that change only because of others, and read nothing of it.
+
+
+
+def with_unneeded(cost: Cost, work: Sequence[Backfill], impact: Impact) -> Cost:
+    """The cost with the rebuilds that the column impact proves unnecessary, named and priced.
+
+    Only a proof counts: where it is not known whether a model reads what changed, it is needed.
+    """
+    untouched = {item.model for item in impact.indirect if item.reached == "no"}
+    models = sorted({item.model for item in tables_of(work)} & untouched)
+    hours = [item.executor_hours_mid for item in cost.models if item.model in models]
+    return cost.model_copy(
+        update={"unneeded": models, "unneeded_hours": round(sum(hours), 5) if hours else None}
+    )
+
+
+# Whether an estimate is above what a team is ready to pay for one plan. Pure.
+
+
+_DEAREST = 3
+
+_FROM: Mapping[CostLayer, str] = {
+    "probe": "its newest batch",
+    "ledger": "its own applies",
+    "event_logs": "prod's runs",
+    "input_size": "the size of its input",
+}
+
+
+def over_budget(
+    cost: Cost,
+    hours: float | None,
+    environment: str,
+    *,
+    after_merge: Cost | None = None,
+    what: str = "Building",
+) -> Failure | None:
+    """The failure of an estimate above the limit; None where it holds, as far as anybody knows.
+
+    Args:
+        cost: Of building the environment.
+        hours: The most executor-hours that building either may take; None: no limit.
+        after_merge: Of what prod builds after the merge; None: not known.
+        what: is done to the environment, as the begin of a sentence.
+    """
+    here, there = cost.hours_above(hours), after_merge.hours_above(hours) if after_merge else None
+    if hours is None or (here is None and there is None):
+        return None
+    figures = [f"{what} {environment} would take {_about(cost)}"]
+    if after_merge is not None:
+        figures.append(f"what prod builds after the merge {_about(after_merge)}")
+    dearer = after_merge if after_merge is not None and (there or 0.0) > (here or 0.0) else cost
+    return Failure(
+        stage="estimate",
+        reason_code="over_budget",
+        exit_code=EXIT_REFUSED,
+        message=f"{', and '.join(figures)}; the limit is {executor_time(hours)} of executor time. "
+        f"{_dearest(dearer)}. Nothing was built.",
+        hint="Plan less (`start`, `select-model`), or raise `max-executor-hours`."
+        if there is None
+        else "Let prod rebuild less (a forward-only change, a later `start` of the model), or "
+        "raise `max-executor-hours`.",
+    )
+
+
+def _about(cost: Cost) -> str:
+    middle = cost.executor_hours_mid
+    if middle is None:
+        return "a time that is not known" if cost.tables else "nothing"
+    return f"{'at least' if cost.unknown else 'about'} {executor_time(middle)}"
+
+
+def _dearest(cost: Cost) -> str:
+    named = ", ".join(
+        f"{item.model} {executor_time(item.executor_hours_mid)} ({_FROM[item.layer]})"
+        for item in cost.models[:_DEAREST]
+    )
+    rest = len(cost.models) - _DEAREST
+    more = f" and {rest:,} more" if rest > 0 else ""
+    unknown = f"; {len(cost.unknown):,} of {cost.tables:,} tables unknown" if cost.unknown else ""
+    return f"The dearest: {named}{more}{unknown}"

@@ -1,0 +1,278 @@
+"""Spark's counters of stages and executors, in the words of its REST API.
+
+The fields are those of https://spark.apache.org/docs/latest/monitoring.html#rest-api, of which
+Spark promises that none is removed; one that is not there counts as nothing.
+"""
+
+from __future__ import annotations
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from __future__ import annotations
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from ci_bot.protocol.cost import Counters
+from __future__ import annotations
+from typing import Any
+
+
+# Whose the executors were, and for how long: exact where they come and go.
+#
+# Times are seconds since the epoch, as the driver's clock has them.
+
+
+# Spark's clock counts milliseconds; what is shorter has no rate of its own.
+_TICK_SECONDS = 0.001
+
+
+@dataclass(frozen=True)
+class Executor:
+    """One executor, from when it was there until it went; None: it is still there."""
+
+    added: float
+    removed: float | None
+    cores: int
+
+
+@dataclass(frozen=True)
+class Busy:
+    """A piece of work: when it ran, and the task time that it used.
+
+    Attributes:
+        key: whose work it is.
+        used: seconds of tasks.
+    """
+
+    key: str
+    start: float
+    end: float
+    used: float
+
+
+@dataclass(frozen=True)
+class Allocated:
+    """Seconds of executors, and of their cores."""
+
+    executors: float = 0.0
+    cores: float = 0.0
+
+    def __add__(self, other: Allocated) -> Allocated:
+        return Allocated(self.executors + other.executors, self.cores + other.cores)
+
+    def scaled(self, factor: float) -> Allocated:
+        return Allocated(self.executors * factor, self.cores * factor)
+
+
+def allocated(executors: Iterable[Executor], start: float, end: float) -> Allocated:
+    """What was occupied between two moments, idle or not."""
+    total = Allocated()
+    for executor in executors:
+        gone = end if executor.removed is None else min(end, executor.removed)
+        seconds = max(0.0, gone - max(start, executor.added))
+        total += Allocated(seconds, seconds * executor.cores)
+    return total
+
+
+def shares(executors: Sequence[Executor], spans: Sequence[Busy]) -> Mapping[str, Allocated]:
+    """What was occupied while work ran, by whose work it is.
+
+    Where several pieces run at once, the executors of that moment are theirs by the task time that
+    each uses in a second; where none uses any, in equal parts. The sum over all keys is what was
+    occupied while any of them ran.
+    """
+    found = {span.key: Allocated() for span in spans}
+    running = [span for span in spans if span.end > span.start]
+    moments = sorted({moment for span in running for moment in (span.start, span.end)})
+    begins: dict[float, list[int]] = {}
+    ends: dict[float, list[int]] = {}
+    for number, span in enumerate(running):
+        begins.setdefault(span.start, []).append(number)
+        ends.setdefault(span.end, []).append(number)
+    active: set[int] = set()
+    for start, end in pairwise(moments):
+        active.difference_update(ends.get(start, ()))
+        active.update(begins.get(start, ()))
+        if not active:
+            continue
+        here = allocated(executors, start, end)
+        rates = {number: _rate(running[number]) for number in active}
+        total = sum(rates.values())
+        for number, rate in rates.items():
+            part = rate / total if total > 0 else 1 / len(rates)
+            found[running[number].key] += here.scaled(part)
+    return found
+
+
+def _rate(span: Busy) -> float:
+    return span.used / max(span.end - span.start, _TICK_SECONDS)
+
+
+_MILLIS, _NANOS = 1e-3, 1e-9
+
+_DRIVER = "driver"
+
+
+def counters_of(stages: Iterable[Mapping[str, Any]], *, lost: int = 0) -> Counters:
+    """The sum over attempts of stages; of the memory of one task the maximum.
+
+    Args:
+        lost: Stages that are not among them, because Spark has forgotten them.
+    """
+    every = list(stages)
+
+    def total(field: str) -> int:
+        return sum(int(stage.get(field) or 0) for stage in every)
+
+    return Counters(
+        used_seconds=round(total("executorRunTime") * _MILLIS, 3),
+        cpu_seconds=round(total("executorCpuTime") * _NANOS, 3),
+        input_bytes=total("inputBytes"),
+        input_rows=total("inputRecords"),
+        output_bytes=total("outputBytes"),
+        output_rows=total("outputRecords"),
+        shuffle_read_bytes=total("shuffleReadBytes"),
+        shuffle_write_bytes=total("shuffleWriteBytes"),
+        memory_spilled_bytes=total("memoryBytesSpilled"),
+        disk_spilled_bytes=total("diskBytesSpilled"),
+        peak_memory_bytes=max((int(s.get("peakExecutionMemory") or 0) for s in every), default=0),
+        tasks=total("numCompleteTasks"),
+        failed_tasks=total("numFailedTasks"),
+        stages=len(every),
+        stages_lost=lost,
+    )
+
+
+def added(items: Sequence[Counters]) -> Counters:
+    """The counters of several pieces of work together."""
+    if not items:
+        return Counters()
+    sums: dict[str, Any] = {
+        name: sum(getattr(item, name) for item in items) for name in Counters.model_fields
+    }
+    sums["peak_memory_bytes"] = max(item.peak_memory_bytes for item in items)
+    for name in ("used_seconds", "cpu_seconds"):
+        sums[name] = round(sums[name], 3)
+    return Counters(**sums)
+
+
+def executors_of(items: Iterable[Mapping[str, Any]]) -> dict[str, Executor]:
+    """The executors by id. The driver is one where there is no other: in local mode.
+
+    Their times are milliseconds since the epoch.
+    """
+    known = {
+        str(item["id"]): Executor(
+            added=int(item["addTime"]) * _MILLIS,
+            removed=int(item["removeTime"]) * _MILLIS if item.get("removeTime") else None,
+            cores=int(item.get("totalCores") or 0),
+        )
+        for item in items
+    }
+    others = {name: executor for name, executor in known.items() if name != _DRIVER}
+    # A driver of a cluster has no cores for tasks, and stays one when its executors are gone.
+    return others or {name: executor for name, executor in known.items() if executor.cores}
+
+
+# What Spark's own status store says, in the words of its REST API. No jar, no UI, no port.
+#
+# The store is what Spark's UI and REST API read, and a classic session has it even with the UI
+# off. Only what is counted is asked for, one getter each: Spark's own writer of that API would
+# send a whole stage in one call, but a JVM needs more than a second to get it ready.
+
+
+_HALF, _ALL = 0.5, 1.0
+
+_COMMA = ","
+
+_OF_A_STAGE = (
+    *("stageId", "attemptId", "numCompleteTasks", "numFailedTasks"),
+    *("executorRunTime", "executorCpuTime", "peakExecutionMemory"),
+    *("inputBytes", "inputRecords", "outputBytes", "outputRecords"),
+    *("shuffleReadBytes", "shuffleWriteBytes", "memoryBytesSpilled", "diskBytesSpilled"),
+)
+
+
+class SparkStore:
+    """The status store of a session.
+
+    Args:
+        session: A classic `SparkSession`; with another one the constructor raises.
+    """
+
+    def __init__(self, session: Any) -> None:
+        self._context = session.sparkContext
+        self._jvm = self._context._jvm
+        self._scala = self._context._jsc.sc()
+        self._store = self._scala.statusStore()
+        # Arguments for every stage: without details of its tasks.
+        self._nothing = self._jvm.java.util.ArrayList()
+        self._no_quantiles = self._context._gateway.new_array(self._jvm.double, 0)
+
+    def begin(self, group: str, description: str) -> None:
+        """From now on jobs that this thread starts are of the group."""
+        self._context.setJobGroup(group, description)
+
+    def end(self) -> None:
+        """Jobs of this thread are of no group any more."""
+        self._context._jsc.clearJobGroup()
+
+    def settle(self, milliseconds: int) -> None:
+        """Waits until what has happened is in the store, at most so long."""
+        self._scala.listenerBus().waitUntilEmpty(milliseconds)
+
+    def stages(self, group: str) -> tuple[list[dict[str, Any]], int]:
+        """Every attempt at every stage of a group's jobs, and how many stages are forgotten."""
+        found: list[dict[str, Any]] = []
+        seen: set[int] = set()
+        lost = 0
+        for number in self._context.statusTracker().getJobIdsForGroup(group):
+            job = self._store.job(int(number))
+            missing = 0
+            for stage in _numbers(job.stageIds()):
+                if stage in seen:
+                    continue
+                seen.add(stage)
+                attempts = self._store.stageData(
+                    stage, False, self._nothing, False, self._no_quantiles
+                )
+                missing += not attempts.size()
+                found += [
+                    {name: getattr(item, name)() for name in _OF_A_STAGE}
+                    for item in _items(attempts)
+                    if str(item.status().toString()) != "SKIPPED"
+                ]
+            lost += max(0, missing - int(job.numSkippedStages()))
+        return found, lost
+
+    def executors(self) -> list[dict[str, Any]]:
+        """Every executor that there is, and the newest of those that are gone. Times are
+        milliseconds since the epoch."""
+        return [_executor(item) for item in _items(self._store.executorList(False))]
+
+    def task_seconds(self, stage: int, attempt: int) -> tuple[float, float] | None:
+        """Of the tasks of a stage: seconds of the median one and of the longest one."""
+        quantiles = self._context._gateway.new_array(self._jvm.double, 2)
+        quantiles[0], quantiles[1] = _HALF, _ALL
+        found = self._store.taskSummary(stage, attempt, quantiles)
+        if found.isEmpty():
+            return None
+        half, longest = _items(found.get().executorRunTime())
+        return float(half) / 1_000, float(longest) / 1_000
+
+
+def _executor(item: Any) -> dict[str, Any]:
+    removed = item.removeTime()
+    return {
+        "id": item.id(),
+        "addTime": item.addTime().getTime(),
+        "removeTime": removed.get().getTime() if removed.isDefined() else None,
+        "totalCores": item.totalCores(),
+    }
+
+
+def _numbers(sequence: Any) -> list[int]:
+    return [int(text) for text in str(sequence.mkString(_COMMA)).split(_COMMA) if text]
+
+
+def _items(sequence: Any) -> list[Any]:
+    return [sequence.apply(number) for number in range(sequence.size())]

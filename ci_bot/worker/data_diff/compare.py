@@ -1,0 +1,224 @@
+"""Compares one model's table in prod with the one in the PR environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from ci_bot.protocol.apply_report import (ColumnMatch, DiffWindow, Profile, TableDiff)
+from ci_bot.redaction.redactor import shortened
+from ci_bot.worker.data_diff import value_comparison as profile
+from ci_bot.worker.data_diff import spec as windows
+from ci_bot.worker.data_diff.column_layout import (Column, Layout, lay_out)
+from ci_bot.worker.data_diff.query import (COUNTS, DiffQuery, build, build_counts, table_name)
+from ci_bot.worker.data_diff.spec import SparkType
+from ci_bot.worker.data_diff.spec import (FEW_BYTES, DiffPort, DiffSpec, SeenTable, SqlError)
+from ci_bot.worker.runtime.spark_catalog import quoted
+
+TimeSource = Callable[[], float]
+_LINE = 1_000
+"""Characters of a sentence that lists columns; the contract allows 4,000."""
+
+
+def compare(spark_sql: DiffPort, spec: DiffSpec, *, clock: TimeSource | None = None) -> TableDiff:
+    """Diffs one model, in one query over both tables.
+
+    Args:
+        clock: Monotonic seconds; without it `seconds` is null.
+
+    Returns:
+        Counts and rates. `compared` is False, with the reason, where no rows could be paired.
+        Where a key is on more than `spec.rows_per_key` rows of a side, the counts are there and
+        `full_match` and the rates are null, with the reason. A rate over zero rows is null.
+
+    Raises:
+        SqlError: Spark could not answer.
+    """
+    began = clock() if clock else 0.0
+    found = _compare(spark_sql, spec)
+    if clock:
+        return found.model_copy(update={"seconds": max(0.0, clock() - began)})
+    return found
+
+
+def compare_schema(spark_sql: DiffPort, spec: DiffSpec, reason: str) -> TableDiff:
+    """What can be said without reading data: the columns of both sides, and why there is no more.
+
+    Raises:
+        SqlError: Spark could not answer.
+    """
+    with _seen(spark_sql, spec, few=False) as (prod, pr):
+        layout = lay_out(prod.columns, pr.columns, spec.keys, spec.skip_columns)
+    return TableDiff(**_shown(spec, layout), compared=False, skipped_because=reason)
+
+
+def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
+    if spec.few:
+        # What Spark refuses of its own plans it takes in the ordinary way, or says why not.
+        with suppress(SqlError), _seen(port, spec, few=True) as (prod, pr):
+            if _is_little(prod, pr):
+                return _compared(port, spec, prod, pr, few=True)
+    with _seen(port, spec, few=False) as (prod, pr):
+        return _compared(port, spec, prod, pr, few=False)
+
+
+@contextmanager
+def _seen(port: DiffPort, spec: DiffSpec, *, few: bool) -> Iterator[tuple[SeenTable, SeenTable]]:
+    with (
+        port.look_at(table_name(spec.prod), few=few) as prod,
+        port.look_at(table_name(spec.pr), few=few) as pr,
+    ):
+        yield prod, pr
+
+
+def _is_little(*tables: SeenTable) -> bool:
+    sizes = [table.size() for table in tables]
+    return all(size is not None for size in sizes) and sum(filter(None, sizes)) <= FEW_BYTES
+
+
+def _compared(
+    port: DiffPort, spec: DiffSpec, prod: SeenTable, pr: SeenTable, *, few: bool
+) -> TableDiff:
+    layout = lay_out(prod.columns, pr.columns, spec.keys, spec.skip_columns)
+    window = _window(spec, layout)
+    reason = layout.impossible or window.impossible
+    if reason:
+        # Rows that cannot be paired can be counted: some evidence is better than none.
+        counted = {} if window.impossible else _row_counts(port, prod, pr, window, few=few)
+        return TableDiff(
+            **_shown(spec, layout),
+            compared=False,
+            window=window.part,
+            window_of=window.whole,
+            skipped_because=f"{reason}{_in_words(counted)}",
+            **counted,
+        )
+    query = build(
+        layout,
+        prod=prod.name,
+        pr=pr.name,
+        conditions=window.conditions,
+        decimals=spec.decimals,
+        rows_per_key=spec.rows_per_key,
+        distinct=spec.distinct,
+    )
+    if "${" in query.sql:
+        # Spark replaces ${...} in every statement, and quoting does not stop it.
+        raise SqlError("A name in the tables holds ${, which Spark would replace.")
+    (answer,) = port.rows(query.sql, few=few)
+    return TableDiff(
+        **_shown(spec, layout),
+        compared=True,
+        window=window.part,
+        window_of=window.whole,
+        complete=window.complete,
+        **_counts(query, answer, spec, layout),
+    )
+
+
+def _row_counts(
+    port: DiffPort, prod: SeenTable, pr: SeenTable, window: _Window, *, few: bool
+) -> dict[str, Any]:
+    """The rows of both sides in the window, as fields of the contract."""
+    sql = build_counts(prod.name, pr.name, window.conditions)
+    if "${" in sql:
+        return {}  # Spark would replace it
+    ((rows_prod, rows_pr),) = port.rows(sql, few=few)
+    return {"rows_prod": int(rows_prod), "rows_pr": int(rows_pr)}
+
+
+def _in_words(counted: Mapping[str, Any]) -> str:
+    if not counted:
+        return ""
+    return f" Prod has {counted['rows_prod']:,} rows of it, and this has {counted['rows_pr']:,}."
+
+
+def _shown(spec: DiffSpec, layout: Layout) -> dict[str, Any]:
+    keys = [key.name for key in layout.keys] or list(spec.keys)
+    return {"model": spec.model, "keys": keys, "schema_": layout.schema}
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The range that is compared, prod's range, and the condition on each side."""
+
+    part: DiffWindow | None = None
+    whole: DiffWindow | None = None
+    conditions: tuple[str | None, str | None] = (None, None)
+    impossible: str | None = None
+    complete: bool = False
+
+
+def _window(spec: DiffSpec, layout: Layout) -> _Window:
+    if spec.window is None:
+        return _Window(complete=True)
+    name, form = spec.window.column, spec.window.format
+    whole = windows.span(name, spec.window.prod)
+    common = windows.shared(spec.window.prod, spec.window.pr)
+    column = layout.named(name)
+    if not common:
+        return _Window(
+            whole=whole, impossible="Prod and the PR environment have no interval in common."
+        )
+    if column is None:
+        return _Window(whole=whole, impossible=f"The time column {name} is not on both sides.")
+    old = windows.condition(f"src.{quoted(column.prod)}", column.prod_type, common, form)
+    new = windows.condition(f"src.{quoted(column.pr)}", column.pr_type, common, form)
+    if old is None or new is None:
+        kinds = " and ".join(dict.fromkeys((column.prod_type.ddl, column.pr_type.ddl)))
+        return _Window(
+            whole=whole, impossible=f"The time column {name} is of type {kinds}, which is no time."
+        )
+    # Compared as intervals: between the first and the last of them there may be gaps.
+    complete = common == windows.merged(spec.window.prod)
+    return _Window(windows.span(name, common), whole, (old, new), complete=complete)
+
+
+def _counts(
+    query: DiffQuery, answer: tuple[Any, ...], spec: DiffSpec, layout: Layout
+) -> dict[str, Any]:
+    """The fields of the contract, from the query's only row."""
+    rest = iter(answer)
+    counts: dict[str, Any] = {name: int(next(rest)) for name in COUNTS}
+    crowded = counts.pop("crowded_keys")
+    agreed = {column: int(next(rest)) for column in query.columns}
+    # Of a key that is on too many rows only some have come as far as the aggregates.
+    profiles = {} if crowded else {c: _profiles(c, rest, query) for c in query.columns}
+    pairs = 0 if crowded else counts["matched"]
+    counts["columns"] = [
+        _match(column, agreed.get(column) if pairs else None, pairs, profiles.get(column))
+        for column in layout.values
+    ]
+    if crowded:
+        counts["full_match"] = counts["same"] = None
+        keys = "1 key is" if crowded == 1 else f"{crowded:,} keys are"
+        counts["skipped_because"] = (
+            f"Columns were not compared: {keys} on more than {spec.rows_per_key} rows of one side, "
+            "so the key does not say which rows belong together."
+        )
+    elif layout.unknown:
+        counts["full_match"] = counts["same"] = None
+        names = ", ".join(f"{c.name} ({c.prod_type.ddl})" for c in layout.unknown)
+        told = f"Spark cannot compare these columns: {names}."
+        counts["skipped_because"] = shortened(told, _LINE)
+    return counts
+
+
+def _profiles(column: Column, answer: Iterator[Any], query: DiffQuery) -> tuple[Profile, Profile]:
+    """Of prod and of the PR; takes their part of the answer."""
+    kind, distinct = column.kind or SparkType("void"), query.distinct
+    width = len(profile.measures(kind, distinct=distinct))
+    prod, pr = (profile.read(kind, [*islice(answer, width)], distinct=distinct) for _ in range(2))
+    return prod, pr
+
+
+def _match(
+    column: Column, agreed: int | None, pairs: int, found: tuple[Profile, Profile] | None
+) -> ColumnMatch:
+    """How far a column agrees; its profiles only where it does not, because there they say why."""
+    rate = None if agreed is None else agreed / pairs
+    prod, pr = found if found and rate != 1.0 else (None, None)
+    return ColumnMatch(name=column.name, match_rate=rate, prod=prod, pr=pr)

@@ -1,1 +1,0 @@
-"""Which columns and rows of which models depend on what a change changes"""

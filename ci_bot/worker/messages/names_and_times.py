@@ -1,0 +1,162 @@
+"""How reports call models and files."""
+
+from __future__ import annotations
+import re
+from pathlib import Path
+from typing import Protocol
+from ci_bot.protocol.base import readable_path
+from __future__ import annotations
+from datetime import datetime, timezone
+from typing import Any
+from sqlmesh.utils.date import (
+    is_date,
+    make_exclusive,
+    now_timestamp,
+    to_datetime,
+    to_timestamp,
+)
+from ci_bot.errors import BadInput
+from ci_bot.redaction.redactor import quoted_value
+
+_QUOTE = '[`"]?'
+
+
+class Versioned(Protocol):
+    """A snapshot with a version, or what the state keeps of one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str | None: ...
+
+    @property
+    def dev_version(self) -> str: ...
+
+    def table_name(self, is_deployable: bool = True) -> str:
+        """Its physical table."""
+        ...
+
+
+class Names:
+    """Model names as people write them: without quotes, and without the default catalog.
+
+    This is the one place that says how a model is called, in changes, findings, sentences and the
+    ledger. Models of another catalog keep it, so no two models have one name.
+    """
+
+    def __init__(self, default_catalog: str | None, dialect: str | None) -> None:
+        self._prefix = f"{default_catalog}." if default_catalog else ""
+        catalog = re.escape(default_catalog or "")
+        # Not inside of another name, and not at the beginning of a literal.
+        self._inside = re.compile(
+            rf"(?<![\w.`\"']){_QUOTE}{catalog}{_QUOTE}\.(?=[\w`\"])", re.IGNORECASE
+        )
+        self._tables: dict[tuple[str, str | None, str, bool], str] = {}
+
+    def of(self, fqn: str) -> str:
+        """The short name of a fully qualified one: `"cat"."db"."t"` is `db.t`."""
+        name = fqn.replace('"', "").replace("`", "")
+        # Tables that a query reads are told in lower case, whatever the catalog's own is.
+        same = name[: len(self._prefix)].lower() == self._prefix.lower()
+        return name[len(self._prefix) :] if same else name
+
+    def table(self, snapshot: Versioned, *, deployable: bool) -> str:
+        """The short name of a snapshot's physical table; `deployable`: the one that prod reuses.
+
+        A report names each up to eight times, and SQLMesh parses and writes SQL for it each time.
+        """
+        key = (snapshot.name, snapshot.version, snapshot.dev_version, deployable)
+        if key not in self._tables:
+            self._tables[key] = self.of(snapshot.table_name(deployable))
+        return self._tables[key]
+
+    def within(self, text: str) -> str:
+        """A text, SQL or ours, with the models that it names called so."""
+        return self._inside.sub("", text) if self._prefix else text
+
+
+def file_name(path: Path, repository: Path) -> str:
+    """A file relative to the repository; one that lies elsewhere by its whole path."""
+    inside = path.is_relative_to(repository)
+    return readable_path(str(path.relative_to(repository)) if inside else str(path))
+
+
+def file_name_or_last(path: Path | str | None, repository: Path) -> str | None:
+    """The same, but of one that lies elsewhere the last part alone; None where there is none."""
+    if path is None:
+        return None
+    path = Path(path)
+    return file_name(path, repository) if path.is_relative_to(repository) else path.name
+
+
+# Between SQLMesh's milliseconds, the words that users type, and ISO 8601 in UTC.
+
+
+# Data is of these years; beyond them are typing errors, and dates that nothing can count with.
+_YEARS = range(1900, 2201)
+
+
+def iso(moment: Any) -> str:
+    """A moment (milliseconds since the epoch, or anything SQLMesh takes) as ISO 8601 in UTC."""
+    when = to_datetime(moment).astimezone(timezone.utc)
+    text = when.strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{when.microsecond:06d}Z" if when.microsecond else f"{text}Z"
+
+
+def milliseconds(moment: Any) -> int:
+    """A moment as milliseconds since the epoch."""
+    return int(to_timestamp(moment))
+
+
+def now_milliseconds() -> int:
+    return int(now_timestamp())
+
+
+def start_of_day(moment: int) -> int:
+    """The midnight (UTC) at or before a moment; milliseconds in and out."""
+    return moment - moment % 86_400_000
+
+
+def parse_start(text: str, *, relative_to: int, name: str = "start") -> int:
+    """A start that a user typed (`2024-01-01`, `1 week ago`), in milliseconds; inclusive.
+
+    Args:
+        relative_to: The moment that `1 week ago` counts from, in milliseconds.
+        name: What a message calls it.
+
+    Raises:
+        BadInput: it is none.
+    """
+    return int(_parse(name, text, relative_to).timestamp() * 1000)
+
+
+def parse_end(text: str, *, relative_to: int) -> int:
+    """An end that a user typed, in milliseconds; exclusive.
+
+    A day without a time means that whole day, as everywhere in SQLMesh, so it ends at the next
+    midnight.
+    """
+    parsed = _parse("end", text, relative_to)
+    if is_date(text):
+        parsed = make_exclusive(text)  # at most one day more, which the bounds leave room for
+    return int(parsed.timestamp() * 1000)
+
+
+def _parse(name: str, text: str, relative_to: int) -> datetime:
+    try:
+        moment: datetime = to_datetime(text, relative_base=to_datetime(relative_to))
+    except Exception as error:
+        raise _no_date(name, text, "which is not a date") from error
+    if moment.year not in _YEARS:
+        years = f"{_YEARS.start} to {_YEARS.stop - 1}"
+        raise _no_date(name, text, f"which is none of the years {years}")
+    return moment
+
+
+def _no_date(name: str, text: str, why: str) -> BadInput:
+    return BadInput(
+        f"`{name}` is {quoted_value(text)}, {why}.",
+        hint="Write a date such as 2024-01-31, a timestamp, or words such as `1 week ago`.",
+        reason_code="bad_date",
+    )

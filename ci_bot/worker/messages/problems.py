@@ -1,0 +1,261 @@
+"""From SQLMesh's and Spark's exceptions to one sentence, a place in the code, and a next step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ci_bot.protocol.base import (Failure, readable_path)
+from ci_bot.protocol.directories import Places
+from ci_bot.errors import (EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError)
+from ci_bot.redaction.redactor import strip_terminal_codes
+from ci_bot.worker.runtime import java
+from ci_bot.worker.messages.load_failures import cause_of
+from ci_bot.worker.messages.names_and_times import file_name
+
+# A chain longer than this is a loop or noise; the root is found well before.
+MAX_CAUSES = 20
+MAX_LINES = 15
+LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
+# What PySpark says first where it has no class of its own for a Java exception.
+# How SQLGlot's parser quotes the word at which it stopped: a dump of the whole token. At the end of
+# a text that is one of its own.
+_TOKEN = re.compile(
+    r"<Token token_type: (?:TokenType\.)?([^,>]*), text: (.*?), line: \d+, col: \d+, [^\n]*?\]>"
+)
+# SQLMesh quotes the whole query before the cause, which a long one would push out of sight.
+_MACROS_FAILED = re.compile(r"Failed to resolve macros for\s*\n\s*\n.*?\n\s*\n\s*(?=\S)", re.DOTALL)
+_PY4J = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
+_MACRO_REFUSED = "An argument of a macro would run as Python"
+SPARK_IS_GONE = "Spark's Java process is gone: it ended by itself or was killed (out of memory?)."
+_CAUSE = "Caused by: "
+_STACK = re.compile(r"\s*(?:JVM stacktrace:|at [\w.$/<>]+\(|\.\.\. \d+ more)")
+
+
+class MacroRefusedError(Exception):
+    """SQL in a macro's argument would have run as Python.
+
+    Args:
+        deed: What it would have done, as `compat.macro_code.objection` says it.
+    """
+
+    def __init__(self, deed: str) -> None:
+        super().__init__(
+            f"{_MACRO_REFUSED}: {deed}. SQLMesh evaluates it, so it must be plain SQL."
+        )
+
+
+def refusal_in(error: BaseException) -> str | None:
+    """The sentence of a refusal that led to `error`; None where none did.
+
+    It is looked for in the text: SQLMesh makes other exceptions of it, and those of a forked loader
+    come without the chain of their causes.
+    """
+    found = re.search(rf"{_MACRO_REFUSED}: [^\n]*", str(error))
+    return found.group(0) if found else None
+
+
+class NotLoaded(BotError):
+    """The project does not load.
+
+    Args:
+        failures: Why, in the contract's form; the first is the one that this error tells.
+        units: The files that SQLMesh was loading when it failed.
+        base: Why the base branch's project does not load; None where it was not tried.
+    """
+
+    reason_code = "failed"
+
+    def __init__(
+        self,
+        failures: Sequence[Failure],
+        *,
+        units: Sequence[Path] = (),
+        base: Sequence[Failure] | None = None,
+    ) -> None:
+        first = failures[0]
+        super().__init__(
+            first.message,
+            hint=first.hint,
+            reason_code=first.reason_code,
+            path=first.path,
+            line=first.line,
+        )
+        self.exit_code = first.exit_code
+        self.failures = tuple(failures)
+        self.units = tuple(units)
+        self.base = None if base is None else tuple(base)
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """The exception at the start of the chain, which names what really went wrong."""
+    current = error
+    for _ in range(MAX_CAUSES):
+        following = current.__cause__ or (
+            None if current.__suppress_context__ else current.__context__
+        )
+        if following is None:
+            return current
+        current = following
+    return current
+
+
+def sentence(error: BaseException) -> str:
+    """The message of `error` without terminal colours, cut to what a reader needs."""
+    if _says_that_java_is_gone(error):
+        return SPARK_IS_GONE
+    text = strip_terminal_codes(speakable(str(error))).strip()
+    if not any(char.isalpha() for char in text) or isinstance(error, KeyError):
+        # `raise ValueError(1)`, or a key alone: what it is says more than what it holds.
+        text = f"{type(error).__name__}: {text}".removesuffix(": ")
+    text = _TOKEN.sub(_word, _PY4J.sub("", text))
+    text = _MACROS_FAILED.sub("Failed to resolve its macros: ", text)
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    # Spark appends the JVM's stack to its messages; the reader needs what stands before it, and the
+    # last cause, which says what really went wrong.
+    end = next((number for number, line in enumerate(lines) if _STACK.match(line)), len(lines))
+    causes = [line for line in lines[end:] if line.startswith(_CAUSE)]
+    shown = [*lines[:end][: MAX_LINES - 1], *causes[-1:]]
+    return "\n".join(shown) or type(error).__name__
+
+
+def headline(error: BaseException) -> str:
+    """The first line of `sentence`: what stands before the plan or the causes that Spark adds."""
+    return sentence(error).splitlines()[0]
+
+
+def headline_with_cause(error: BaseException) -> str:
+    """`headline`, and the last of the causes that Java adds, where it says more."""
+    first, *others = sentence(error).splitlines()
+    cause = others[-1].removeprefix(_CAUSE) if others and others[-1].startswith(_CAUSE) else ""
+    return f"{first.rstrip('.')}. The cause: {cause}" if cause and cause not in first else first
+
+
+def _word(token: re.Match[str]) -> str:
+    return "the end" if token[1] == "SENTINEL" else f"'{token[2]}'"
+
+
+def speakable(text: str) -> str:
+    """`text` without what no JSON document can hold: bytes of a file's name that are no UTF-8."""
+    return readable_path(text)
+
+
+def _says_that_java_is_gone(error: BaseException) -> bool:
+    """Whether py4j lost its connection to Java; what it raises then does not say so."""
+    if type(error).__name__ != "Py4JNetworkError" and not isinstance(error, ConnectionError):
+        return False
+    step = error.__traceback__
+    while step is not None:
+        if str(step.tb_frame.f_globals.get("__name__", "")).startswith("py4j."):
+            return True
+        step = step.tb_next
+    return False
+
+
+def spark_not_started(
+    error: BaseException,
+    environ: Mapping[str, str],
+    *,
+    nameless: Callable[[Mapping[str, str]], str | None] = java.name_without_address,
+) -> BadInput:
+    """The failure where a Spark session could not be made: Java, a jar, or the configuration.
+
+    Args:
+        environ: Where Spark looked for Java.
+        nameless: This machine's name, where nobody knows the address that Spark asks for.
+    """
+    found, spark = java.runtime(environ), java.spark_version()
+    where = "" if found is None else f" on {found}"
+    name = nameless(environ)
+    if name is not None:
+        return BadInput(
+            f"Spark does not start{where}: this machine's own name, `{name}`, has no address.",
+            hint="Write the name into the machine's /etc/hosts, as a container engine does on its "
+            "own networks, or set SPARK_LOCAL_IP to an address of the machine, and pass that with "
+            "the input `worker-env`.",
+            reason_code="spark_not_started",
+        )
+    return BadInput(
+        f"Spark does not start{where}: {headline(root_cause(error))}",
+        hint=f"{java.in_words(spark)} (JAVA_HOME, or `java` on the path). Check that this one is "
+        "whole and that the gateway's `spark.*` settings fit; what Java and Spark say about it "
+        "stands in the log of this run.",
+        reason_code="spark_not_started",
+    )
+
+
+def cancelled(activity: str) -> Failure:
+    """The failure of a run that was asked to stop."""
+    return Failure(
+        stage=activity,
+        reason_code="cancelled",
+        exit_code=EXIT_INTERRUPTED,
+        message=f"The {activity} was cancelled.",
+        hint="Run it again; it goes on from where it is.",
+    )
+
+
+def place(message: str, repository: Path, known_files: list[Path]) -> tuple[str | None, int | None]:
+    """File (relative to the repository) and line that an error message points at, if any."""
+    line = int(match.group(1)) if (match := LINE_NUMBER.search(message)) else None
+    for file in known_files:
+        if str(file) in message:
+            return _relative(file, repository), line
+    for match in re.finditer(r"['\"]?(/[^\s'\":]+\.(?:sql|py|ya?ml|csv|sqlx))['\"]?", message):
+        path = Path(match.group(1))
+        if path.is_relative_to(repository):
+            return _relative(path, repository), line
+    return None, None
+
+
+def _relative(path: Path, repository: Path) -> str:
+    return speakable(file_name(path, repository))
+
+
+def failure_of(
+    error: BaseException,
+    *,
+    stage: str,
+    repository: Path,
+    hint: str | None = None,
+    exit_code: int = EXIT_FAILED,
+    reason_code: str | None = None,
+) -> Failure:
+    """The contract's form of `error`: our own errors keep their words, others are put in order."""
+    if isinstance(error, BotError):
+        return Failure(
+            stage=stage,
+            reason_code=error.reason_code,
+            exit_code=error.exit_code,
+            message=error.message,
+            hint=error.hint,
+            path=error.path,
+            line=error.line,
+        )
+    places, cause = Places({repository: ""}), cause_of(error, repository)
+    if (refusal := refusal_in(error)) is not None:
+        hint = "Correct it and push. Do not load this branch elsewhere: there it would run."
+        cause = replace(cause, message=refusal, hint=hint)
+    text = sentence(error)
+    location = getattr(error, "location", None)
+    path, line = place(text, repository, [Path(location)] if location else [])
+    located = _relative(Path(location), repository) if location else None
+    if cause.path is not None and (cause.message is not None or located in (None, cause.path)):
+        # The frame that failed says more than the file of a whole model, or than a message.
+        path, line = cause.path, cause.line or line
+    else:
+        path = path or located
+    # Paths of the run's private copy mean nothing to the reader.
+    return Failure(
+        stage=stage,
+        reason_code=reason_code
+        or cause.reason_code
+        or ("bad_input" if exit_code == EXIT_BAD_INPUT else "failed"),
+        exit_code=exit_code,
+        message=places.text(speakable(cause.message or text)),
+        hint=cause.hint or hint,
+        path=path,
+        line=line,
+    )

@@ -1,1 +1,0 @@
-"""SQLMesh's plan: made, checked against prod, and described in the contracts' words."""

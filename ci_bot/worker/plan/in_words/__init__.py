@@ -1,1 +1,0 @@
-"""A plan in the words of the report."""

@@ -1,0 +1,351 @@
+"""A plan in the words of the report: changes, backfill, statements, lineage."""
+
+from __future__ import annotations
+import difflib
+from sqlmesh.core.snapshot import Snapshot
+from ci_bot.protocol.plan import ChangeType
+from ci_bot.worker.planning.make_plan import Planned
+from __future__ import annotations
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal
+from sqlmesh.core.snapshot import Snapshot, SnapshotId, SnapshotTableInfo, merge_intervals
+from ci_bot.protocol.base import readable_path
+from ci_bot.protocol.plan import (Backfill, BackfillAction, Change, ChangeType, ColumnChange, EnvironmentStatement, Lineage, LineageNode, Restatement)
+from ci_bot.worker.planning.make_plan import (Interval, Planned, category_of)
+from ci_bot.worker.planning.removals import (lies_elsewhere, schemas_of)
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.names_and_times import Names
+
+
+# What a model's definition was and is, as text to compare.
+
+
+# The renderer cuts by importance; this keeps one absurd diff from filling the whole answer.
+MAX_DIFF_CHARS = 100_000
+
+
+def diff_of(planned: Planned, snapshot: Snapshot, kind: ChangeType) -> str | None:
+    """How a model's definition differs from prod's, as a unified diff; None where it does not."""
+    if kind == "indirect":
+        return None
+    if kind == "added":
+        lines = (_source(snapshot) or _definition(snapshot)).splitlines()
+        added = "\n".join(difflib.unified_diff([], lines, n=0, lineterm=""))
+        return _bounded(_without_headers(added)) or None
+    text = _without_headers(planned.plan.context_diff.text_diff(snapshot.name))
+    return _bounded(text) if text.strip() else None
+
+
+def _without_headers(diff: str) -> str:
+    """A unified diff without its nameless file headers and the blank lines after its headers.
+
+    SQLMesh joins lines of which the headers have a line end of their own.
+    """
+    kept: list[str] = []
+    after_header = True
+    for line in diff.splitlines():
+        if line.rstrip() in ("---", "+++"):
+            continue
+        if after_header and not line.strip():
+            continue
+        after_header = line.startswith("@@")
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def _source(snapshot: Snapshot) -> str | None:
+    """The file of a model that is its file's only one: what its author wrote, at no cost.
+
+    Printing a model anew takes a hundredth of a second, and a first review has thousands.
+    """
+    path = snapshot.node._path
+    if path is None or path.suffix not in (".sql", ".py"):
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    # From a blueprint, or from a file that holds several, more than this one would be shown.
+    alone = "@" not in str(snapshot.node.name) and "blueprints" not in text
+    return text if alone and text.upper().count("MODEL (") <= 1 else None
+
+
+def _definition(snapshot: Snapshot) -> str:
+    node = snapshot.node
+    try:
+        expressions = node.render_definition(include_python=True)
+    except Exception:
+        # A node that cannot be printed is still an added node; the file link shows it.
+        return ""
+    return ";\n\n".join(
+        expression.sql(pretty=True, dialect=node.dialect) for expression in expressions
+    )
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MAX_DIFF_CHARS:
+        return text
+    kept = text[:MAX_DIFF_CHARS].rsplit("\n", 1)[0]
+    return f"{kept}\n[{len(text) - len(kept)} characters left out]"
+
+
+def change_type(planned: Planned, snapshot: Snapshot) -> ChangeType:
+    """How a snapshot of the new project differs from prod's."""
+    diff = planned.plan.context_diff
+    if snapshot.snapshot_id in diff.added:
+        return "added"
+    if diff.directly_modified(snapshot.name):
+        return "direct"
+    # A snapshot below a changed one often has new metadata as well; the data is what counts.
+    return "indirect" if diff.indirectly_modified(snapshot.name) else "metadata"
+
+
+def changes(
+    planned: Planned,
+    names: Names,
+    *,
+    repository: Path,
+    columns: Callable[[Snapshot, Snapshot | None], list[ColumnChange]],
+    is_from_base: Callable[[str, ChangeType, str | None], bool],
+    also_in: Mapping[str, list[str]],
+) -> list[Change]:
+    """Every model that differs from prod, removed ones last.
+
+    Args:
+        columns: Column changes between the new snapshot and prod's (None for an added model).
+        is_from_base: Whether a difference (model, change, path) comes from the base branch rather
+            than from this pull request.
+        also_in: The other pull requests that change a model, by its fully qualified name.
+    """
+    diff = planned.plan.context_diff
+    found: list[Change] = []
+    for snapshot in planned.changed:
+        kind = change_type(planned, snapshot)
+        old = diff.modified_snapshots[snapshot.name][1] if kind != "added" else None
+        path = relative_path(snapshot, repository)
+        found.append(
+            Change(
+                model=names.of(snapshot.name),
+                change=kind,
+                category=None if kind == "added" else category_of(snapshot),
+                kind=kind_name(snapshot),
+                path=path,
+                owner=snapshot.node.owner,
+                tags=sorted(snapshot.node.tags),
+                fingerprint=fingerprint(snapshot),
+                diff=diff_of(planned, snapshot, kind),
+                columns=columns(snapshot, old),
+                statements_changed=old is not None and _statements(snapshot) != _statements(old),
+                from_base=is_from_base(snapshot.name, kind, path),
+                also_in=also_in.get(snapshot.name, []),
+            )
+        )
+    removed: Iterable[SnapshotTableInfo] = diff.removed_snapshots.values()
+    schemas = schemas_of(s.name for s in planned.snapshots.values())
+    for info in sorted(removed, key=lambda item: str(item.name)):
+        found.append(
+            Change(
+                model=names.of(info.name),
+                change="removed",
+                category=None,
+                kind=_kind_value(info.kind_name),
+                path=None,
+                owner=None,
+                diff=None,
+                readers=sorted(
+                    names.of(s.name)
+                    for s in planned.snapshots.values()
+                    if info.name in s.node.depends_on
+                ),
+                from_base=is_from_base(info.name, "removed", None),
+                lies_elsewhere=lies_elsewhere(info.name, schemas),
+                also_in=also_in.get(info.name, []),
+            )
+        )
+    return found
+
+
+def _statements(snapshot: Snapshot) -> list[str]:
+    node = snapshot.node
+    return [
+        item.sql
+        for name in ("pre_statements_", "post_statements_")
+        for item in getattr(node, name, None) or ()
+    ]
+
+
+def fingerprint(snapshot: Snapshot) -> str:
+    """What a model is and what data it reads. What its parents say of themselves is left out."""
+    found = snapshot.fingerprint
+    return "-".join((found.data_hash, found.metadata_hash, found.parent_data_hash))
+
+
+def kind_name(snapshot: Snapshot) -> str:
+    """SQLMesh's name of the model kind; AUDIT for a standalone audit."""
+    return _kind_value(snapshot.model_kind_name) if snapshot.is_model else "AUDIT"
+
+
+def _kind_value(kind: Any) -> str:
+    return str(getattr(kind, "value", kind) or "UNKNOWN")
+
+
+def relative_path(snapshot: Snapshot, repository: Path) -> str | None:
+    """The file that defines a model, relative to the repository's root."""
+    path = snapshot.node._path
+    if path is None:
+        return None
+    path = Path(path)
+    inside = path.is_relative_to(repository)
+    return readable_path(str(path.relative_to(repository)) if inside else path.name)
+
+
+def action_of(snapshot: Snapshot) -> BackfillAction:
+    """What filling the table of `snapshot` means."""
+    if snapshot.is_seed:
+        return "seed"
+    if snapshot.is_view:
+        return "recreate_view"
+    return "incremental" if snapshot.is_incremental else "full_refresh"
+
+
+def backfill(
+    planned: Planned,
+    intervals: Mapping[SnapshotId, Sequence[Interval]],
+    names: Names,
+    *,
+    reused: Callable[[Snapshot], bool],
+) -> list[Backfill]:
+    """One entry per snapshot that has data to build, sorted by the size of the work."""
+    found = []
+    for s_id, wanted in intervals.items():
+        snapshot = planned.snapshots[s_id]
+        if not snapshot.is_model or not snapshot.version:
+            continue
+        action = action_of(snapshot)
+        preview = not planned.deployable.is_deployable(snapshot)
+        dated = action == "incremental" and wanted
+        count = count_intervals(snapshot, wanted) if dated else 1
+        found.append(
+            Backfill(
+                model=names.of(snapshot.name),
+                kind=kind_name(snapshot),
+                action=action,
+                start=times.iso(wanted[0][0]) if dated else None,
+                end=times.iso(wanted[-1][1]) if dated else None,
+                intervals=count,
+                batches=count_batches(snapshot, wanted) if dated else 1,
+                preview=preview,
+                reused_in_prod=not preview and reused(snapshot),
+                table=names.table(snapshot, deployable=not preview),
+            )
+        )
+    return sorted(found, key=lambda item: (-item.intervals, item.model))
+
+
+def work_left(planned: Planned, names: Names) -> list[Backfill]:
+    """What of a plan is still to be built: the same for a review and for an apply of it."""
+    if planned.plan.skip_backfill or planned.plan.uncategorized:
+        return []
+    return backfill(planned, planned.lacks(), names, reused=lambda snapshot: True)
+
+
+def count_intervals(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
+    """How many intervals of the model's own unit the ranges hold."""
+    unit = snapshot.node.interval_unit
+    if unit.is_month or unit.is_year:
+        months = 12 if unit.is_year else 1
+        return sum(math.ceil(_months(start, end) / months) for start, end in intervals)
+    return sum(math.ceil((end - start) / unit.milliseconds) for start, end in intervals)
+
+
+def _months(start: int, end: int) -> int:
+    """How many calendar months a range touches; SQLMesh's own unit of a month has 28 days."""
+    first = datetime.fromtimestamp(start / 1_000, timezone.utc)
+    last = datetime.fromtimestamp((end - 1) / 1_000, timezone.utc)
+    if end <= start:
+        return 0
+    return (last.year - first.year) * 12 + last.month - first.month + 1
+
+
+def count_batches(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
+    """How many statements will fill the ranges: by the model's batch_size, else one a range."""
+    ranges = merge_intervals(list(intervals))
+    size = snapshot.node.batch_size if snapshot.is_model else None
+    if not size:
+        return len(ranges)
+    return sum(math.ceil(count_intervals(snapshot, [span]) / size) for span in ranges)
+
+
+def restatements(
+    planned: Planned, names: Names, users: Mapping[str, list[str]]
+) -> list[Restatement]:
+    """Ranges that a person asked to restate; previews of forward-only changes are backfill.
+
+    Args:
+        users: The other environments that use what is restated, by fully qualified name.
+    """
+    if not planned.flags.restate_models:
+        return []
+    return [
+        Restatement(
+            model=names.of(s_id.name),
+            start=times.iso(start),
+            end=times.iso(end),
+            environments=users.get(s_id.name, []),
+        )
+        for s_id, (start, end) in sorted(planned.plan.restatements.items())
+    ]
+
+
+def statements(planned: Planned) -> list[EnvironmentStatement]:
+    """The statements around the plan; they run in a PR environment too."""
+    diff = planned.plan.context_diff
+    found: list[EnvironmentStatement] = []
+    moments: tuple[Literal["before_all"], Literal["after_all"]] = ("before_all", "after_all")
+    for when in moments:
+        new = [sql for item in diff.environment_statements for sql in getattr(item, when)]
+        old = [sql for item in diff.previous_environment_statements for sql in getattr(item, when)]
+        found += [
+            EnvironmentStatement(
+                when=when,
+                sql=_line(sql),
+                change="unchanged" if sql in old else "added",
+            )
+            for sql in new
+        ]
+        found += [
+            EnvironmentStatement(when=when, sql=_line(sql), change="removed")
+            for sql in old
+            if sql not in new
+        ]
+    return found
+
+
+def _line(text: str, limit: int = 4_000) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def lineage(planned: Planned, names: Names) -> Lineage:
+    """The changed models, the models they read directly, and the edges between them."""
+    diff = planned.plan.context_diff
+    kinds: dict[str, ChangeType] = {s.name: change_type(planned, s) for s in planned.changed}
+    kinds |= {info.name: "removed" for info in diff.removed_snapshots.values()}
+    nodes: dict[str, ChangeType | None] = dict(kinds)
+    edges: list[tuple[str, str]] = []
+    by_name = {snapshot.name: snapshot for snapshot in planned.snapshots.values()}
+    for name in kinds:
+        snapshot = by_name.get(name)
+        if snapshot is None:
+            continue
+        for parent in sorted(snapshot.node.depends_on):
+            nodes.setdefault(parent, None)
+            edges.append((names.of(parent), names.of(name)))
+    return Lineage(
+        nodes=[
+            LineageNode(model=names.of(name), change=kind) for name, kind in sorted(nodes.items())
+        ],
+        edges=sorted(edges),
+    )

@@ -1,0 +1,153 @@
+"""What a plan builds where nothing of its new versions was built before.
+
+The report shows the whole plan, also after an apply that built a part of it: the same plan is
+judged in the same way before, during and after. What is left to do is another question, and
+SQLMesh's `missing_intervals` answers that.
+"""
+
+from __future__ import annotations
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from sqlmesh.core.snapshot import Snapshot, SnapshotId, start_date
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning.make_plan import (Interval, Planned)
+from ci_bot.worker.messages import names_and_times as times
+from __future__ import annotations
+from collections.abc import Mapping
+from sqlmesh.core.snapshot import Snapshot, SnapshotId
+from ci_bot.protocol.plan import (ShortWindow, WindowCause)
+from ci_bot.worker.planning.make_plan import (Interval, Planned, PlanRequest)
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.names_and_times import Names
+
+
+def of_environment(planned: Planned) -> dict[SnapshotId, list[Interval]]:
+    """The tables and views of the PR environment, each up to prod's own frontier."""
+    plan = planned.plan
+    if plan.skip_backfill or plan.uncategorized:
+        return {}
+    snapshots = [
+        snapshot
+        for snapshot in planned.changed
+        if snapshot.is_model
+        and not snapshot.is_symbolic
+        # Metadata changes share prod's table, which an environment never writes.
+        and not planned.shares_prod_table(snapshot)
+        and plan.is_selected_for_backfill(snapshot.name)
+    ]
+    return _build(planned, snapshots)
+
+
+def of_prod(
+    as_prod: Planned, missing: Mapping[SnapshotId, list[Interval]]
+) -> dict[SnapshotId, list[Interval]]:
+    """What the same head, planned against prod, builds in prod.
+
+    Args:
+        missing: What the plan would build now; of unchanged models, whose gaps it fills, that is
+            all there is.
+    """
+    whole = _build(as_prod, [s for s in as_prod.changed if s.is_model and not s.is_symbolic])
+    changed = {snapshot.snapshot_id for snapshot in as_prod.changed}
+    return whole | {s_id: found for s_id, found in missing.items() if s_id not in changed}
+
+
+def begins_late(planned: Planned, built: dict[SnapshotId, list[Interval]]) -> bool:
+    """Whether an incremental model gets less than its history: the plan begins after the model."""
+    snapshots, starts = dict(planned.snapshots), dict[str, datetime]()
+    for s_id, intervals in built.items():
+        snapshot = planned.snapshots[s_id]
+        if not snapshot.is_incremental or not intervals:
+            continue
+        own = start_date(snapshot, snapshots, starts, relative_to=planned.plan.execution_time)
+        unit = snapshot.node.interval_unit
+        if intervals[0][0] > times.milliseconds(unit.cron_floor(own)):
+            return True
+    return False
+
+
+def _build(planned: Planned, snapshots: Iterable[Snapshot]) -> dict[SnapshotId, list[Interval]]:
+    return planning.missing_of(
+        planned,
+        [_unbuilt(planned, snapshot) for snapshot in snapshots],
+        planned.plan.end_override_per_model,
+    )
+
+
+def _unbuilt(planned: Planned, snapshot: Snapshot) -> Snapshot:
+    """A copy of a changed snapshot with the intervals that the planner gives a version at first.
+
+    A new version has none; one that shares prod's table has prod's. SQLMesh does the same in
+    `PlanBuilder._adjust_snapshot_intervals`, but only until the snapshot is recorded.
+    """
+    copy = planning.emptied(snapshot)
+    _, old = planned.plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
+    if old is not None and compat.inherits_intervals(old, snapshot):
+        copy.merge_intervals(old)
+        if snapshot.is_forward_only:
+            copy.dev_intervals = copy.intervals.copy()
+    return copy
+
+
+# Why a PR environment gets less history than prod: what set the beginning of its plan.
+#
+# Without a start SQLMesh builds each new version from the model's own beginning. It sets one
+# itself, the newest interval only, where an environment would otherwise compute history that prod
+# never takes over. (`PlanBuilder.__init__`, `Context._calculate_start_override_per_model`)
+
+
+
+def short_window(
+    planned: Planned,
+    plan_request: PlanRequest,
+    built: Mapping[SnapshotId, list[Interval]],
+    names: Names,
+    *,
+    previews: bool,
+) -> ShortWindow | None:
+    """What shortens the environment's history; None where every model gets all of its own.
+
+    Args:
+        plan_request: What a person asked for; SQLMesh set the rest.
+        built: What the environment gets.
+        previews: Whether the project has previews of forward-only models.
+    """
+    late = begins_late(planned, dict(built))
+    if not late and not (plan_request.end and built):
+        return None
+    cause, models = _cause(planned, plan_request, previews=previews) if late else ("end", [])
+    if cause is None:
+        return None
+    intervals = [
+        interval
+        for s_id, found in built.items()
+        if planned.snapshots[s_id].is_incremental
+        for interval in found
+    ]
+    return ShortWindow(
+        cause=cause,
+        models=sorted(names.of(snapshot.name) for snapshot in models),
+        start=times.iso(min(start for start, _ in intervals)) if intervals and late else None,
+        end=times.iso(max(end for _, end in intervals)) if intervals else None,
+    )
+
+
+def _cause(
+    planned: Planned, plan_request: PlanRequest, *, previews: bool
+) -> tuple[WindowCause | None, list[Snapshot]]:
+    """In the order in which SQLMesh asks."""
+    plan = planned.plan
+    changed = [snapshot for snapshot in planned.changed if snapshot.is_model]
+    if plan_request.start:
+        return "start", []
+    if plan.provided_start is None:
+        return ("min_intervals", []) if plan.start_override_per_model else (None, [])
+    if any(not snapshot.virtual_environment_mode.is_full for snapshot in changed):
+        return "virtual_environment_mode", []
+    if plan.forward_only:
+        return "forward_only_plan", []
+    forward_only = [snapshot for snapshot in changed if snapshot.model.forward_only]
+    if forward_only and previews:
+        return "forward_only_model", forward_only
+    return "auto_restatement", [s for s in changed if s.model.auto_restatement_cron is not None]

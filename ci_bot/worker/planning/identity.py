@@ -1,0 +1,132 @@
+"""What a plan is, whenever and wherever it is made: the facts that its id is the hash of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from sqlmesh.core.environment import EnvironmentStatements
+from sqlmesh.core.plan import Plan
+from sqlmesh.core.snapshot import Snapshot
+
+from ci_bot.protocol.plan_identity import (PlanIdentity, ProdIdentity, ProdSnapshot, RestatedRange, StatementIdentity, TargetSnapshot)
+from ci_bot.protocol.directories import Places
+from ci_bot.worker.planning.make_plan import (Interval, Planned, category_of, target_windows)
+from ci_bot.worker.messages import names_and_times as times
+
+
+def identity_of(
+    context: Any, planned: Planned, *, state_schema_version: int, repository: Path
+) -> PlanIdentity:
+    """The plan's identity: what the environment will be, not what is left to do.
+
+    Args:
+        repository: Root of the checkout. A statement that names it, as a `config.py` may write it,
+            would be another one in every run, because the checkout is copied to another place.
+    """
+    plan = planned.plan
+    environment = plan.environment
+    promoted = {info.snapshot_id for info in environment.promoted_snapshots}
+    changed = {snapshot.snapshot_id: snapshot for snapshot in planned.changed}
+    covered = {
+        s_id: snapshot
+        for s_id, snapshot in planned.snapshots.items()
+        if s_id in changed or (planned.flags.include_unmodified and s_id in promoted)
+    }
+    windows = target_windows(planned, changed.values())
+    naming = environment.naming_info
+    identity = PlanIdentity(
+        environment=environment.name,
+        gateway=context.selected_gateway,
+        suffix_target=str(naming.suffix_target.value),
+        catalog_mapping={
+            pattern.pattern: catalog
+            for pattern, catalog in context.config.environment_catalog_mapping.items()
+        },
+        state_schema_version=state_schema_version,
+        flags=planned.flags,
+        window=planned.window,
+        snapshots=[
+            _target(snapshot, planned, windows.get(s_id), s_id in promoted, s_id in changed)
+            for s_id, snapshot in sorted(covered.items())
+        ],
+        removed=sorted(info.name for info in plan.context_diff.removed_snapshots.values()),
+        restatements=[
+            RestatedRange(model=s_id.name, start=times.iso(start), end=times.iso(end))
+            for s_id, (start, end) in plan.restatements.items()
+            if planned.flags.restate_models
+        ],
+        statements=_statements(plan),
+    )
+    return Places({repository: ""}).document(identity)
+
+
+def prod_identity_of(plan: Plan, *, repository: Path) -> ProdIdentity:
+    """What a plan of prod makes of it.
+
+    Args:
+        repository: As for `identity_of`.
+    """
+    diff = plan.context_diff
+    identity = ProdIdentity(
+        snapshots=[
+            ProdSnapshot(
+                model=snapshot.name,
+                fingerprint=_fingerprint(snapshot),
+                category=category_of(snapshot),
+                forward_only=snapshot.is_forward_only,
+            )
+            for s_id, snapshot in plan.snapshots.items()
+            if s_id in diff.added or snapshot.name in diff.modified_snapshots
+        ],
+        removed=sorted(info.name for info in diff.removed_snapshots.values()),
+        statements=_statements(plan),
+    )
+    return Places({repository: ""}).document(identity)
+
+
+def _fingerprint(snapshot: Snapshot) -> str:
+    fingerprint = snapshot.fingerprint
+    return "-".join(
+        (
+            fingerprint.data_hash,
+            fingerprint.metadata_hash,
+            fingerprint.parent_data_hash,
+            fingerprint.parent_metadata_hash,
+        )
+    )
+
+
+def _target(
+    snapshot: Snapshot,
+    planned: Planned,
+    intervals: list[Interval] | None,
+    promoted: bool,
+    changed: bool,
+) -> TargetSnapshot:
+    return TargetSnapshot(
+        model=snapshot.name,
+        fingerprint=_fingerprint(snapshot),
+        category=category_of(snapshot) if changed else None,
+        preview=not planned.deployable.is_representative(snapshot),
+        promoted=promoted,
+        start=times.iso(intervals[0][0]) if intervals else None,
+        end=times.iso(intervals[-1][1]) if intervals else None,
+    )
+
+
+def _statements(plan: Plan) -> list[StatementIdentity]:
+    return [_statement(item) for item in plan.context_diff.environment_statements]
+
+
+def _statement(statements: EnvironmentStatements) -> StatementIdentity:
+    environment = {name: item.payload for name, item in statements.python_env.items()}
+    macros = statements.jinja_macros.data_hash_values if statements.jinja_macros else []
+    text = json.dumps([environment, list(macros)], sort_keys=True, default=str)
+    return StatementIdentity(
+        before_all=list(statements.before_all),
+        after_all=list(statements.after_all),
+        python_env_sha256=hashlib.sha256(text.encode()).hexdigest(),
+    )

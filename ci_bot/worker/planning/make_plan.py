@@ -1,0 +1,442 @@
+"""From a loaded project to a plan that is pinned in time and compared with prod."""
+
+from __future__ import annotations
+from sqlmesh.core.plan import Plan
+from sqlmesh.core.plan.definition import EvaluatablePlan
+from sqlmesh.core.snapshot import Snapshot
+from sqlmesh.core.state_sync import StateReader
+from __future__ import annotations
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from sqlmesh.core import constants as c
+from sqlmesh.core.plan import Plan
+from sqlmesh.core.plan.stages import PlanStage, build_plan_stages
+from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot, SnapshotChangeCategory, SnapshotId
+from sqlmesh.core.snapshot.definition import missing_intervals
+from sqlmesh.utils.errors import NoChangesPlanError, PlanError
+from ci_bot.protocol.plan import (Category, Window)
+from ci_bot.protocol.plan_identity import PlanFlags
+from ci_bot.protocol.plan_identity import PlanOption
+from ci_bot.errors import BadInput
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.planning import (plan_options as requested, plan_options as restating)
+from ci_bot.worker.planning.plan_options import (PlanOptions, name_of)
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.names_and_times import Names
+
+
+# What SQLMesh executes of a plan, and with it the audits that an earlier attempt did not pass.
+
+
+
+def evaluatable(plan: Plan, state_reader: StateReader) -> EvaluatablePlan:
+    """The plan as SQLMesh evaluates it. Reads the state; writes nothing.
+
+    SQLMesh runs changed audits on data that is there already for new snapshots only, and an apply
+    records its snapshots before it runs them. An apply that such an audit has stopped would
+    promote at the next try without asking it again. So a snapshot whose change is metadata counts
+    as new until the environment has it. (`PlanStagesBuilder._get_audit_only_snapshots`)
+    """
+    found = plan.to_evaluatable()
+    unproven = _unproven(plan, found, state_reader)
+    if not unproven:
+        return found
+    return found.copy(update={"new_snapshots": [*found.new_snapshots, *unproven]})
+
+
+def _unproven(plan: Plan, found: EvaluatablePlan, state_reader: StateReader) -> list[Snapshot]:
+    new = {snapshot.snapshot_id for snapshot in found.new_snapshots}
+    recorded = [
+        snapshot
+        for snapshot_id in sorted(found.metadata_updated_snapshots)
+        if snapshot_id not in new
+        and (snapshot := plan.snapshots.get(snapshot_id)) is not None
+        and snapshot.is_metadata
+    ]
+    if not recorded:
+        return []
+    environment = state_reader.get_environment(found.environment.name)
+    promoted = {info.snapshot_id for info in environment.snapshots} if environment else set()
+    return [snapshot for snapshot in recorded if snapshot.snapshot_id not in promoted]
+
+Interval = tuple[int, int]
+# What is to be built of snapshots: ranges in milliseconds, oldest first.
+Missing = Mapping[SnapshotId, Sequence[Interval]]
+
+_CATEGORIES: Mapping[SnapshotChangeCategory, Category] = {
+    SnapshotChangeCategory.BREAKING: "breaking",
+    SnapshotChangeCategory.NON_BREAKING: "non_breaking",
+    SnapshotChangeCategory.FORWARD_ONLY: "forward_only",
+    SnapshotChangeCategory.INDIRECT_BREAKING: "indirect_breaking",
+    SnapshotChangeCategory.INDIRECT_NON_BREAKING: "indirect_non_breaking",
+    SnapshotChangeCategory.METADATA: "metadata",
+}
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What is asked for; `window` pins a plan to one that was reviewed.
+
+    `said` are the options that somebody has said, for messages; for `categorizer` see
+    `PlanOptions`.
+    """
+
+    environment: str
+    flags: PlanFlags
+    start: str | None = None
+    end: str | None = None
+    execution_time: str | None = None
+    window: Window | None = None
+    categorizer: Any | None = None
+    said: tuple[PlanOption, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        environment: str,
+        options: PlanOptions,
+        *,
+        execution_time: str | None = None,
+        window: Window | None = None,
+    ) -> PlanRequest:
+        """The request for a plan with these options."""
+        return cls(
+            environment=environment,
+            flags=options.flags,
+            start=options.start,
+            end=options.end,
+            execution_time=execution_time,
+            window=window,
+            categorizer=options.categorizer,
+            said=options.said,
+        )
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with what depends on the moment at which it was built.
+
+    `versions_in_prod` holds the table versions (model name, version) that prod references, and
+    `restatements` the ranges that a first apply computes anew, previews included.
+    """
+
+    plan: Plan
+    window: Window
+    flags: PlanFlags
+    deployable: DeployabilityIndex
+    versions_in_prod: frozenset[tuple[str, str]]
+    restatements: Mapping[SnapshotId, Interval]
+    notes: tuple[str, ...]
+    categorizer: Any | None = None
+
+    @property
+    def snapshots(self) -> Mapping[SnapshotId, Snapshot]:
+        snapshots: Mapping[SnapshotId, Snapshot] = self.plan.snapshots
+        return snapshots
+
+    @property
+    def changed(self) -> list[Snapshot]:
+        """Added and modified snapshots, in the order of their names."""
+        diff = self.plan.context_diff
+        return sorted(
+            (
+                snapshot
+                for snapshot in self.snapshots.values()
+                if snapshot.snapshot_id in diff.added or snapshot.name in diff.modified_snapshots
+            ),
+            key=lambda snapshot: str(snapshot.name),
+        )
+
+    def lacks(self) -> dict[SnapshotId, list[Interval]]:
+        """What is still to be built, by now: building a plan's stages changes it, and applying."""
+        return {item.snapshot_id: list(item.intervals) for item in self.plan.missing_intervals}
+
+    def shares_prod_table(self, snapshot: Snapshot) -> bool:
+        """Whether evaluating `snapshot` would write into a table that prod references."""
+        return bool(
+            snapshot.version
+            and (snapshot.name, snapshot.version) in self.versions_in_prod
+            and self.deployable.is_deployable(snapshot)
+        )
+
+
+def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None:
+    """Builds the plan of a PR environment, compared with prod; None where nothing changed.
+
+    Nothing in state or warehouse is written. `end` never reaches beyond prod's frontier, and every
+    model keeps its own frontier, so that no prod table is extended.
+
+    Raises:
+        BadInput: dates that are none, or the wrong way round; a model that does not exist; models
+            of another project would be removed.
+        SQLMeshError: SQLMesh refuses the plan.
+    """
+    requested.check_models(context, plan_request.flags)
+    names = Names(context.default_catalog, context.default_dialect)
+    frontier = prod_frontier(context)
+    execution = _execution_time(plan_request, frontier)
+    last = min(frontier, execution) if frontier else execution
+    start, end, notes = _range(plan_request, last, execution)
+    flags = plan_request.flags
+    try:
+        builder = compat.plan_builder(
+            context,
+            plan_request.environment,
+            start=start,
+            end=end,
+            execution_time=execution,
+            skip_tests=True,
+            skip_linter=True,
+            restate_models=flags.restate_models or None,
+            always_include_local_changes=True if flags.restate_models else None,
+            select_models=flags.select_models or None,
+            allow_destructive_models=flags.allow_destructive or None,
+            categorizer_config=plan_request.categorizer,
+            # Without these two the project's own setting would hold once more.
+            forward_only=flags.forward_only,
+            include_unmodified=flags.include_unmodified,
+            skip_backfill=flags.skip_backfill or None,
+            min_intervals=flags.min_intervals or None,
+            preview_start=_preview_start(plan_request, execution),
+            preview_min_intervals=flags.preview_min_intervals or None,
+        )
+        compat.keep_model_caps(builder)
+        given = compat.give_last_intervals(builder)
+        refused = compat.note_refused_changes(builder)
+        plan = compat.build(builder)
+    except NoChangesPlanError:
+        return None
+    except PlanError as error:
+        unknown = requested.selects_nothing(error, flags)
+        raise unknown or requested.refusal(error, refused, names) from error
+    if compat.state_is_shared(context):
+        keys = [str(config.project or "") for config in context.configs.values()]
+        requested.check_nothing_of_others(context, plan, keys, names)
+    restating.check_restated(plan, flags.restate_models, names)
+    if nothing_changed(plan) and not flags.include_unmodified and not flags.restate_models:
+        return None
+    if flags.include_unmodified or flags.restate_models:
+        plan = compat.plan_models_to_backfill(plan, changed_with_upstream(plan))
+    notes.extend(_about_windows(plan, given, names))
+    pinned_start = plan.provided_start
+    return Planned(
+        plan=plan,
+        window=Window(
+            start=times.iso(pinned_start) if pinned_start is not None else None,
+            end=times.iso(end),
+            execution_time=times.iso(execution),
+        ),
+        flags=flags,
+        deployable=plan.deployability_index,
+        versions_in_prod=prod_versions(context.state_reader),
+        restatements=compat.first_restatements(builder, plan),
+        notes=tuple(notes),
+        categorizer=plan_request.categorizer,
+    )
+
+
+def _about_windows(plan: Plan, given: Mapping[str, Interval], names: Names) -> list[str]:
+    """What is said of models whose interval is longer than the plan's window."""
+    found = [
+        f"`{names.of(name)}` is computed whole, and no interval of it ends in the plan's window: "
+        f"it gets its last one, {times.iso(start)[:10]} to {times.iso(end)[:10]}."
+        for name, (start, end) in sorted(given.items())
+    ]
+    if plan.provided_start is None or plan.skip_backfill or plan.uncategorized:
+        return found
+    return found + [
+        f"`{names.of(name)}` gets no data: no interval of it ends in the plan's window. With "
+        "`min-intervals: 1` or an earlier `start` it gets one; until then neither it nor what "
+        "reads it can be compared with prod."
+        for name in without_data(plan)
+    ]
+
+
+def without_data(plan: Plan) -> list[str]:
+    """Changed incremental models with a table of their own of which the plan builds nothing, and of
+    which nothing was built before."""
+    diff, wanted = plan.context_diff, {item.snapshot_id for item in plan.missing_intervals}
+    return sorted(
+        str(snapshot.name)
+        for s_id, snapshot in plan.snapshots.items()
+        if (s_id in diff.added or snapshot.name in diff.modified_snapshots)
+        and snapshot.is_model
+        and snapshot.is_incremental
+        and plan.is_selected_for_backfill(snapshot.name)
+        and s_id not in wanted
+        and not held_intervals(snapshot, plan.deployability_index)
+    )
+
+
+def held_intervals(snapshot: Snapshot, deployable: DeployabilityIndex) -> list[Interval]:
+    """What an environment's table of a snapshot holds."""
+    own = deployable.is_representative(snapshot)
+    return list(snapshot.intervals if own else snapshot.dev_intervals)
+
+
+def nothing_changed(plan: Plan) -> bool:
+    """Whether the plan leaves its environment as it is."""
+    diff = plan.context_diff
+    return not diff.has_snapshot_changes and not diff.has_environment_statements_changes
+
+
+def changed_with_upstream(plan: Plan) -> set[str]:
+    """Names of the changed models and everything they read: what SQLMesh itself would backfill.
+
+    With include-unmodified SQLMesh backfills the whole project; views need no data of their own.
+    With a restatement it backfills nothing but that, whether the other changes are built or not.
+    """
+    diff = plan.context_diff
+    by_id = plan.snapshots
+    stack = [
+        s_id for s_id, s in by_id.items() if s_id in diff.added or s.name in diff.modified_snapshots
+    ]
+    names: set[str] = set()
+    while stack:
+        snapshot = by_id.get(stack.pop())
+        if snapshot is not None and snapshot.name not in names:
+            names.add(snapshot.name)
+            stack.extend(snapshot.parents)
+    return names
+
+
+def prod_versions(state_reader: Any) -> frozenset[tuple[str, str]]:
+    """The table versions that prod references, as (model name, version)."""
+    prod = state_reader.get_environment(c.PROD)
+    return frozenset((info.name, info.version) for info in prod.snapshots) if prod else frozenset()
+
+
+def prod_frontier(context: Any) -> int | None:
+    """How far prod's data reaches, in milliseconds; None where prod holds no data yet."""
+    seeds = {name for name, model in context.models.items() if model.kind.is_seed}
+    ends = [
+        times.milliseconds(end)
+        for name, end in compat.prod_interval_ends(context).items()
+        if name not in seeds  # a seed ends when it was loaded, which bounds nothing
+    ]
+    return max(ends) if ends else None
+
+
+def _execution_time(plan_request: PlanRequest, frontier: int | None) -> int:
+    """The moment that the plan takes for now.
+
+    Unless it is given it is the end of prod's data: the environment is then built as prod was, the
+    two can be compared, and a second review of the same code is the same plan.
+    """
+    if plan_request.window:
+        return times.milliseconds(plan_request.window.execution_time)
+    if plan_request.execution_time:
+        return times.milliseconds(plan_request.execution_time)
+    return frontier if frontier is not None else times.start_of_day(times.now_milliseconds())
+
+
+def _range(
+    plan_request: PlanRequest, frontier: int, execution: int
+) -> tuple[int | None, int, list[str]]:
+    """Start, end and what is to be said about them. `1 week ago` is a week before `execution`."""
+    if plan_request.window:
+        start = times.milliseconds(plan_request.window.start) if plan_request.window.start else None
+        return start, times.milliseconds(plan_request.window.end or frontier), []
+    notes: list[str] = []
+    said = name_of("start", plan_request.said)
+    start, end = None, frontier
+    if plan_request.start:
+        start = times.parse_start(plan_request.start, relative_to=execution, name=said)
+    if plan_request.end:
+        end = times.parse_end(plan_request.end, relative_to=execution)
+    if end > frontier:
+        notes.append(
+            f"`end` was moved from {times.iso(end)} to {times.iso(frontier)}, the end of prod's "
+            "data: a PR environment never extends prod's tables."
+        )
+        end = frontier
+    if start is not None and start >= end:
+        raise BadInput(
+            f"`{said}` ({times.iso(start)}) is not before the end ({times.iso(end)}).",
+            hint="Swap the dates, or leave `end` out to use the end of prod's data."
+            if said == "start"
+            else "Correct it in the configuration, or give the input `start`, which wins over it.",
+            reason_code="bad_window",
+        )
+    return start, end, notes
+
+
+def _preview_start(plan_request: PlanRequest, execution: int) -> int | None:
+    """In milliseconds: SQLMesh would count `yesterday` back from the moment of its own run, and an
+    apply on another day would build another plan."""
+    text = plan_request.flags.preview_start
+    if text is None:
+        return None
+    said = name_of("preview-start", plan_request.said)
+    return times.parse_start(text, relative_to=execution, name=said)
+
+
+def category_of(snapshot: Snapshot) -> Category:
+    """The category of a changed snapshot in the words of the report."""
+    category = snapshot.change_category
+    return _CATEGORIES[category] if category is not None else "uncategorized"
+
+
+def target_windows(
+    planned: Planned, snapshots: Iterable[Snapshot]
+) -> dict[SnapshotId, list[Interval]]:
+    """The intervals of each snapshot inside the plan's window, for the plan's identity.
+
+    They depend on the window alone: not on what is built already, and not on prod's frontier,
+    which moves with each run of prod.
+    """
+    return missing_of(planned, [emptied(snapshot) for snapshot in snapshots], None)
+
+
+def emptied(snapshot: Snapshot) -> Snapshot:
+    """A copy without any interval."""
+    copy: Snapshot = snapshot.copy()
+    copy.intervals = []
+    copy.dev_intervals = []
+    return copy
+
+
+def missing_of(
+    planned: Planned, wanted: Iterable[Snapshot], ends: Mapping[str, datetime] | None
+) -> dict[SnapshotId, list[Interval]]:
+    """What the plan would build of `wanted`, copies of its snapshots with intervals of their own.
+
+    Args:
+        ends: How far each model may be built, by name.
+    """
+    plan = planned.plan
+    replaced = {snapshot.snapshot_id: snapshot for snapshot in wanted}
+    found = missing_intervals(
+        # All of them: a model without a start begins where what it reads does.
+        {**planned.snapshots, **replaced},
+        start=plan.provided_start or plan._earliest_interval_start,
+        end=plan.provided_end,
+        execution_time=plan.execution_time,
+        restatements=dict(planned.restatements),
+        deployability_index=planned.deployable,
+        start_override_per_model=plan.start_override_per_model,
+        end_override_per_model=dict(ends) if ends else None,
+        end_bounded=plan.end_bounded,
+        ignore_cron=plan.ignore_cron,
+    )
+    return {
+        snapshot.snapshot_id: list(intervals)
+        for snapshot, intervals in found.items()
+        if snapshot.snapshot_id in replaced
+    }
+
+
+def stages_of(context: Any, planned: Planned) -> list[PlanStage]:
+    """What an apply would do, in order. Reads the state; writes nothing.
+
+    Building the stages refreshes and clears intervals on the plan's snapshots, so everything that
+    is computed from those comes first.
+    """
+    stages: list[PlanStage] = build_plan_stages(
+        evaluatable(planned.plan, context.state_reader),
+        context.state_reader,
+        context.default_catalog,
+    )
+    return stages

@@ -1,0 +1,411 @@
+"""Which options a plan is made with, and who said each. Pure.
+
+The run's inputs come first. Then comes what the project writes under `cicd_bot:` for SQLMesh's own
+bot, so that a team can move over without a change; that bot's defaults do not hold here. Then comes
+the project's `plan:`. A review and an apply of its plan both come through here, once each.
+"""
+
+from __future__ import annotations
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, TypeVar
+from ci_bot.protocol.plan_identity import PlanFlags
+from ci_bot.protocol.plan_identity import (SHOWN, GivenFlags, OptionName, PlanOption, Source)
+from ci_bot.protocol.limits import MOST_INTERVALS
+from ci_bot.errors import BadInput
+from ci_bot.redaction.redactor import shortened
+from ci_bot.worker.project.checks import (BOT, PlanSettings)
+from __future__ import annotations
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from sqlmesh.core import constants as c
+from sqlmesh.core.dialect import normalize_model_name
+from sqlmesh.core.plan import Plan
+from sqlmesh.utils.errors import PlanError
+from ci_bot.protocol.plan_identity import PlanFlags
+from ci_bot.protocol.messages import (ApplyRequest, EstimateRequest, ReviewRequest)
+from ci_bot.errors import (BadInput, BotError)
+from ci_bot.redaction.redactor import quoted_value
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.project.checks import PlanSettings
+from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.problems import headline
+from __future__ import annotations
+from collections.abc import Sequence
+from typing import Any
+from sqlmesh.core.plan import Plan
+from ci_bot.errors import BadInput
+from ci_bot.worker.messages.names_and_times import Names
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """What a plan is made with.
+
+    Attributes:
+        start, end: as they were said; null where nobody did.
+        categorizer: how SQLMesh categorizes changes by itself; null as `plan:` says.
+        said: every option that somebody has said.
+    """
+
+    flags: PlanFlags
+    start: str | None = None
+    end: str | None = None
+    categorizer: Any | None = None
+    said: tuple[PlanOption, ...] = ()
+
+
+def resolve(
+    given: GivenFlags,
+    settings: PlanSettings,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    pinned: bool = False,
+    head_branch: str | None = None,
+) -> PlanOptions:
+    """The options that hold.
+
+    Args:
+        given: what the run was given.
+        settings: what the project's configuration says.
+        start, end: what the run was given, too.
+        pinned: these dates are a review's, which the same plan is made with again.
+        head_branch: the branch that is to be merged, without `refs/heads/`; None: not known.
+
+    Raises:
+        BadInput: the project writes a number that cannot be meant.
+    """
+    options = _Options(settings)
+    dates = _Options(settings, given="review") if pinned else options
+    bot = settings.bot
+    flags = PlanFlags(
+        forward_only=options.of(
+            "forward-only",
+            given.forward_only,
+            (f"{BOT}.forward_only_branch_suffix", _by_branch(bot, head_branch)),
+            ("plan.forward_only", settings.forward_only or None),
+        )
+        or False,
+        include_unmodified=options.of(
+            "include-unmodified",
+            given.include_unmodified,
+            options.written("pr_include_unmodified"),
+            ("plan.include_unmodified", settings.include_unmodified or None),
+        )
+        or False,
+        skip_backfill=options.of(
+            "skip-backfill", given.skip_backfill, options.written("skip_pr_backfill")
+        )
+        or False,
+        min_intervals=options.of(
+            "min-intervals", given.min_intervals, options.count("pr_min_intervals")
+        )
+        or 0,
+        preview_start=options.of(
+            "preview-start", given.preview_start, options.date("default_pr_preview_start")
+        ),
+        preview_min_intervals=options.of(
+            "preview-min-intervals",
+            given.preview_min_intervals,
+            options.count("pr_preview_min_intervals"),
+        )
+        or 0,
+        select_models=options.of("select-model", given.select_models or None) or [],
+        restate_models=options.of("restate-model", given.restate_models or None) or [],
+        allow_destructive=options.of("allow-destructive", given.allow_destructive or None) or [],
+    )
+    return PlanOptions(
+        flags=flags,
+        start=dates.of("start", start, options.date("default_pr_start")),
+        end=dates.of("end", end),
+        categorizer=options.of(
+            "auto-categorize-changes", None, options.written("auto_categorize_changes")
+        ),
+        said=tuple(options.said if dates is options else [*options.said, *dates.said]),
+    )
+
+
+class _Options:
+    """Chooses who says each option, and notes it."""
+
+    def __init__(self, settings: PlanSettings, given: Source = "input") -> None:
+        self._bot = settings.bot
+        self._given = given
+        self.said: list[PlanOption] = []
+
+    def written(self, key: str) -> tuple[str, Any | None]:
+        """What the project writes under `cicd_bot:`."""
+        return f"{BOT}.{key}", self._bot.get(key)
+
+    def date(self, key: str) -> tuple[str, str | None]:
+        """The same as a text: YAML makes dates of its own of what looks like one."""
+        name, value = self.written(key)
+        if isinstance(value, date | datetime):
+            return name, value.isoformat()
+        return name, None if value is None else str(value)
+
+    def count(self, key: str) -> tuple[str, int | None]:
+        """The same as a number of intervals.
+
+        Raises:
+            BadInput: it is none.
+        """
+        name, value = self.written(key)
+        if value is not None and not 0 <= value <= MOST_INTERVALS:
+            raise BadInput(
+                f"The project's `{name}` is {value}, which is no number of intervals from 0 to "
+                f"{MOST_INTERVALS:,}.",
+                hint="Correct it in the configuration.",
+                reason_code="bad_config",
+            )
+        return name, value
+
+    def of(
+        self, name: OptionName, given: Value | None, *others: tuple[str, Value | None]
+    ) -> Value | None:
+        """The first value that somebody has said; None where nobody did."""
+        for key, value in ((None, given), *others):
+            if value is not None:
+                # Each model that is named is an option of its own, as on a command line.
+                for item in value if isinstance(value, list) else [value]:
+                    self._note(name, item, key)
+                return value
+        return None
+
+    def _note(self, name: OptionName, value: Any, key: str | None) -> None:
+        source: Source = self._given if key is None else "project"
+        self.said.append(PlanOption(name=name, value=_shown(value), source=source, key=key))
+
+
+def _by_branch(bot: Any, head_branch: str | None) -> bool | None:
+    """Whether the branch's name makes the plan forward-only; None where it says nothing."""
+    suffix = bot.get("forward_only_branch_suffix")
+    # With an empty one SQLMesh's bot takes its default; every name would end with it.
+    return True if suffix and head_branch and head_branch.endswith(suffix) else None
+
+
+def name_of(name: OptionName, said: tuple[PlanOption, ...]) -> str:
+    """What a message calls an option: the project's key where that has said it."""
+    key = next((option.key for option in said if option.name == name), None)
+    return key or name
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if hasattr(value, "dict"):  # a part of SQLMesh's configuration
+        parts = {key: getattr(item, "value", item) for key, item in value.dict().items()}
+        return shortened(", ".join(f"{key}: {item}" for key, item in parts.items()), SHOWN)
+    return shortened(str(value), SHOWN)
+
+
+# What a request asks for: which options hold, and whether what it names exists and is its own.
+
+
+# Signs of SQLMesh's selector language; what has none of them is the name of one model.
+SELECTOR = frozenset("*?+^:@&|()!")
+
+_SHOWN = 5
+
+_SHOWN_STATEMENTS = 10
+# A fully qualified name in a sentence of SQLMesh's; it quotes some of them once more.
+_FQN = re.compile(r"""'?((?:"[^"'\n]+"\.)+"[^"'\n]+")'?""")
+
+
+class PlanRefusedError(PlanError):
+    """SQLMesh refuses to plan a project that loads.
+
+    Args:
+        models: those that the refusal is about, called as in reports; the first is its cause.
+    """
+
+    def __init__(self, message: str, models: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.models = tuple(models)
+
+
+def options_of(
+    context: Any, request: ReviewRequest | ApplyRequest | EstimateRequest, settings: PlanSettings
+) -> PlanOptions:
+    """The options that the request and the project say; `git:` in a selection is known from now on.
+
+    Raises:
+        BadInput: the project writes a value that cannot be meant.
+    """
+    if request.base_names:
+        root, changed = Path(request.workplace.repository), request.changed_files
+        files = None if changed is None else [root / path for path in changed]
+        compat.select_by_changed_files(context, files, request.base_names)
+    return resolve(
+        request.flags,
+        settings,
+        start=request.start,
+        end=request.end,
+        pinned=request.pinned,
+        head_branch=request.head_branch,
+    )
+
+
+def check_models(context: Any, flags: PlanFlags) -> None:
+    """Every model that the flags name is in the project or in prod.
+
+    SQLMesh ignores some names that it does not know and fails late on others.
+
+    Raises:
+        BadInput: one is not; the message has the nearest names.
+    """
+    named = {
+        "select-model": flags.select_models,
+        "restate-model": flags.restate_models,
+        "allow-destructive": flags.allow_destructive,
+    }
+    if not any(named.values()):
+        return
+    for name, wanted in named.items():
+        for item in wanted:
+            if set(item) & SELECTOR:
+                _check_selection(context, name, item)
+    prod = context.state_reader.get_environment(c.PROD)
+    known = {*context.models, *(info.name for info in (prod.snapshots if prod else ()))}
+    names = Names(context.default_catalog, context.default_dialect)
+    for name, wanted in named.items():
+        missing = [item for item in wanted if not _known(context, item, known)]
+        if missing:
+            every = sorted(names.of(fqn) for fqn in known)
+            near = [match for item in missing for match in difflib.get_close_matches(item, every)]
+            told = ", ".join(quoted_value(item) for item in missing[:_SHOWN])
+            raise BadInput(
+                f"`{name}` names what is no model of this project: {told}.",
+                hint=f"Did you mean {' or '.join(near[:_SHOWN])}?"
+                if near
+                else f"The project has {len(context.models)} models, for example "
+                f"{', '.join(every[:_SHOWN])}.",
+                reason_code="unknown_model",
+            )
+
+
+def _check_selection(context: Any, name: str, text: str) -> None:
+    """A selection that SQLMesh can read, and whose git branch (`git:main`) is there.
+
+    Raises:
+        BadInput: it cannot.
+    """
+    try:
+        compat.expand_selection(context, text)
+    except BotError:
+        raise
+    except Exception as error:  # its parser, its git and deep nesting each raise their own
+        why = headline(error).partition(": ")[0]
+        raise BadInput(
+            f"`{name}` cannot be {quoted_value(text)}: {why}.",
+            hint="A selection is a model (`shop.orders`), a pattern (`shop.*`) or a tag "
+            "(`tag:daily`), with `+` before or behind it for what it reads and what reads it.",
+            reason_code="bad_selection",
+        ) from error
+
+
+def refusal(
+    error: PlanError, refused: Sequence[compat.RefusedChange], names: Names
+) -> PlanRefusedError:
+    """The same refusal, with the models and the statements that SQLMesh tells its console only."""
+    named = [names.of(fqn) for fqn in _FQN.findall(str(error))]
+    text = _FQN.sub(lambda found: f"`{names.of(found[1])}`", str(error))
+    if not refused:
+        return PlanRefusedError(text, named)
+    models = [names.of(change.model) for change in refused]
+    allow = " `allow-destructive` permits it." if "destructive" in text else ""
+    statements = [statement for change in refused for statement in change.statements]
+    lines = "".join(f"\n  {statement}" for statement in statements[:_SHOWN_STATEMENTS])
+    return PlanRefusedError(f"{text.rstrip('.')}: {', '.join(models)}.{allow}{lines}", models)
+
+
+def selects_nothing(error: PlanError, flags: PlanFlags) -> BadInput | None:
+    """What to say where SQLMesh's refusal means that `select-model` matches no model."""
+    if not flags.select_models or "Selector did not return any models" not in str(error):
+        return None
+    return BadInput(
+        f"`select-model` matches no model: {', '.join(flags.select_models)}.",
+        hint="`sqlmesh plan --select-model ... --explain` shows locally what a selection matches.",
+        reason_code="unknown_model",
+    )
+
+
+def _known(context: Any, wanted: str, known: set[str]) -> bool:
+    if SELECTOR & set(wanted):
+        return True
+    try:
+        found = normalize_model_name(wanted, context.default_catalog, context.default_dialect)
+    except Exception:
+        return False
+    return found in known
+
+
+def check_nothing_of_others(context: Any, plan: Plan, keys: Iterable[str], names: Names) -> None:
+    """The plan removes no model that belongs to another project on the same state.
+
+    Raises:
+        BadInput: it would, because this project has no `project:` key, or has changed it.
+    """
+    removed = list(plan.context_diff.removed_snapshots)
+    if not removed:
+        return
+    own = {*keys, ""}
+    others = sorted(
+        (str(snapshot.node.project), names.of(snapshot.name))
+        for snapshot in context.state_reader.get_snapshots(removed).values()
+        if str(snapshot.node.project or "") not in own
+    )
+    if others:
+        projects = " and ".join(sorted({project for project, _ in others}))
+        models = ", ".join(model for _, model in others[:_SHOWN])
+        raise BadInput(
+            f"This plan would remove {len(others)} models of another project on the same state "
+            f"database ({projects}): {models}.",
+            hint="Give this project a `project:` key of its own in its configuration, or a state "
+            "of its own. If its key was changed on purpose, change it back and plan prod first.",
+            reason_code="other_project",
+        )
+
+
+# Restatement in a PR environment: only of versions that the pull request itself made.
+#
+# SQLMesh skips a model whose version prod uses with a warning that nobody sees, and restricts the
+# backfill to what is restated, so that the views of all other changed models would point at tables
+# that nobody built.
+
+
+
+def check_restated(plan: Plan, wanted: Sequence[str], names: Names) -> None:
+    """Every model that is named has a version of this environment's own.
+
+    A pattern may match models of prod as well, as long as it matches one of the environment's.
+
+    Args:
+        wanted: The values of `restate-model`; none: nothing is restated.
+
+    Raises:
+        BadInput: a version is prod's.
+    """
+    if not wanted:
+        return
+    diff: Any = plan.context_diff
+    ours = {s_id.name for s_id in diff.added} | set(diff.modified_snapshots)
+    selected = set(plan.selected_models_to_restate or ())
+    prods = sorted(names.of(name) for name in selected - ours)
+    by_name = not any(SELECTOR & set(item) for item in wanted)
+    if selected and (not prods or (selected & ours and not by_name)):
+        return
+    shown = ", ".join(prods) or ", ".join(wanted)
+    raise BadInput(
+        f"`restate-model` names what this pull request does not change: {shown}. The environment "
+        "has no version of its own to restate, and prod's is never written.",
+        hint="Restate prod's version from a terminal: `sqlmesh plan prod --restate-model ... "
+        "--start ... --end ...`.",
+        reason_code="restates_prod",
+    )

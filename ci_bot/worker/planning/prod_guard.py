@@ -1,0 +1,172 @@
+"""prod is never written: what is checked of a plan before anything is executed."""
+
+from __future__ import annotations
+from collections.abc import Iterable
+from typing import Any
+from sqlmesh.core import constants as c
+from sqlmesh.core.config import EnvironmentSuffixTarget
+from sqlmesh.core.plan import stages
+from sqlmesh.core.plan.stages import PlanStage
+from ci_bot.errors import Refused
+from ci_bot.worker.planning.make_plan import Planned
+from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime.spark_catalog import Relation
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.names_and_times import Names
+from __future__ import annotations
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from ci_bot.protocol.base import readable_path
+from ci_bot.protocol.plan import ChangeType
+from ci_bot.worker.project.unit_tests import (files_of, reaches_every_model)
+
+_SHOWN = 3
+
+
+def check_prod_untouched(planned: Planned, found: Iterable[PlanStage], names: Names) -> None:
+    """Refuses a plan of prod, and one that would add or remove an interval of a table version that
+    prod references.
+
+    Previews of forward-only changes pass: they go to a `__dev` table of their own.
+
+    Raises:
+        Refused: names the first such model and interval.
+    """
+    if not planned.plan.is_dev:
+        raise Refused(
+            "This plan is prod's own, and prod is never written from here.",
+            hint="Name another environment; prod is changed with `sqlmesh plan`.",
+            reason_code="prod",
+        )
+    for stage in found:
+        if isinstance(stage, stages.BackfillStage):
+            for snapshot, intervals in stage.snapshot_to_intervals.items():
+                if snapshot.is_model and intervals and planned.shares_prod_table(snapshot):
+                    _refuse(names.of(snapshot.name), intervals[0][0], intervals[-1][1])
+        elif isinstance(stage, stages.MigrateSchemasStage):
+            for snapshot in stage.snapshots:
+                if planned.shares_prod_table(snapshot):
+                    raise Refused(
+                        f"This plan would alter prod's table of {names.of(snapshot.name)}.",
+                        hint="Only prod's own plan may do that, after the merge: `sqlmesh plan`.",
+                        reason_code="would_write_prod",
+                    )
+    for s_id, (start, end) in planned.plan.restatements.items():
+        snapshot = planned.snapshots[s_id]
+        if planned.shares_prod_table(snapshot):
+            _refuse(names.of(snapshot.name), start, end)
+
+
+def check_own_place(context: Any, planned: Planned) -> None:
+    """Refuses an environment whose views would lie where prod has views or tables.
+
+    The name of a schema does not tell: prod's models can live in one that is called
+    `<schema>__<environment>`, where a promotion would replace their views, and the environment's
+    end would drop the schema.
+
+    Raises:
+        Refused: names what is there.
+    """
+    prod = context.state_reader.get_environment(c.PROD)
+    if prod is None:
+        return
+    environment = planned.plan.environment
+    ours = set(objects.views_of(context, environment).values())
+    theirs = set(objects.views_of(context, prod).values()) | {
+        Relation.parse(info.table_name(), str(context.default_catalog))
+        for info in prod.snapshots
+        if info.is_model and not info.is_symbolic and info.version
+    }
+    if environment.suffix_target is EnvironmentSuffixTarget.SCHEMA:
+        places = {view.place for view in ours}
+        taken = [item for item in theirs if item.place in places]
+    else:
+        views = {view.key for view in ours}
+        taken = [item for item in theirs if item.key in views]
+    if taken:
+        shown = ", ".join(item.shown for item in sorted(taken)[:_SHOWN])
+        raise Refused(
+            f"The views of {environment.name} would lie where prod's are: {shown}.",
+            hint="Set another value of the input `environment-prefix`, or move these models of "
+            "prod to a schema with another name.",
+            reason_code="would_write_prod",
+        )
+
+
+def _refuse(model: str, start: int, end: int) -> None:
+    raise Refused(
+        f"This plan would write {model} from {times.iso(start)} to {times.iso(end)} into the table "
+        "that prod reads.",
+        hint="Prod itself lacks these intervals, or the window reaches outside prod's data. Let "
+        "prod catch up (`sqlmesh run`), or choose a window inside prod's data, then review again.",
+        reason_code="would_write_prod",
+    )
+
+
+# Telling the pull request's own changes from what prod has not yet taken over from the base.
+#
+# Decided from the list of changed files and the lineage, not by loading the base a second time.
+
+
+# Read on load, and no code: what they change is a model, which is known by its own file, or none.
+_DATA = (".sql", ".csv", ".tsv", ".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Which changed models the pull request can have caused; None where its files are unknown.
+
+    Attributes:
+        removed_by_others: Models of prod that are not in the project, and that no changed file can
+            have defined. (`removals`)
+    """
+
+    caused: frozenset[str] | None
+    removed_by_others: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        nodes: Mapping[str, Any],
+        changed_files: Sequence[str] | None,
+        repository: Path,
+        opened: Collection[str] = (),
+    ) -> Drift:
+        """Follows the changed files through the lineage to every model that they can reach.
+
+        Args:
+            nodes: models and audits of the new project by fully qualified name.
+            opened: Absolute paths of what was opened on load: a module of any place may be used by
+                any model.
+        """
+        if changed_files is None or any(reaches_every_model(path) for path in changed_files):
+            return cls(None)
+        files = {readable_path(str(repository / path)) for path in changed_files}
+        models = {readable_path(str(node._path)) for node in nodes.values()}
+        read = files.intersection(map(readable_path, opened))
+        if any(not path.endswith(_DATA) for path in read - models):
+            return cls(None)
+        caused = {
+            name
+            for name, node in nodes.items()
+            if not files.isdisjoint(map(readable_path, files_of(node)))
+        }
+        pending = list(caused)
+        readers: dict[str, list[str]] = {}
+        for name, node in nodes.items():
+            for parent in node.depends_on:
+                readers.setdefault(parent, []).append(name)
+        while pending:
+            for reader in readers.get(pending.pop(), ()):
+                if reader not in caused:
+                    caused.add(reader)
+                    pending.append(reader)
+        return cls(frozenset(caused))
+
+    def is_from_base(self, name: str, change: ChangeType, path: str | None) -> bool:
+        """Whether the difference between this model and prod cannot come from the pull request."""
+        if change == "removed":
+            return name in self.removed_by_others
+        return self.caused is not None and name not in self.caused

@@ -1,0 +1,274 @@
+"""The same head planned read-only against prod: what a merge would do, or why it would fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.plan import Plan
+from sqlmesh.core.snapshot import Snapshot, SnapshotId, merge_intervals
+from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
+
+from ci_bot.protocol.plan import (Backfill, Cost, ModelRange, ProdPlan)
+from ci_bot.redaction.redactor import shortened
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.planning import (first_build, make_plan as planning)
+from ci_bot.worker.planning.identity import prod_identity_of
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning.make_plan import (Interval, Planned)
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.problems import sentence
+
+Built = Mapping[SnapshotId, Sequence[Interval]]
+
+
+def plan_prod(
+    context: Any,
+    planned: Planned,
+    names: Names,
+    *,
+    built: Built,
+    estimate: Callable[[list[Backfill]], Cost],
+    repository: Path | None = None,
+) -> ProdPlan:
+    """Plans prod without applying it.
+
+    Args:
+        repository: Root of the checkout, where the plan is told by its id; null where prod is only
+            taken to be something, so that no later plan is the same.
+        built: What the PR environment gets. Its tables that prod will reuse are taken off what is
+            left for prod after an apply.
+        estimate: What work will cost.
+    """
+    try:
+        as_prod = merge_of(context, planned)
+    except SQLMeshError as error:
+        failure = shortened(sentence(error), 4_000)
+        return ProdPlan(changes=0, backfill=[], would_fail=True, failure=failure)
+    if as_prod is None:
+        return ProdPlan(changes=0, backfill=[], would_fail=False)
+    plan = as_prod.plan
+    diff = plan.context_diff
+    count = len(diff.added) + len(diff.modified_snapshots) + len(diff.removed_snapshots)
+    if plan.uncategorized:
+        waiting = ", ".join(sorted(names.of(snapshot.name) for snapshot in plan.uncategorized))
+        return ProdPlan(
+            changes=count,
+            backfill=[],
+            would_fail=True,
+            failure=f"These changes have no category: {waiting}.",
+        )
+
+    def shown(intervals: Built) -> list[Backfill]:
+        return describe.backfill(as_prod, intervals, names, reused=lambda snapshot: False)
+
+    missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
+    whole = first_build.of_prod(as_prod, missing)
+    now = _of_changed(as_prod, missing)
+    full = shown(whole)
+    next_run = shown(_computed_whole_by_next_run(as_prod, whole))
+    return ProdPlan(
+        changes=count,
+        backfill=shown(_left(missing, _reused(planned, built))),
+        full_backfill=full,
+        # Describing a table takes a while, and nothing is built yet at a first review.
+        next_run=next_run,
+        cost=estimate([*(full if now == whole else shown(now)), *next_run]),
+        held=_held(plan, names),
+        lost=_lost(plan, whole, names),
+        forward_only_schema_changes=sorted(
+            names.of(snapshot.name)
+            for snapshot in plan.snapshots.values()
+            if _alters_prod_table(plan, snapshot)
+        ),
+        gaps=_gaps(plan, names),
+        would_fail=False,
+        plan_id=_plan_id(plan, repository),
+    )
+
+
+def _computed_whole_by_next_run(as_prod: Planned, whole: Built) -> Built:
+    """Forward-only versions that share prod's table and cannot keep what it holds.
+
+    A merge builds nothing of them, because the table's intervals count as built. But SQLMesh
+    replaces all rows of a FULL table with each run, and a view has none of its own. (`FullRefresh`,
+    `ViewStrategy` of `sqlmesh.core.snapshot.evaluator`)
+    """
+    return {
+        snapshot.snapshot_id: []
+        for snapshot in as_prod.changed
+        if snapshot.is_model
+        and (snapshot.is_full or snapshot.is_view)
+        and snapshot.is_forward_only
+        and not snapshot.is_metadata
+        and not whole.get(snapshot.snapshot_id)
+    }
+
+
+def merge_of(context: Any, planned: Planned) -> Planned | None:
+    """The plan of the same head against prod, without a category where SQLMesh gives none; None
+    where it changes nothing.
+
+    Raises:
+        SQLMeshError: SQLMesh refuses it.
+    """
+    try:
+        builder = compat.plan_builder(
+            context,
+            c.PROD,
+            skip_tests=True,
+            skip_linter=True,
+            forward_only=planned.flags.forward_only,
+            allow_destructive_models=planned.flags.allow_destructive or None,
+            categorizer_config=planned.categorizer,
+        )
+        plan: Plan = compat.build(builder)
+    except NoChangesPlanError:
+        return None
+    return Planned(
+        plan=plan,
+        window=planned.window,
+        flags=planned.flags,
+        deployable=plan.deployability_index,
+        versions_in_prod=planned.versions_in_prod,
+        restatements=plan.restatements,
+        notes=(),
+    )
+
+
+def work_of_merge(as_prod: Planned, names: Names) -> list[Backfill]:
+    """What prod would build now of the changed models: what the cost of a merge is counted of."""
+    missing = {item.snapshot_id: list(item.intervals) for item in as_prod.plan.missing_intervals}
+    found = _of_changed(as_prod, missing)
+    return describe.backfill(as_prod, found, names, reused=lambda snapshot: False)
+
+
+def _of_changed(as_prod: Planned, missing: Built) -> Built:
+    changed = {snapshot.snapshot_id for snapshot in as_prod.changed}
+    return {s_id: intervals for s_id, intervals in missing.items() if s_id in changed}
+
+
+def _plan_id(plan: Plan, repository: Path | None) -> str | None:
+    """Null where nobody could ask for the same plan again, and where nothing changes."""
+    if repository is None or planning.nothing_changed(plan):
+        return None
+    return prod_identity_of(plan, repository=repository).plan_id()
+
+
+def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
+    """Whether a merge changes the columns of the table that prod has now.
+
+    SQLMesh runs the migration for every version that shares prod's table, metadata changes
+    included; most of them alter nothing. Views are replaced, not altered.
+    """
+    if not snapshot.is_model or snapshot.is_view or not snapshot.requires_schema_migration_in_prod:
+        return False
+    _, old = plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
+    if old is None or not old.is_model:
+        return False
+    before, after = columns_as_built(old.model), columns_as_built(snapshot.model)
+    unknown = before is None or after is None
+    return not snapshot.is_metadata if unknown else before != after
+
+
+def columns_as_built(model: Any) -> dict[str, str] | None:
+    """The columns with their types in the words of the model's engine; None where not known.
+
+    A type that comes back from the state may be another of SQLGlot's for the same of the engine:
+    SQLMesh makes the validity columns of a history TIMESTAMP, which Spark's dialect reads back as
+    one with a time zone.
+    """
+    columns = model.columns_to_types
+    if columns is None:
+        return None
+    return {name: kind.sql(dialect=model.dialect) for name, kind in columns.items()}
+
+
+def _reused(planned: Planned, built: Built) -> dict[str, list[Interval]]:
+    """By model name, what the PR environment builds into tables that prod takes over."""
+    return {
+        s_id.name: list(intervals)
+        for s_id, intervals in built.items()
+        if planned.deployable.is_deployable(planned.snapshots[s_id])
+    }
+
+
+def _left(missing: Built, reused: Mapping[str, list[Interval]]) -> dict[SnapshotId, list[Interval]]:
+    left = {
+        s_id: subtract(list(intervals), reused.get(s_id.name, []))
+        for s_id, intervals in missing.items()
+    }
+    return {s_id: intervals for s_id, intervals in left.items() if intervals}
+
+
+def _held(plan: Plan, names: Names) -> list[ModelRange]:
+    """What prod's table of a changed model holds; a view holds nothing."""
+    return [
+        _range(names.of(name), interval)
+        for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items())
+        if old.is_model and not old.is_view
+        for interval in merge_intervals(list(old.intervals))
+    ]
+
+
+def _lost(plan: Plan, whole: Built, names: Names) -> list[ModelRange]:
+    """Ranges that prod's table of a changed model holds, and that its new table will not.
+
+    A model without a `start` gets one interval in a new table, however long prod has been filling
+    the old one; a later `start` or an earlier `end` shorten it, too.
+    """
+    lost = []
+    for name, (new, old) in sorted(plan.context_diff.modified_snapshots.items()):
+        if not new.is_model or not old.is_model or not (new.is_incremental and old.is_incremental):
+            continue
+        if old.version_get_or_generate() == new.version_get_or_generate():
+            continue
+        gone = subtract(list(old.intervals), list(whole.get(new.snapshot_id, ())))
+        lost += [_range(names.of(name), interval) for interval in merge_intervals(gone)]
+    return lost
+
+
+def _range(model: str, interval: Interval) -> ModelRange:
+    start, end = interval
+    return ModelRange(model=model, start=times.iso(start), end=times.iso(end))
+
+
+def subtract(wanted: list[Interval], built: list[Interval]) -> list[Interval]:
+    """The parts of `wanted` that no interval of `built` covers; both half-open.
+
+    One sweep over both: five-minute intervals of some years are hundreds of thousands.
+    """
+    remaining: list[Interval] = []
+    covers = sorted(built)
+    next_cover = 0
+    for start, end in sorted(wanted):
+        # No later interval starts before this one.
+        while next_cover < len(covers) and covers[next_cover][1] <= start:
+            next_cover += 1
+        left, position = start, next_cover
+        while left < end and position < len(covers) and covers[position][0] < end:
+            covered_from, covered_to = covers[position]
+            if left < covered_from:
+                remaining.append((left, covered_from))
+            left = max(left, covered_to)
+            position += 1
+        if left < end:
+            remaining.append((left, end))
+    return remaining
+
+
+def _gaps(plan: Plan, names: Names) -> list[ModelRange]:
+    """Ranges that prod's table of a changed model lacks between intervals that it has."""
+    gaps = []
+    for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items()):
+        if not old.is_model or not old.is_incremental:
+            continue
+        held = sorted(old.intervals)
+        for (_, end), (start, _) in pairwise(held):
+            if end < start:
+                gaps.append(_range(names.of(name), (end, start)))
+    return gaps

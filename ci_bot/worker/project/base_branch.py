@@ -1,0 +1,256 @@
+"""The base branch as prod: a review without state database, warehouse or secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.config import EnvironmentSuffixTarget
+from sqlmesh.core.context import Context
+from sqlmesh.core.environment import Environment
+from sqlmesh.core.snapshot import Snapshot, SnapshotChangeCategory, SnapshotIntervals, start_date
+from sqlmesh.core.state_sync import StateSync
+
+from ci_bot.protocol.base import Failure
+from ci_bot.errors import (EXIT_FAILED, BadInput, BotError, WorkerFailed)
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.runtime import imports as search_path
+from ci_bot.worker.runtime.background_process import (Aside, KilledProcess)
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project.opening import ConfigFacts
+from ci_bot.worker.project.configuration import (new_context, read_configuration)
+from ci_bot.worker.project.configuration import ProjectPlace
+from ci_bot.worker.project.loading import (MAX_ROUNDS, every_failure, load)
+from ci_bot.worker.project.opening import (OpenProject, open_without_state)
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.problems import (NotLoaded, failure_of)
+
+PLAN_ID = "base-branch"
+
+
+@dataclass(frozen=True)
+class Base:
+    """What became of the base branch's project. Without any of these the branch has none.
+
+    Attributes:
+        state: A throw-away state whose prod it is, where it loads.
+        failures: Why it does not load.
+        config: Its configuration, where it loads.
+    """
+
+    state: Path | None
+    failures: tuple[Failure, ...] = ()
+    config: ConfigFacts | None = None
+
+
+def open_on_base(
+    place: ProjectPlace,
+    base: ProjectPlace,
+    *,
+    execution: int,
+    clock: Clock,
+    on_spark_start: Callable[[], None],
+) -> OpenProject:
+    """Opens a project on a throw-away state that stands for its base branch.
+
+    Where the base branch has no project, or one that does not load, the state is empty.
+
+    Args:
+        base: The base branch's tree and project directories, with a cache of their own.
+        execution: The moment up to which prod's tables count as built, in milliseconds.
+
+    Raises:
+        BadInput: see `project.open_without_state`.
+        NotLoaded: the project does not load; `base` says whether the base branch's does.
+    """
+    state, answer = place.scratch_dir / "base-state.duckdb", place.scratch_dir / "base.json"
+    with Aside(partial(_load_base, base, place, state, execution), answer) as beside:
+
+        def attempt(ignored: Sequence[Path] = ()) -> OpenProject:
+            return open_without_state(
+                place, clock=clock, on_spark_start=on_spark_start, ignored=ignored
+            )
+
+        try:
+            opened = attempt()
+        except (NotLoaded, BadInput) as error:
+            with clock.phase("base branch"):
+                before = _base_failures(beside, state)
+            failures = _failures(error, place, attempt, base_fails=bool(before))
+            raise NotLoaded(failures, base=before) from error
+        with clock.phase("base branch"):
+            found = _result(beside, state)
+    if found.state is not None:
+        given = compat.throwaway_state_again(found.state, opened.context)
+    else:
+        given = compat.throwaway_state(place.scratch_dir / "nothing.duckdb", opened.context)
+    compat.give_state(opened.context, given)
+    opened.config_before, opened.base_failures = found.config, found.failures
+    return opened
+
+
+def _failures(
+    error: NotLoaded | BadInput,
+    place: ProjectPlace,
+    attempt: Callable[[Sequence[Path]], object],
+    *,
+    base_fails: bool,
+) -> list[Failure]:
+    """All that keeps the head from being loaded.
+
+    Raises:
+        BadInput: it is no fault of the project's files, as a gateway that does not exist.
+    """
+    if isinstance(error, NotLoaded):
+        # Where the base branch loads, all are new, and one round shows the models beside the first.
+        # What follows from a macro that does not load would only hide it.
+        models = all(unit.suffix == ".sql" for unit in error.units)
+        rounds = MAX_ROUNDS if base_fails else int(models)
+        return every_failure(error, place.repository, attempt, rounds=rounds)
+    if error.reason_code != "bad_config":
+        raise error
+    return [_failure(error, place, stage="configuration")]
+
+
+def _base_failures(beside: Aside, state: Path) -> Sequence[Failure] | None:
+    """What keeps the base branch from being loaded; None where that is not known."""
+    try:
+        return _result(beside, state).failures
+    except WorkerFailed:
+        return None
+
+
+def _result(beside: Aside, state: Path) -> Base:
+    """Waits for the base branch's project, and says what became of it.
+
+    Raises:
+        WorkerFailed: a signal ended the process. The pull request's code can send one, so it is no
+            proof that the base branch does not load.
+    """
+    try:
+        values = beside.result()
+    except KilledProcess as error:
+        raise WorkerFailed(
+            "The pull request could not be compared with the base branch: the process that loaded "
+            f"the base branch's project {error}.",
+            hint="Look for code of the project that sends signals, and for a machine that is out "
+            "of memory; the log above says what happened last.",
+            reason_code="worker_crashed",
+        ) from error
+    except ChildProcessError as error:
+        failure = Failure(
+            stage="load",
+            reason_code="worker_crashed",
+            exit_code=EXIT_FAILED,
+            message=f"The process that loaded the base branch's project {error}.",
+            hint="The log above says what happened last.",
+        )
+        return Base(None, (failure,))
+    if values["config"] is None:
+        return Base(None, tuple(Failure.model_validate(value) for value in values["failures"]))
+    return Base(state, config=ConfigFacts.from_values(values["config"]))
+
+
+def _load_base(
+    place: ProjectPlace, head: ProjectPlace, state: Path, execution: int
+) -> dict[str, Any]:
+    """What `Base` is made from, as JSON values. Runs in the process of its own."""
+    if not place.projects:
+        return {"config": None, "failures": []}
+    search_path.move(head.python_path, head.repository, place.repository)
+    try:
+        context = _opened(place)
+        compat.as_if_in(context, place.repository, head.repository)
+        kept = compat.throwaway_state(state, context)
+        compat.give_state(context, kept)
+        try:
+            promote_as_prod(context, kept, execution)
+        except Exception as error:
+            # Fingerprints render models, which is the first that some broken macros are heard of.
+            raise NotLoaded([_failure(error, place)]) from error
+        kept.close()
+        return {"config": ConfigFacts.of(context.config).as_values(), "failures": []}
+    except NotLoaded as error:
+        found = every_failure(error, place.repository, partial(_opened, place))
+    except BotError as error:
+        absent = error.reason_code == "no_config"  # the pull request adds the project
+        found = [] if absent else [_failure(error, place, stage="configuration")]
+    return {"config": None, "failures": [failure.model_dump(mode="json") for failure in found]}
+
+
+def _opened(place: ProjectPlace, ignored: Sequence[Path] = ()) -> Context:
+    configs = read_configuration(place, compat.read_configs_without_state)
+    compat.make_spark_lazy(configs, _never)
+    compat.prepare_configs(configs, place.cache_dir)
+    compat.ignore_files(configs, ignored)
+    context = new_context(configs, place)
+    compat.merge_nothing_from_state(context)
+    load(context, Clock().phase("load"), place.repository)
+    return context
+
+
+def _failure(error: BaseException, place: ProjectPlace, stage: str = "load") -> Failure:
+    return failure_of(error, stage=stage, repository=place.repository)
+
+
+def _never() -> None:
+    raise RuntimeError("the base branch is planned without Spark, and something started it")
+
+
+def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
+    """Records the loaded project as a prod that is built, promoted and unpaused.
+
+    Unpausing matters: SQLMesh reads the intervals of paused forward-only snapshots as previews,
+    and would backfill them from the beginning.
+    """
+    snapshots: list[Snapshot] = list(context.snapshots.values())
+    for snapshot in snapshots:
+        snapshot.categorize_as(SnapshotChangeCategory.BREAKING)
+    state.push_snapshots(snapshots)
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
+    cache: dict[str, Any] = {}
+    state.add_snapshots_intervals(
+        [
+            SnapshotIntervals(
+                name=snapshot.name,
+                identifier=snapshot.identifier,
+                version=snapshot.version,
+                dev_version=snapshot.dev_version,
+                intervals=[interval],
+            )
+            for snapshot in snapshots
+            if snapshot.evaluatable
+            and (interval := _full_history(snapshot, by_id, cache, execution)) is not None
+        ]
+    )
+    infos = [snapshot.table_info for snapshot in snapshots]
+    environment = Environment(
+        name=c.PROD,
+        suffix_target=context.config.environment_suffix_target or EnvironmentSuffixTarget.default,
+        snapshots=infos,
+        start_at=c.EPOCH,
+        end_at=execution,
+        plan_id=PLAN_ID,
+        previous_plan_id=None,
+        gateway_managed=context.config.gateway_managed_virtual_layer,
+    )
+    state.promote(environment, environment_statements=context._environment_statements)
+    state.unpause_snapshots(infos, execution)
+    state.finalize(environment)
+
+
+def _full_history(
+    snapshot: Snapshot, by_id: Any, cache: dict[str, Any], execution: int
+) -> tuple[int, int] | None:
+    """The interval that a prod which never missed a run would hold."""
+    start = times.milliseconds(start_date(snapshot, by_id, cache, relative_to=execution))
+    unit = snapshot.node.interval_unit
+    end = times.milliseconds(
+        unit.cron_floor(times.milliseconds(snapshot.node.cron_floor(execution)))
+    )
+    first = times.milliseconds(unit.cron_floor(start))
+    return (first, end) if first < end else None

@@ -1,0 +1,278 @@
+"""Reading a project's configuration, and preparing it for a run that leaves no trace."""
+
+from __future__ import annotations
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from __future__ import annotations
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from sqlmesh.core.config import Config
+from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
+from sqlmesh.core.config.connection import SparkConnectionConfig
+from sqlmesh.core.console import NoopConsole, set_console
+from sqlmesh.core.context import Context
+from sqlmesh.utils.errors import ConfigError, SQLMeshError
+from ci_bot.protocol.directories import Places
+from ci_bot.errors import BadInput
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project.dbt_projects import find_dbt_failure
+from ci_bot.worker.messages.load_failures import cause_of
+from ci_bot.worker.messages.problems import (LINE_NUMBER, sentence)
+from ci_bot.worker.messages.state_failures import (missing_variables, unset_variables)
+from ci_bot.worker.messages.yaml_data import (EndlessYamlError, NotYamlError)
+from ci_bot.worker.messages.yaml_data import read as read_yaml
+
+
+# Where one run finds the project and may write, and how a reader knows those directories.
+
+
+
+@dataclass(frozen=True)
+class ProjectPlace:
+    """Where a run reads and writes: the project's directories and the run's private ones.
+
+    `repository` is the root of the tree that the projects lie in: the checkout, or the base
+    branch's files.
+    """
+
+    projects: tuple[Path, ...]
+    repository: Path
+    cache_dir: Path
+    scratch_dir: Path
+    gateway: str | None
+    own: bool = False
+    python_path: tuple[str, ...] = ()
+
+
+def place_of(
+    request: Any, projects: list[str], cache_name: str = "", root: Path | None = None
+) -> ProjectPlace:
+    """The directories of a run, from its request; `root` is another tree than the checkout's."""
+    workplace = request.workplace
+    cache = Path(workplace.cache_dir)
+    return ProjectPlace(
+        projects=tuple(Path(path) for path in projects),
+        repository=root or Path(workplace.repository),
+        cache_dir=cache / cache_name if cache_name else cache,
+        scratch_dir=Path(workplace.scratch_dir),
+        gateway=request.gateway,
+        own=workplace.own,
+        python_path=tuple(workplace.python_path),
+    )
+
+
+def display_path(path: Path, place: ProjectPlace) -> str:
+    """A path as the reader knows it: relative to the repository."""
+    if path == place.repository:
+        return "."
+    if path.is_relative_to(place.repository):
+        return str(path.relative_to(place.repository))
+    return str(path)
+
+
+def named(path: Path, place: ProjectPlace) -> str:
+    """A directory where "." would say nothing: the whole path, unless it is a copy's."""
+    if place.own:
+        return str(path)
+    return "the repository's root" if path == place.repository else display_path(path, place)
+
+_NO_CONFIGURATION = re.compile(r"SQLMesh (?:project )?config could not be found")
+
+
+def configure(
+    place: ProjectPlace,
+    on_spark_start: Callable[[], None],
+    *,
+    clock: Clock,
+    read: Callable[[Sequence[Path]], dict[Path, Config]] = compat.read_configs,
+) -> tuple[dict[Path, Config], list[float]]:
+    """Reads the configuration, and prepares it for a run of ours.
+
+    Returns:
+        The configurations by directory, and a list that receives the moment of every Spark start.
+
+    Raises:
+        BadInput: a directory is missing, or the configuration is absent or broken.
+    """
+    for path in place.projects:
+        if not path.is_dir():
+            raise BadInput(
+                f"The project directory {named(path, place)} does not exist.",
+                hint="`project` names the directory with config.yaml or config.py.",
+                reason_code="no_project",
+            )
+    compat.analytics_off()
+    compat.scan_packages_once()
+    compat.find_engines_unimported()
+    set_console(NoopConsole())
+    starts: list[float] = []
+
+    def started() -> None:
+        # Every thread makes a connection of its own on the one session of the process.
+        if not starts:
+            starts.append(clock.now())
+            on_spark_start()
+
+    with clock.phase("configuration"):
+        configs = read_configuration(place, read)
+        check_project_keys(configs, [display_path(path, place) for path in configs])
+        compat.make_spark_lazy(configs, started)
+        compat.prepare_configs(configs, place.cache_dir)
+    return configs, starts
+
+
+def read_configuration(
+    place: ProjectPlace, read: Callable[[Sequence[Path]], dict[Path, Config]]
+) -> dict[Path, Config]:
+    """The configurations of a tree's projects, by directory.
+
+    Raises:
+        BadInput: one is absent, broken, or larger than any that could be meant.
+    """
+    _check_endless(place)
+    try:
+        return read(place.projects)
+    except (Exception, SystemExit) as error:
+        # Reading runs Jinja, YAML and perhaps config.py, each with errors of its own.
+        raise bad_configuration(error, place) from error
+
+
+def _check_endless(place: ProjectPlace) -> None:
+    """SQLMesh writes what it does not know into its message, with every alias written out.
+
+    Raises:
+        BadInput: a configuration is larger than any that could be meant.
+    """
+    for file in (path / name for path in place.projects for name in ALL_CONFIG_FILENAMES):
+        if file.suffix not in (".yaml", ".yml") or not file.is_file():
+            continue
+        try:
+            read_yaml(file.read_text(encoding="utf-8", errors="replace"))
+        except EndlessYamlError as error:
+            raise BadInput(
+                f"The SQLMesh configuration in {display_path(file, place)} is not valid: {error}.",
+                hint="Write it without aliases of aliases.",
+                reason_code="bad_config",
+                path=display_path(file, place),
+            ) from error
+        except NotYamlError:
+            continue  # Jinja, perhaps; SQLMesh says what is wrong with it
+
+
+def check_project_keys(configs: dict[Path, Any], paths: Sequence[str]) -> None:
+    """Projects that are planned together have a `project:` key each.
+
+    Without keys SQLMesh cannot tell whose a model is: planning one of them later, alone, would
+    remove the models of all others.
+
+    Raises:
+        BadInput: one has no key, or two have the same.
+    """
+    keys = [str(config.project or "") for config in configs.values()]
+    if len(keys) > 1 and (not all(keys) or len(set(keys)) < len(keys)):
+        without = [name for name, key in zip(paths, keys, strict=True) if not key]
+        why = f"{' and '.join(without)} have none" if without else "two of them have the same"
+        raise BadInput(
+            f"Several projects on one state database need a `project:` key each; {why}.",
+            hint="Add `project: <a name of its own>` to each configuration, and plan prod once.",
+            reason_code="project_keys",
+        )
+
+
+def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
+    """The failure where a configuration could not be read, with its file and what would mend it."""
+    text = str(error)
+    if _NO_CONFIGURATION.match(text):
+        names = ", ".join(named(path, place) for path in place.projects)
+        return BadInput(
+            f"There is no SQLMesh configuration (config.yaml or config.py) in {names}.",
+            hint="`project` names the directory that holds it.",
+            reason_code="no_config",
+        )
+    if isinstance(error, compat.DbtProjectError):
+        dbt = [display_path(path, place) for path in place.projects if compat.is_dbt_project(path)]
+        names = ", ".join(f"`{name}`" for name in dbt)
+        return BadInput(
+            f"There is a dbt project in {names}, and a dbt project cannot be compared "
+            "with the base branch.",
+            hint="`baseline: state` compares it with prod in SQLMesh's state. README's limits say "
+            "what else works with dbt.",
+            reason_code="dbt_project",
+        )
+    if (failure := find_dbt_failure(error)) is not None:
+        return failure
+    cause = cause_of(error, place.repository)
+    path = cause.path or _configuration_file(error, place)
+    line = int(found.group(1)) if (found := LINE_NUMBER.search(text)) else None
+    where = f" in {path}" if path else ""
+    wrong = "is not valid"
+    if cause.message and path is not None and Path(path).name not in ALL_CONFIG_FILENAMES:
+        # What a configuration imports is no configuration; the message names the file.
+        where, wrong = "", "does not load"
+    said = cause.message or Places({place.repository: ""}).text(sentence(error))
+    unset = unset_variables(place.projects, os.environ) if "Invalid field" in text else []
+    hint = missing_variables(unset) if unset else cause.hint
+    return BadInput(
+        f"The SQLMesh configuration{where} {wrong}: {said}",
+        hint=hint or "Correct the configuration; `sqlmesh info` shows the same error locally.",
+        reason_code="bad_config",
+        path=path,
+        line=cause.line or line,
+    )
+
+
+def _configuration_file(error: BaseException, place: ProjectPlace) -> str | None:
+    """The file that the error names, else the only one that it can be about."""
+    location = getattr(error, "location", None)
+    if location:
+        return display_path(Path(location), place)
+    files = [path / name for path in place.projects for name in ALL_CONFIG_FILENAMES]
+    present = [file for file in files if file.is_file()]
+    return display_path(present[0], place) if len(present) == 1 else None
+
+
+def new_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
+    """A context that has read no model and no state yet.
+
+    Raises:
+        BadInput: the gateway does not exist.
+    """
+    try:
+        return Context(
+            paths=[str(path) for path in configs], config=configs, gateway=place.gateway, load=False
+        )
+    except (ConfigError, SQLMeshError, KeyError) as error:
+        names = sorted({name for config in configs.values() for name in config.gateways})
+        if place.gateway and place.gateway not in names:
+            raise BadInput(
+                f"The gateway `{place.gateway}` is not in the project's configuration.",
+                hint=f"Known gateways: {', '.join(names) or 'none'}; `gateway` names one of them.",
+                reason_code="unknown_gateway",
+            ) from error
+        raise bad_configuration(error, place) from error
+
+
+def is_spark(context: Context, gateway: str | None) -> bool:
+    """Whether a gateway's engine is Spark; None is the project's default."""
+    return isinstance(context.config.get_connection(gateway), SparkConnectionConfig)
+
+
+def require_spark(context: Context) -> None:
+    """What is built or removed here is on Spark.
+
+    Raises:
+        BadInput: the gateway's engine is another one.
+    """
+    if not is_spark(context, context.gateway):
+        engine = context.config.get_connection(context.gateway).type_
+        raise BadInput(
+            f"The engine of the gateway `{context.selected_gateway}` is {engine}, and "
+            "environments are built and removed on Spark only.",
+            hint="`gateway` may be one whose connection has `type: spark`.",
+            reason_code="not_spark",
+        )

@@ -1,0 +1,116 @@
+"""Files of which the checkout holds a pointer of Git LFS, and not the content.
+
+A pointer is a text of three lines. What reads it as data or as code gets those lines.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ci_bot.protocol.limits import (POINTER_BYTES, is_lfs_pointer)
+from ci_bot.worker.runtime.load_trace import not_loading
+
+# `oid` and `size` have at least this length together with the first line.
+_SHORTEST = 60
+_SKIPPED = frozenset({".git", ".cache", ".venv", "__pycache__", "node_modules"})
+# Of more files nobody looks at the rest: a project has some thousands.
+_MOST_FILES = 200_000
+# What SQLMesh loads from a project's directories.
+_LOADED = (".sql", ".py", ".yaml", ".yml", ".csv", ".tsv")
+_TEXTS = (".sql", ".py", ".yaml", ".yml")
+FIX = (
+    "the workflow checks out with `lfs: true` in the `with:` of actions/checkout; on a laptop "
+    "`git lfs pull` gets the files"
+)
+
+
+def list_pointers(paths: Iterable[str | Path]) -> list[Path]:
+    """Those of some files that are pointers, each once, in order.
+
+    Only small files are opened, and of them only the first bytes are read.
+    """
+    found = {Path(os.path.normpath(path)) for path in paths if _is_pointer(os.fspath(path))}
+    return sorted(found)
+
+
+def list_seed_files(models: Iterable[Any]) -> dict[Path, Any]:
+    """The files of the seed models among these, each with its model."""
+    # A model of another project comes from the state and has no file here.
+    own = (model for model in models if model.kind.is_seed and model._path is not None)
+    return {Path(os.path.normpath(model.seed_path)): model for model in own}
+
+
+def list_files_below(directories: Iterable[Path]) -> set[Path]:
+    """The files in some directories and below them, but for caches and what git keeps."""
+    return {
+        Path(os.path.normpath(path)) for directory in directories for path in _files(str(directory))
+    }
+
+
+def list_loaded(pointers: Iterable[Path]) -> list[Path]:
+    """Those of which SQLMesh loads the kind of file."""
+    return [path for path in pointers if path.suffix.lower() in _LOADED]
+
+
+def list_named_in_code(pointers: Sequence[Path], directories: Iterable[Path]) -> list[Path]:
+    """Those whose names stand in a model, a macro or a configuration below these directories."""
+    if not pointers:
+        return []
+    texts = [
+        _content(path)
+        for directory in directories
+        for path in _files(str(directory))
+        if path.endswith(_TEXTS)
+    ]
+    return [path for path in pointers if any(os.fsencode(path.name) in text for text in texts)]
+
+
+def _files(directory: str) -> Iterator[str]:
+    # A copy of a checkout links to large directories of data.
+    seen: set[str] = set()
+    todo, left = [directory], _MOST_FILES
+    while todo and left > 0:
+        here = todo.pop()
+        real = os.path.realpath(here)
+        if real in seen:
+            continue
+        seen.add(real)
+        try:
+            entries = list(os.scandir(here))
+        except OSError:
+            continue
+        left -= len(entries)
+        for entry in entries:
+            if entry.name in _SKIPPED:
+                continue
+            try:
+                is_directory = entry.is_dir()
+            except OSError:
+                continue  # a link that leads to itself
+            if is_directory:
+                todo.append(entry.path)
+            else:
+                yield entry.path
+
+
+def _is_pointer(path: str) -> bool:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - of each file of a project, and in half the time
+    except (OSError, ValueError):
+        return False
+    if not stat.S_ISREG(status.st_mode) or not _SHORTEST <= status.st_size < POINTER_BYTES:
+        return False
+    return is_lfs_pointer(_content(path, POINTER_BYTES))
+
+
+def _content(path: str, at_most: int = -1) -> bytes:
+    try:
+        # Nothing is loaded by this, so it counts as no file that the load has opened.
+        with not_loading(), Path(path).open("rb") as file:
+            return file.read(at_most)
+    except OSError:
+        return b""

@@ -1,1 +1,0 @@
-"""The project's own unit tests: running them, and telling why they fail."""

@@ -1,0 +1,341 @@
+"""A project's unit tests: run, and told why they fail and whose doing that may be."""
+
+from __future__ import annotations
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from __future__ import annotations
+from pathlib import Path, PurePosixPath
+from typing import Any
+from __future__ import annotations
+import copy
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from ci_bot.protocol.plan import (TestFailure, TestsCheck)
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.messages.names_and_times import (Names, file_name_or_last)
+from ci_bot.worker.messages.problems import sentence
+
+
+# Why a unit test fails, in one sentence, from the message that SQLMesh gives.
+#
+# SQLMesh prints the tables of pandas, in which numbers and names stand to the right of their
+# columns. (`sqlmesh.core.test.definition.ModelTest.assert_equal`, `_raise_if_unexpected_columns`)
+
+
+MAX_CAUSE = 500
+
+_VALUES_DIFFER = re.compile(r"Data (?:mismatch|differs) \(exp: expected, act: actual\)")
+
+_ROWS_DIFFER = re.compile(r"Data (?:mismatch|differs) \(rows are different\)")
+
+_UNKNOWN = re.compile(r"^Unknown column\(s\):\s*(.+)$", re.MULTILINE)
+
+_EXPECTED = re.compile(r"^Expected column\(s\):\s*(.+)$", re.MULTILINE)
+
+_WHERE_NOT_WHAT = re.compile(r"^Failed to (?:run|create) test\b.*$", re.MULTILINE)
+
+_SIDE = re.compile(r"\b(?:exp|act)\b")
+
+_WHOLE_NUMBER = re.compile(r"-?\d+\.0+")
+
+_TITLES = {"Missing rows:": "is missing", "Unexpected rows:": "is not expected"}
+
+_COLUMNS_SHOWN = 6
+
+
+def cause(message: str) -> str:
+    """What went wrong: the first value, row or column, and how many more there are."""
+    return (_of_values(message) or _of_rows(message) or _of_columns(message) or _first(message))[
+        :MAX_CAUSE
+    ]
+
+
+def _first(message: str) -> str:
+    """The first line that says what, not where."""
+    rest = _WHERE_NOT_WHAT.sub("", message).strip() or message.strip()
+    return next((line.strip() for line in rest.splitlines() if line.strip()), "it fails")
+
+
+def _of_columns(message: str) -> str | None:
+    unknown = _UNKNOWN.search(message)
+    if unknown is None:
+        return None
+    named = _list(unknown.group(1))
+    known = _EXPECTED.search(message)
+    many = "," in unknown.group(1)
+    text = f"the test has the unknown {'columns' if many else 'column'} {named}"
+    return f"{text}; there are {_list(known.group(1))}" if known else text
+
+
+def _list(names: str) -> str:
+    every = [name.strip() for name in names.split(",")]
+    shown = ", ".join(f"`{name}`" for name in every[:_COLUMNS_SHOWN])
+    rest = len(every) - _COLUMNS_SHOWN
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def _of_values(message: str) -> str | None:
+    if not _VALUES_DIFFER.search(message):
+        return None
+    lines = _table(message.splitlines(), 1)
+    differences = list(_differences(lines)) if len(lines) > 2 else []  # noqa: PLR2004 - 2 headers
+    if not differences:
+        return "the expected and the actual values differ"
+    column, expected, actual = differences[0]
+    more = f", and {len(differences) - 1} more" if len(differences) > 1 else ""
+    return f"`{column}`: expected {expected}, actual {actual}{more}"
+
+
+def _differences(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Column, expected and actual value of each cell; equal cells stand as NaN on both sides."""
+    names, sides, *rows = lines
+    edges = [found.end() for found in _SIDE.finditer(sides)]
+    margin = _margin(rows)
+    for row in rows:
+        for left in range(0, len(edges) - 1, 2):
+            start = edges[left - 1] if left else margin
+            column = names[start : edges[left]].strip()
+            expected = _shown(row[start : edges[left]])
+            actual = _shown(row[edges[left] : edges[left + 1]])
+            if column and expected != actual:
+                yield column, expected, actual
+
+
+def _margin(rows: Sequence[str]) -> int:
+    """The width of the row numbers at the left."""
+    return max((len(row.split(maxsplit=1)[0]) for row in rows if row.strip()), default=0)
+
+
+def _shown(cell: str) -> str:
+    text = cell.strip()
+    if text in ("NaN", "None", "NaT", "<NA>"):
+        return "NULL"
+    # Whole numbers are shown as decimals where another cell of the column is empty.
+    return text.partition(".")[0] if _WHOLE_NUMBER.fullmatch(text) else text
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows below one title."""
+
+    fate: str
+    first: str
+    count: int
+
+
+def _of_rows(message: str) -> str | None:
+    if not _ROWS_DIFFER.search(message):
+        return None
+    lines = message.splitlines()
+    found = [
+        rows
+        for number, line in enumerate(lines)
+        if (fate := _TITLES.get(line.strip())) and (rows := _rows(_table(lines, number + 1), fate))
+    ]
+    if not found:
+        return "the number of rows differs"
+    return "; ".join(
+        f"the row {rows.first} {rows.fate}"
+        + (f", and {rows.count - 1} more like it" if rows.count > 1 else "")
+        for rows in found
+    )
+
+
+def _rows(lines: Sequence[str], fate: str) -> _Rows | None:
+    if len(lines) < 2:  # noqa: PLR2004 - a header and a row
+        return None
+    header, first = lines[0], lines[1]
+    edges = [found.end() for found in re.finditer(r"\S+", header)]
+    starts = [_margin(lines[1:]), *edges]
+    cells = [
+        f"`{header[start:end].strip()}` {_shown(first[start:end])}"
+        for start, end in zip(starts, edges, strict=False)
+    ]
+    shown = ", ".join(cells[:_COLUMNS_SHOWN])
+    return _Rows(fate, shown, len(lines) - 1)
+
+
+def _table(lines: Sequence[str], start: int) -> list[str]:
+    """The lines of the table that begins at or after `start`; a blank line ends it."""
+    found: list[str] = []
+    for line in lines[start:]:
+        if line.strip():
+            # A wide table goes on in further blocks; the first has what a sentence needs.
+            found.append(line.removesuffix("\\"))
+        elif found:
+            break
+    return found
+
+
+# Which files of a project define which of its models.
+
+
+# A change in one of these can change any model, so nothing can be called drift any more.
+_REACHES_EVERY_MODEL = ("config.yaml", "config.yml", "config.py", "sqlmesh.yaml", "sqlmesh.yml")
+
+_SHARED_FOLDERS = ("macros", "audits", "signals", "materializations", "linter")
+
+
+def reaches_every_model(path: str) -> bool:
+    """Whether a change of this file can change any model: configuration, macros and the like."""
+    pure = PurePosixPath(path)
+    return pure.name in _REACHES_EVERY_MODEL or bool(set(pure.parts) & set(_SHARED_FOLDERS))
+
+
+def files_of(node: Any) -> set[str]:
+    """The files that define a model: its own, and a seed's data."""
+    if not node._path:
+        return set()
+    found = {str(node._path)}
+    kind = getattr(node, "kind", None)
+    data = getattr(kind, "path", None) if getattr(kind, "is_seed", False) else None
+    if data:
+        found.add(str((Path(node._path).parent / data).resolve()))
+    return found
+
+NO_MESSAGE = "the test failed without a message"
+
+
+def run_unit_tests(context: Any, repository: Path) -> TestsCheck:
+    """Runs the project's unit tests on its test connection (DuckDB unless configured)."""
+    return run(context, compat.loaded_tests(context), repository)
+
+
+def run(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:
+    """Runs `tests`, which the context has loaded.
+
+    SQLMesh builds all tests before it runs the first, so that one broken definition stops them all;
+    then they are run one by one.
+
+    Raises:
+        BadInput: they run on Spark, which cannot start here.
+    """
+    if not tests:
+        return TestsCheck(status="none")
+    compat.announce_tests_on_spark(context, tests)
+    results, broken = [], []
+    # Building a test changes its definition, and a second time that can fail.
+    bodies = [copy.deepcopy(test.body) for test in tests]
+    try:
+        results.append(_result(context, tests))
+    except Exception:
+        for test, body in zip(tests, bodies, strict=True):
+            test.body.clear()
+            test.body.update(body)
+            try:
+                results.append(_result(context, [test]))
+            except Exception as error:
+                broken.append(_broken(context, test, error, repository))
+    failures = broken + [
+        _failure(context, test, error[1], repository)
+        for result in results
+        for test, error in [*result.original_failures, *result.original_errors]
+    ]
+    return TestsCheck(
+        status="failed" if failures else "passed",
+        run=sum(int(result.testsRun) for result in results) + len(broken),
+        failed=len({(failure.path, failure.name) for failure in failures}),
+        seconds=round(sum(float(result.duration or 0.0) for result in results), 3),
+        failures=failures,
+    )
+
+
+def _result(context: Any, tests: Sequence[Any]) -> Any:
+    names = [test.fully_qualified_test_name for test in tests]
+    return context.test(tests=names, stream=io.StringIO())
+
+
+def _called(context: Any, model: Any) -> str | None:
+    """How reports call a test's model."""
+    names = Names(context.default_catalog, context.default_dialect)
+    return names.of(model.fqn) if model else None
+
+
+def _failure(context: Any, test: Any, error: BaseException | None, repository: Path) -> TestFailure:
+    return TestFailure(
+        name=str(getattr(test, "test_name", test)),
+        model=_called(context, getattr(test, "model", None)),
+        path=file_name_or_last(getattr(test, "path", None), repository),
+        message=_message(error, repository),
+        cause=cause(_full_message(error, repository)),
+    )
+
+
+def _broken(context: Any, test: Any, error: Exception, repository: Path) -> TestFailure:
+    """A test that could not even be built."""
+    model = context.get_model(test.model_name) if test.model_name else None
+    return TestFailure(
+        name=str(test.test_name),
+        model=_called(context, model) or str(test.model_name) or None,
+        path=file_name_or_last(test.path, repository),
+        message=_message(error, repository),
+        cause=cause(_full_message(error, repository)),
+    )
+
+
+def _message(error: BaseException | None, repository: Path) -> str:
+    return _inside(sentence(error or RuntimeError(NO_MESSAGE)), repository)
+
+
+def _full_message(error: BaseException | None, repository: Path) -> str:
+    """The whole message; its tables are read by their columns, so that no space may go."""
+    return _inside(str(error) if error else NO_MESSAGE, repository)
+
+
+def _inside(text: str, repository: Path) -> str:
+    return text.replace(f"{repository}/", "")
+
+
+def with_touched(
+    check: TestsCheck,
+    models: Mapping[str, Any],
+    changed_files: Sequence[str] | None,
+    repository: Path,
+    names: Names,
+) -> TestsCheck:
+    """The same check; each failure says whether the pull request can have caused it."""
+    return check.model_copy(
+        update={
+            "failures": [
+                failure.model_copy(
+                    update={"touched": _touched(failure, models, changed_files, repository, names)}
+                )
+                for failure in check.failures
+            ]
+        }
+    )
+
+
+def _touched(
+    failure: TestFailure,
+    models: Mapping[str, Any],
+    changed_files: Sequence[str] | None,
+    repository: Path,
+    names: Names,
+) -> bool | None:
+    """Whether the test's file, its model, one that it reads, or code for all of them changed."""
+    if changed_files is None:
+        return None
+    if failure.path in changed_files or any(_is_code(path) for path in changed_files):
+        return True
+    tested = next((m for m in models.values() if names.of(m.fqn) == failure.model), None)
+    if tested is None:
+        return None
+    changed = {str(repository / path) for path in changed_files}
+    pending, seen = [tested.fqn], set()
+    while pending:
+        name = pending.pop()
+        if name in seen or name not in models:
+            continue
+        seen.add(name)
+        if changed & files_of(models[name]):
+            return True
+        pending.extend(models[name].depends_on)
+    return False
+
+
+def _is_code(path: str) -> bool:
+    return path.endswith(".py") or reaches_every_model(path)

@@ -1,0 +1,461 @@
+"""A plan's models as the column impact wants them."""
+
+from __future__ import annotations
+import re
+from collections.abc import Iterator
+from typing import Any
+from sqlglot import exp
+from sqlmesh.core import dialect as d
+from ci_bot.worker.sql.lineage_facts import Definition
+from ci_bot.worker.sql.model_query import plain
+from __future__ import annotations
+from collections.abc import Iterator, Mapping
+from typing import Any
+from ci_bot.protocol.review_report import HowChanged
+from ci_bot.worker.rules.files.seed_values import SeedRows
+from ci_bot.worker.sql.column_changes import (known_types, retyped)
+from ci_bot.worker.sql_effects.row_effects import statements_change_rows
+from __future__ import annotations
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+from ci_bot.protocol.plan import (ChangeType, Finding)
+from ci_bot.protocol.review_report import (Impact, IndirectModel)
+from ci_bot.protocol.rules import RULES
+from ci_bot.worker.sql.lineage_facts import (ChangedProject, Model, ModelChange)
+from ci_bot.worker.sql.lineage_document import (MOST_INDIRECT, impact_of)
+from ci_bot.worker.planning.describe_plan import change_type
+from ci_bot.worker.planning.make_plan import Planned
+from ci_bot.worker.rules.files.seed_values import SeedRows
+from ci_bot.worker.sql.column_changes import known_types
+from ci_bot.worker.sql.model_query import plain
+from ci_bot.worker.messages.names_and_times import Names
+
+
+# A model's query, and what around it decides about rows, as the column impact wants them.
+
+
+# What is rendered otherwise when the model runs than while the project is loaded.
+OF_THE_RUN = re.compile(
+    r"\b(start|end|execution|latest)_(ds|dt|date|ts|tstz|epoch|millis|hour|dtntz)\b"
+    r"|\bruntime_stage\b|\bis_incremental\b|\bengine_adapter\b|\blocals\b",
+    re.IGNORECASE,
+)
+
+_JINJA_BRANCH = re.compile(r"\{%-?\s*(if|for)\b")
+
+
+def definition_of(node: Any) -> Definition:
+    """The query of a SQL model, as it was rendered when the project was loaded."""
+    if not getattr(node, "is_sql", False):
+        return Definition(opaque="It has no SQL query.")
+    try:
+        rendered = node.render_query()
+        written = node.query
+    except Exception as error:  # a macro of the project may raise anything
+        return Definition(opaque=f"Its query cannot be rendered ({type(error).__name__}).")
+    if not isinstance(rendered, exp.Query):
+        return Definition(opaque="Its query can be rendered only where it runs.")
+    text = node.query_.sql
+    is_tree = isinstance(written, exp.Query) and not isinstance(written, d.JinjaQuery)
+    code = "" if "@" not in text and is_tree else _code(node)
+    hides = ("@" in text or not is_tree) and OF_THE_RUN.search(f"{text}\n{code}") is not None
+    if not is_tree:
+        hides = hides or _JINJA_BRANCH.search(text) is not None
+    return Definition(
+        rendered=rendered,
+        written=written if is_tree else None,
+        has_star="*" in text and (not is_tree or _has_star(written)),
+        hides=hides,
+        text=f"{text}\n{code}" if hides and not (is_tree and _is_plain(code)) else None,
+    )
+
+
+def _is_plain(code: str) -> bool:
+    """Whether macros only write down what they are given, which the tree of the file shows."""
+    return OF_THE_RUN.search(code) is None
+
+
+def _code(node: Any) -> str:
+    """The code of the macros that a query can call."""
+    called = [item.payload for item in node.python_env.values() if item.payload]
+    return "\n".join([*called, *(item.sql() for item in getattr(node, "macro_definitions", ()))])
+
+
+def _has_star(query: Any) -> bool:
+    return any(
+        isinstance(star.parent, exp.Select | exp.Column) for star in query.find_all(exp.Star)
+    )
+
+
+def deciding(node: Any) -> frozenset[str] | None:
+    """The columns by which a kind decides which rows it keeps; None: all of them may."""
+    kind = node.kind
+    if kind.is_incremental_by_time_range:
+        return _called(kind.time_column.column)
+    if kind.is_incremental_by_unique_key:
+        free = kind.when_matched is None and kind.merge_filter is None
+        return _called(*kind.unique_key) if free else None
+    if kind.is_incremental_by_partition or kind.is_incremental_unmanaged:
+        return _called(*node.partitioned_by)
+    if kind.is_full or kind.is_view or kind.is_embedded or kind.is_seed or kind.is_external:
+        return frozenset()
+    return None
+
+
+def _called(*expressions: Any) -> frozenset[str]:
+    return frozenset(
+        column.name.lower() for item in expressions for column in item.find_all(exp.Column)
+    )
+
+
+def read_elsewhere(node: Any) -> Iterator[str]:
+    """Parents that the statements around the query name."""
+    statements = own_statements(node) if not node.is_seed and not node.kind.is_external else []
+    text = "\n".join(statements)
+    if "@" in text or "{{" in text:
+        text = f"{text}\n{_code(node)}"
+    for parent in node.depends_on if text else ():
+        name = plain(parent)
+        if re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", text, re.IGNORECASE):
+            yield name
+
+
+def own_statements(node: Any) -> list[str]:
+    listed = [*(node.pre_statements_ or ()), *(node.post_statements_ or ())]
+    return [item.sql for item in listed if not isinstance(item.parse(node.dialect), d.MacroDef)]
+
+
+# What of an edited model changes that its query does not show.
+
+
+_SAME_DATA = frozenset({"FULL", "VIEW", "EMBEDDED"})  # other storage, the same content
+
+_WITHOUT_DATA = (
+    *("partitioned_by", "clustered_by", "table_format", "storage_format", "physical_properties"),
+    *("physical_schema", "physical_version", "virtual_environment_mode", "optimize_query"),
+    "stamp",  # it is built again on request
+    *("python_env", "jinja_macros", "columns_to_types_"),
+)
+
+
+_OF_INTERVALS = {
+    "lookback": "Its lookback changes.",
+    "interval_unit": "Its interval changes.",
+}
+
+_DECIDING = {"gateway": "It runs on another gateway."}
+
+
+def changed_columns(
+    before: Any, after: Any, seed_rows: SeedRows | None = None
+) -> Iterator[tuple[str, HowChanged]]:
+    """Columns that get another type, and those of a seed that hold other values.
+
+    Args:
+        seed_rows: how the rows of a seed differ, where its former text is known.
+    """
+    old, new = known_types(before) or {}, known_types(after) or {}
+    for name, kind in old.items():
+        if name in new and retyped(kind, new[name]) is not None:
+            yield name, "retyped"
+    if seed_rows is not None:
+        yield from ((name, "computed") for name in seed_rows.columns)
+    elif before.is_seed and after.is_seed:
+        hashes = before.column_hashes, after.column_hashes
+        yield from ((name, "computed") for name in _differing(*hashes))
+
+
+def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    return [name.lower() for name in old if name in new and old[name] != new[name]]
+
+
+def beside_query(before: Any, after: Any, seed_rows: SeedRows | None = None) -> str | None:
+    """What besides the query decides about a model's data and differs, as a sentence.
+
+    Args:
+        seed_rows: how the rows of a seed differ, where its former text is known.
+    """
+    kinds = {before.kind.model_kind_name.value, after.kind.model_kind_name.value}
+    if before.kind.data_hash_values != after.kind.data_hash_values and not kinds <= _SAME_DATA:
+        return "Its kind changes."
+    if seed_rows is not None:
+        return seed_rows.sentence
+    if before.is_seed and after.is_seed:
+        same = before.column_hashes.items() & after.column_hashes.items()
+        return None if same or before.column_hashes == after.column_hashes else "Its rows change."
+    deciding = _DECIDING if kinds <= _SAME_DATA else _DECIDING | _OF_INTERVALS
+    found = next((told for name, told in deciding.items() if _differ(before, after, name)), None)
+    statements = own_statements(before), own_statements(after)
+    if found is None and statements_change_rows(*statements, after.dialect):
+        found = "Statements before or after its query change, and they can change rows or values."
+    if found is None and _hidden_code(before, after):
+        found = "A macro changes that computes with the times of a run."
+    seen = statements[0] != statements[1] or any(
+        _differ(before, after, name) for name in ("query_", "kind", *_OF_INTERVALS, *_WITHOUT_DATA)
+    )
+    if found is None and not seen and not before.kind.is_external:
+        found = "Something besides its query changes."
+    return found
+
+
+def _differ(before: Any, after: Any, name: str) -> bool:
+    return bool(getattr(before, name, None) != getattr(after, name, None))
+
+
+def _hidden_code(before: Any, after: Any) -> bool:
+    """Whether code differs whose effect a rendering at loading time need not show."""
+    old, new = (dict(node.python_env or {}) for node in (before, after))
+    texts = [
+        str(getattr(env.get(name), "payload", ""))
+        for name in {*old, *new}
+        if old.get(name) != new.get(name)
+        for env in (old, new)
+    ]
+    definitions = [
+        [item.sql() for item in getattr(node, "macro_definitions", ())] for node in (before, after)
+    ]
+    if definitions[0] != definitions[1]:
+        texts += [*definitions[0], *definitions[1]]
+    jinja = [_jinja_code(node) for node in (before, after)]
+    if jinja[0] != jinja[1] and any(map(_is_jinja_of_the_run, (before, after))):
+        return True
+    return any(OF_THE_RUN.search(text) for text in texts)
+
+
+def _jinja_code(node: Any) -> tuple[Any, ...]:
+    """The macros of a model's Jinja and what they can read.
+
+    What dbt says of the model itself (`model`: its path, checksum, time of parsing) differs with
+    every edit and is no macro. Nor is what a registry keeps of its parsing, which counts for `==`.
+    """
+    registry = getattr(node, "jinja_macros", None)
+    if registry is None:
+        return ()
+    read = {name: value for name, value in registry.global_objs.items() if name != "model"}
+    return registry.packages, registry.root_macros, read
+
+
+def _is_jinja_of_the_run(node: Any) -> bool:
+    definition = definition_of(node)
+    return definition.text is not None
+
+_SAME_RESULT = RULES["same-result"].id
+
+
+@dataclass(frozen=True)
+class ChangedModels:
+    """The models of a plan, by fully qualified name.
+
+    Attributes:
+        after: all models of the head.
+        before: the former definitions of those that were edited. SQLMesh also calls a model direct
+            whose star now stands for other columns; that one only follows what it reads.
+        kinds: how those differ that do.
+        removed: those that are gone.
+        same_result: what people call those whose edit is proved to change no result.
+        seed_rows: how the rows of seeds differ, of those whose former text is known.
+    """
+
+    after: Mapping[str, Any]
+    before: Mapping[str, Any]
+    kinds: Mapping[str, ChangeType]
+    removed: Sequence[str] = ()
+    same_result: frozenset[str] = frozenset()
+    seed_rows: Mapping[str, SeedRows] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        planned: Planned,
+        findings: Iterable[Finding],
+        seed_rows: Mapping[str, SeedRows] | None = None,
+    ) -> ChangedModels:
+        """Those of a plan, on which the rules on changes found `findings`."""
+        diff = planned.plan.context_diff
+        after = {s.name: s.node for s in planned.snapshots.values() if s.is_model}
+        kinds = {s.name: change_type(planned, s) for s in planned.changed if s.is_model}
+        return cls(
+            after=after,
+            before={
+                name: diff.modified_snapshots[name][1].node
+                for name, kind in kinds.items()
+                if kind == "direct" and _is_edited(*diff.modified_snapshots[name])
+            },
+            kinds=kinds,
+            removed=[str(info.name) for info in diff.removed_snapshots.values()],
+            same_result=frozenset(f.model for f in findings if f.model and f.rule == _SAME_RESULT),
+            seed_rows=seed_rows or {},
+        )
+
+
+def _is_edited(new: Any, old: Any) -> bool:
+    return bool(new.node.data_hash != old.node.data_hash)
+
+
+def column_impact(
+    planned: Planned | None,
+    names: Names,
+    findings: Iterable[Finding] = (),
+    seed_rows: Mapping[str, SeedRows] | None = None,
+) -> Impact:
+    """What depends on each column that the plan changes; empty without a plan.
+
+    A review does not end because of it: where it cannot be computed, every indirect model is
+    `unknown`.
+
+    Args:
+        findings: Of the rules on changes, which may have proved that an edit changes no result.
+        seed_rows: How the rows of seeds differ, of those whose former text is known.
+    """
+    if planned is None:
+        return Impact()
+    changed = ChangedModels.of(planned, findings, seed_rows)
+    try:
+        return impact_of(project_of(changed, names))
+    except Exception as error:  # the project's own code is rendered in here, and may raise anything
+        why = f"The column impact could not be computed ({type(error).__name__})."
+        indirect = sorted(name for name, kind in changed.kinds.items() if kind == "indirect")
+        return Impact(
+            indirect=[
+                IndirectModel(model=names.of(name), reached="unknown", why=why)
+                for name in indirect[:MOST_INDIRECT]
+            ],
+            more_indirect=max(len(indirect) - MOST_INDIRECT, 0),
+        )
+
+
+def project_of(changed: ChangedModels, names: Names) -> ChangedProject:
+    """The changed models and all below them, each after those that it reads."""
+    return _Reader(changed, names).project()
+
+
+class _TableColumns(Mapping[str, tuple[str, ...] | None]):
+    """The columns of tables, worked out for those that somebody asks for: the query of a model has
+    to be optimized to know them, and most models below a change read nothing of it."""
+
+    def __init__(
+        self, names: Mapping[str, str], columns: Callable[[str], tuple[str, ...] | None]
+    ) -> None:
+        self._names = names
+        self._of = cache(columns)
+
+    def __getitem__(self, table: str) -> tuple[str, ...] | None:
+        return self._of(self._names[table])
+
+    def __contains__(self, table: object) -> bool:
+        return table in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _Reader:
+    def __init__(self, changed: ChangedModels, names: Names) -> None:
+        self._names = names
+        self._nodes = changed.after
+        self._before = changed.before
+        self._kinds = changed.kinds
+        self._removed = changed.removed
+        self._same_result = changed.same_result
+        self._seed_rows = changed.seed_rows
+        self._readers: dict[str, list[str]] = {}
+        # Files are loaded in any order, and a report of the same plan is the same report.
+        for name, node in sorted(self._nodes.items()):
+            for parent in node.depends_on:
+                self._readers.setdefault(parent, []).append(name)
+
+    def project(self) -> ChangedProject:
+        changes = dict(self._changes())
+        ordered = self._ordered(self._below(changes))
+        models = [
+            Model(plain(name), change="removed")
+            for name in sorted(self._removed)
+            if name in changes
+        ]
+        models += [self._model(name, changes.get(name)) for name in ordered]
+        read = set(ordered)
+        read |= {parent for name in ordered for parent in self._nodes[name].depends_on}
+        shown = {plain(name): self._names.of(name) for name in (*read, *self._removed)}
+        return ChangedProject(
+            models=tuple(models),
+            columns=_TableColumns({plain(name): name for name in read}, self._columns),
+            shown=lambda name: shown.get(name, name),
+        )
+
+    def _changes(self) -> Iterator[tuple[str, ModelChange]]:
+        for name, kind in self._kinds.items():
+            if kind == "direct" and name in self._before:
+                yield name, "direct"
+            elif kind == "indirect":
+                yield name, "indirect"
+            elif kind == "added" and self._has_old_reader(name):
+                yield name, "added"
+        yield from ((name, "removed") for name in self._removed if self._has_old_reader(name))
+
+    def _has_old_reader(self, name: str) -> bool:
+        """Whether a model reads it that was not edited for that."""
+        return any(self._kinds.get(reader) == "indirect" for reader in self._readers.get(name, ()))
+
+    def _below(self, changes: Iterable[str]) -> set[str]:
+        found = {name for name in changes if name in self._nodes}
+        pending = list(changes)
+        while pending:
+            for reader in self._readers.get(pending.pop(), ()):
+                if reader not in found:
+                    found.add(reader)
+                    pending.append(reader)
+        return found
+
+    def _ordered(self, wanted: set[str]) -> list[str]:
+        missing = {name: self._nodes[name].depends_on & wanted for name in sorted(wanted)}
+        ordered: list[str] = []
+        ready = [name for name, parents in missing.items() if not parents]
+        while ready:
+            name = ready.pop()
+            ordered.append(name)
+            for reader in self._readers.get(name, ()):
+                if reader in missing and name in missing[reader]:
+                    missing[reader] = missing[reader] - {name}
+                    if not missing[reader]:
+                        ready.append(reader)
+        return ordered
+
+    def _model(self, name: str, change: ModelChange | None) -> Model:
+        node = self._nodes[name]
+        before = self._before.get(name) if change == "direct" else None
+        is_source = node.is_seed or node.kind.is_external
+        rows = self._seed_rows.get(name)
+        return Model(
+            name=plain(name),
+            parents=tuple(sorted(plain(parent) for parent in node.depends_on)),
+            change=change,
+            after=None if is_source else partial(definition_of, node),
+            before=None if before is None or is_source else partial(definition_of, before),
+            columns_before=_names_of(before),
+            columns_after=_names_of(node) if before is not None else None,
+            changed={} if before is None else dict(changed_columns(before, node, rows)),
+            same_result=self._names.of(name) in self._same_result,
+            beside_query=None if before is None else beside_query(before, node, rows),
+            deciding=deciding(node),
+            read_elsewhere=frozenset(read_elsewhere(node)),
+            is_source=is_source,
+            opaque="It is a Python model: what it reads is not known." if node.is_python else None,
+        )
+
+    def _columns(self, name: str) -> tuple[str, ...] | None:
+        node = self._nodes.get(name)
+        after = _names_of(node)
+        if name not in self._before or after is None:
+            return after
+        before = _names_of(self._before[name])
+        return None if before is None else tuple(dict.fromkeys((*before, *after)))
+
+
+def _names_of(node: Any) -> tuple[str, ...] | None:
+    types = known_types(node) if node is not None else None
+    return tuple(types) if types else None

@@ -1,0 +1,179 @@
+"""A review of a project that loads, and that SQLMesh refuses to plan.
+
+The refusal is one sentence about one model. What the rules see needs no plan: they compare the
+models with prod's, and say what else a reader has to know.
+"""
+
+from __future__ import annotations
+from pathlib import Path
+from typing import Any
+from ci_bot.protocol.plan import (AuditsCheck, Checks, ProjectCheck, TableDiffCheck)
+from ci_bot.worker.planning.make_plan import Planned
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project.checks import (formatting, lint)
+from ci_bot.worker.project.unit_tests import (run_unit_tests, with_touched)
+from ci_bot.worker.messages.names_and_times import Names
+from __future__ import annotations
+from pathlib import Path
+from typing import Any
+from ci_bot.protocol.plan import Lineage
+from ci_bot.protocol.plan_identity import PlanFlags
+from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.protocol.messages import ReviewRequest
+from ci_bot.worker.cost.plan_estimate import estimate
+from ci_bot.worker.planning.prod_guard import Drift
+from ci_bot.worker.planning.plan_options import PlanRefusedError
+from ci_bot.worker.runtime import load_trace
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project import validation
+from ci_bot.worker.project.configuration import place_of
+from ci_bot.worker.project.opening import (OpenProject, described_project, versions_of)
+from ci_bot.worker.review.policy_scopes import scopes_of_told
+from ci_bot.worker.review.rule_inputs import refused_inputs
+from ci_bot.worker.rules import find
+from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.problems import failure_of
+
+
+# Every check that a review can make without touching the warehouse.
+
+
+
+def run_checks(
+    context: Any,
+    planned: Planned | None,
+    names: Names,
+    repository: Path,
+    clock: Clock,
+    *,
+    project: list[ProjectCheck],
+    changed_files: list[str] | None,
+) -> Checks:
+    """Every check that a review can make without touching the warehouse, `project` included."""
+    with clock.phase("lint"):
+        linted = lint(context, names, repository)
+    with clock.phase("format"):
+        touched = _touched(planned, changed_files, repository)
+        formatted = formatting(context, touched, repository)
+    with clock.phase("tests"):
+        tested = run_unit_tests(context, repository)
+        if tested.failures:
+            tested = with_touched(tested, context.models, changed_files, repository, names)
+    return Checks(
+        project=project,
+        formatting=formatted,
+        lint=linted,
+        tests=tested,
+        audits=audits(planned),
+        table_diff=TableDiffCheck(
+            status="not_run", not_run_because="The changed tables do not exist before an apply."
+        ),
+    )
+
+
+def _touched(
+    planned: Planned | None, changed_files: list[str] | None, repository: Path
+) -> set[Path]:
+    """The files of the diff, else those of the models that the plan changes directly."""
+    if changed_files is not None:
+        return {repository / name for name in changed_files}
+    direct = planned.plan.directly_modified if planned else ()
+    return {
+        path
+        for s_id in direct
+        if planned
+        and s_id in planned.snapshots
+        and (path := planned.snapshots[s_id].node._path) is not None
+    }
+
+
+def audits(planned: Planned | None) -> AuditsCheck:
+    """How many audits stand on the changed models; they need data, so a review cannot run them."""
+    blocking = non_blocking = 0
+    for snapshot in planned.changed if planned else ():
+        if not snapshot.is_model:
+            continue
+        for audit, arguments in snapshot.model.audits_with_args:
+            if _is_blocking(audit, arguments):
+                blocking += 1
+            else:
+                non_blocking += 1
+    return AuditsCheck(
+        status="not_run",
+        blocking=blocking,
+        non_blocking=non_blocking,
+        not_run_because="Audits read the data that an apply builds.",
+    )
+
+
+def _is_blocking(audit: Any, arguments: Any) -> bool:
+    """A model can turn a blocking audit into a warning with the argument `blocking`."""
+    override = arguments.get("blocking")
+    return bool(audit.blocking) if override is None else str(override).lower() not in ("false", "0")
+
+
+def refused(
+    error: PlanRefusedError,
+    opened: OpenProject,
+    request: ReviewRequest,
+    flags: PlanFlags,
+    clock: Clock,
+) -> ReviewFacts:
+    """The refusal with its model, the findings on the models, and the checks that need no plan."""
+    context = opened.context
+    names = Names(context.default_catalog, context.default_dialect)
+    repository = Path(request.workplace.repository)
+    place, stamp = place_of(request, request.projects), versions_of(opened)
+    checked = run_checks(
+        context,
+        None,
+        names,
+        repository,
+        clock,
+        project=validation.of_project(opened, place, stamp),
+        changed_files=request.changed_files,
+    )
+    with clock.phase("rules"):
+        drift = Drift.of(context.models, request.changed_files, repository, load_trace.opened())
+        inputs = refused_inputs(opened, drift, request, flags)
+        found = find(inputs)
+        told = (*found, *checked.lint.findings)
+        scoped = scopes_of_told(context, request.scopes, inputs, told)
+    failure = failure_of(error, stage="plan", repository=repository)
+    paths = {
+        names.of(fqn): inputs.path_of(model)
+        for side in (inputs.before, inputs.after)
+        for fqn, model in side.items()
+    }
+    cause = next(iter(error.models), None)
+    return ReviewFacts(
+        project=described_project(opened, place),
+        environment=request.environment,
+        baseline=opened.baseline,
+        prod_plan=None,
+        findings=found,
+        checks=checked,
+        versions=stamp,
+        timings=dict(clock.phases),
+        failure=failure.model_copy(
+            update={"model": cause, "path": failure.path or paths.get(cause or "")}
+        ),
+        scoped=scoped,
+        prod_not_found=opened.prod_not_found,
+        base_models=opened.base_models,
+        **no_plan(),
+    )
+
+
+def no_plan() -> dict[str, Any]:
+    return {
+        "identity": None,
+        "changes": [],
+        "backfill": [],
+        "work": [],
+        "restatements": [],
+        "statements": [],
+        "lineage": Lineage(),
+        "cost": estimate([]),
+        "stages": [],
+    }

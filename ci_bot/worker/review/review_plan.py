@@ -1,0 +1,208 @@
+"""A review: what would change, read-only, with Spark asleep."""
+
+from __future__ import annotations
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from sqlmesh.utils.errors import SQLMeshError
+from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.protocol.messages import ReviewRequest
+from ci_bot.errors import BadInput
+from ci_bot.worker.cost.plan_estimate import with_unneeded
+from ci_bot.worker.planning import (make_plan as planning, plan_options as requested)
+from ci_bot.worker.planning.make_plan import (Planned, PlanRequest)
+from ci_bot.worker.planning.plan_options import PlanRefusedError
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project import (base_branch as baseline, opening, validation)
+from ci_bot.worker.project.configuration import place_of
+from ci_bot.worker.project.opening import (OpenProject, described_project, versions_of)
+from ci_bot.worker.project.checks import plan_settings
+from ci_bot.worker.review.refused_plan import run_checks
+from ci_bot.worker.review.lineage_inputs import column_impact
+from ci_bot.worker.review.plan_facts import PlanFacts
+from ci_bot.worker.review.policy_scopes import scopes_of_told
+from ci_bot.worker.review.refused_plan import refused
+from ci_bot.worker.review.rule_inputs import rule_inputs
+from ci_bot.worker.rules import find
+from ci_bot.worker.rules.files.seed_values import compare_seed_rows
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.problems import (NotLoaded, failure_of)
+from __future__ import annotations
+from collections.abc import Callable
+from ci_bot.protocol.review_inputs import BaseCache
+from ci_bot.protocol.messages import RememberRequest
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project import opening
+from ci_bot.worker.project.configuration import place_of
+
+ReportProgress = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class ReviewPorts:
+    """What a review needs from its surroundings."""
+
+    clock: Clock
+    progress: ReportProgress
+    on_spark_start: Callable[[], None]
+
+
+def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
+    """Plans the project against prod and describes what it found.
+
+    Raises:
+        BotError: bad input, a state that cannot be used, a lock.
+        NotLoaded: the project does not load.
+        SQLMeshError: SQLMesh refuses to plan it.
+    """
+    ports.progress("load", "loading the project")
+    opened = open_for_review(request, ports)
+    context = opened.context
+    names = Names(context.default_catalog, context.default_dialect)
+    repository = Path(request.workplace.repository)
+    clock = ports.clock
+    ports.progress("plan", f"planning {len(context.models)} models against prod")
+    settings = plan_settings(context.configs)
+    plan_request = PlanRequest.of(
+        request.environment,
+        requested.options_of(context, request, settings),
+        execution_time=request.execution_time,
+    )
+    try:
+        with clock.phase("plan"):
+            planned = _plan(opened, plan_request, repository)
+    except PlanRefusedError as error:
+        return refused(error, opened, request, plan_request.flags, clock)
+    facts = PlanFacts(opened, planned, names, repository, request, plan_request, settings)
+    with clock.phase("describe"):
+        described = facts.plan_parts()
+    ports.progress("checks", "running the linter and the unit tests")
+    place, stamp = place_of(request, request.projects), versions_of(opened)
+    checked = run_checks(
+        context,
+        planned,
+        names,
+        repository,
+        clock,
+        project=validation.of_project(opened, place, stamp),
+        changed_files=request.changed_files,
+    )
+    ports.progress("rules", "looking at models and changes")
+    with clock.phase("rules"):
+        inputs = rule_inputs(
+            opened,
+            planned,
+            facts.drift,
+            request,
+            row_counts=facts.row_counts(),
+            flags=plan_request.flags,
+            config_before=opened.config_before,
+        )
+        found = find(inputs)
+        told = (*described["changes"], *found, *checked.lint.findings)
+        scoped = scopes_of_told(context, request.scopes, inputs, told)
+    ports.progress("impact", "following the changed columns")
+    with clock.phase("impact"):
+        impact = column_impact(planned, names, found, compare_seed_rows(inputs))
+    described["cost"] = with_unneeded(described["cost"], described["work"], impact)
+    with clock.phase("prod plan"):
+        merged = facts.prod_plan()
+    if merged is not None and merged.cost is not None:
+        priced = with_unneeded(merged.cost, merged.full_backfill, impact)
+        merged = merged.model_copy(update={"cost": priced})
+    return ReviewFacts(
+        project=described_project(opened, place),
+        environment=request.environment,
+        baseline=opened.baseline,
+        prod_plan=merged,
+        findings=found,
+        impact=impact,
+        checks=checked,
+        options=list(plan_request.said),
+        environment_now=facts.environment_now(),
+        environment_holds_plan=facts.environment_holds_plan(),
+        notes=facts.notes(),
+        versions=stamp,
+        timings=dict(clock.phases),
+        base_failures=list(opened.base_failures),
+        scoped=scoped,
+        acceptances=facts.acceptances(),
+        prod_not_found=opened.prod_not_found,
+        base_models=opened.base_models,
+        **described,
+    )
+
+
+def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
+    """Opens the project on the baseline that was asked for. What `auto` means, the bot decides.
+
+    Raises:
+        BadInput, Refused: the configuration or the state cannot be used.
+        NotLoaded: the project does not load.
+    """
+    place = place_of(request, request.projects)
+    if request.baseline != "base-branch":
+        changed = set(request.changed_files or ())
+        return opening.open_project(
+            place,
+            write=False,
+            clock=ports.clock,
+            on_spark_start=ports.on_spark_start,
+            # What the pull request changes is read from its files, whatever a cache says.
+            known=[file for file in request.known_files if file.path not in changed],
+        )
+    if request.base_repository is None:
+        raise BadInput(
+            "A review against the base branch needs the base commit, which the checkout lacks.",
+            hint="Check out with `fetch-depth: 2`, so that the merge commit has its first parent.",
+            reason_code="no_base",
+        )
+    base = place_of(
+        request, request.base_projects, cache_name="base", root=Path(request.base_repository)
+    )
+    execution = (
+        times.milliseconds(request.execution_time)
+        if request.execution_time
+        else times.now_milliseconds()
+    )
+    return baseline.open_on_base(
+        place, base, execution=execution, clock=ports.clock, on_spark_start=ports.on_spark_start
+    )
+
+
+def _plan(opened: OpenProject, plan_request: PlanRequest, repository: Path) -> Planned | None:
+    """The plan; a failure where the base branch fails too is told together with the base's."""
+    try:
+        return planning.plan_against_prod(opened.context, plan_request)
+    except SQLMeshError as error:
+        if not opened.base_failures:
+            raise
+        failure = failure_of(error, stage="plan", repository=repository)
+        raise NotLoaded([failure], base=opened.base_failures) from error
+
+
+# What the default branch's files define is noted, so that reviews need not find it out again.
+
+
+
+def remember(
+    request: RememberRequest, clock: Clock, on_spark_start: Callable[[], None]
+) -> BaseCache:
+    """Loads the project on its state, and tells which files define what prod has. Read-only.
+
+    Raises:
+        BadInput, Refused: the configuration or the state cannot be used.
+        NotLoaded: the project does not load.
+    """
+    place = place_of(request, request.projects)
+    with compat.noted() as found:
+        opened = opening.open_project(
+            place, write=False, clock=clock, on_spark_start=on_spark_start
+        )
+    try:
+        files = compat.known_files_of(opened.context, found, place.repository)
+        return BaseCache(files=files, models=len(opened.context.models))
+    finally:
+        opened.close()

@@ -1,0 +1,87 @@
+"""A scan: what the changed files say by themselves, before anything of the project is loaded.
+
+It runs in a process of its own, which reads both versions of the changed files as bytes and parses
+them with libraries. Nothing of the project is imported, rendered or evaluated here, and the process
+has ended before another one loads the project; so no code of a pull request can keep it from seeing
+what it sees, or change what it says. What it finds is reported whatever becomes of the plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ci_bot.protocol.messages import ScanRequest
+from ci_bot.protocol.review_inputs import ScanFacts
+from ci_bot.worker.rules import (RuleInputs, find_in_files, find_in_statements, find_without_plan)
+from ci_bot.worker.rules.inputs import (after, before)
+from ci_bot.worker.messages.names_and_times import file_name
+
+_NAME = re.compile(
+    r"MODEL\s*\(\s*(?:[^;]*?,\s*)?name\s+([\w.]+)|@model\(\s*(?:name\s*=\s*)?[\"']([\w.]+)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """What a file says of its model's name; nothing else is known of it here."""
+
+    name: str
+
+    @property
+    def fqn(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class FileInputs(RuleInputs):
+    """A change of which only the files are known."""
+
+    @cached_property
+    def models_by_file(self) -> dict[str, list[Any]]:
+        """The names of the models that the changed files define, as they are written."""
+        found: dict[str, list[Any]] = {}
+        for path in self.changed_files or ():
+            text = self.text_after(path) if path.endswith((".sql", ".py")) else None
+            name = model_in_text(text) if text is not None else None
+            if name is not None:
+                found[path] = [NamedModel(name)]
+        return found
+
+
+def model_in_text(text: str) -> str | None:
+    """The name in a MODEL block or @model call, read as text: it may not parse."""
+    found = _NAME.search(text)
+    return next((name for name in found.groups() if name), None) if found else None
+
+
+def scan(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
+    """Reads the changed files.
+
+    Args:
+        now: Monotonic seconds.
+    """
+    start = now()
+    repository = Path(request.workplace.repository)
+    inputs = FileInputs(
+        before={},
+        after={},
+        repository=repository,
+        projects=tuple(file_name(Path(path), repository) for path in request.projects),
+        loaded=False,
+        changed_files=tuple(request.changed_files),
+        files_before=before(request.before_dir, request.unread_files),
+        files_after=after(request.workplace, request.unread_files),
+        copied_from=tuple(request.copied_from),
+    )
+    return ScanFacts(
+        findings=find_in_files(inputs),
+        without_plan=find_without_plan(inputs),
+        statements=find_in_statements(inputs),
+        seconds=round(now() - start, 3),
+    )

@@ -1,0 +1,167 @@
+"""Who may see what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.registry import (on_change, on_new_model)
+from ci_bot.worker.sql.personal_data import (computed_from, exposed, names_in)
+from ci_bot.worker.sql.model_query import (Queries, plain)
+
+GRANTS = rule("grants-changed")
+PERSONAL = rule("personal-data-exposed")
+
+
+@on_change(GRANTS)
+def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Rights that are given or taken."""
+    old, new = _rights(pair.before), _rights(pair.after)
+    if old == new:
+        return
+    given, taken = sorted(new - old), sorted(old - new)
+    told = [f"{right} to {who}" for right, who in given]
+    told += [f"no longer {right} to {who}" for right, who in taken]
+    yield Observation(
+        GRANTS,
+        f"Rights change: {names(told)}.",
+        "the owner of the data agrees",
+        model=pair.after,
+        subject=tuple(f"{right} to {who}" for right, who in sorted(old ^ new)),
+        anchors=("grants",),
+    )
+
+
+def _rights(model: Any) -> set[tuple[str, str]]:
+    config = model.grants or {}
+    return {(right, str(who)) for right, whom in config.items() for who in whom}
+
+
+@on_change(PERSONAL)
+def personal_data(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Columns about people that the model did not show before."""
+    yield from exposed_by(pair.after, pair.before, pair, inputs)
+
+
+@on_new_model(PERSONAL)
+def personal_data_of_new(model: Any, inputs: RuleInputs) -> Iterator[Observation]:
+    """Columns about people in a model that is new."""
+    yield from exposed_by(model, None, None, inputs)
+
+
+def exposed_by(
+    after: Any, before: Any, pair: Pair | None, inputs: RuleInputs
+) -> Iterator[Observation]:
+    """Personal columns of `after` that `before` (None for a new model) has not."""
+    queries = pair.queries if pair is not None else None
+    new = exposed(after, queries)
+    old = exposed(before, queries) if before is not None else {}
+    came = {name: source for name, source in new.items() if name not in old}
+    allowed = inputs.personal_schemas
+    if allowed is not None:
+        came = _leaving(came, after, inputs, allowed, queries)
+    else:
+        came = {
+            name: source
+            for name, source in came.items()
+            if not _stays_inside(name, source, after, inputs, is_new=before is None)
+        }
+    if not came:
+        return
+    # Taking data in is what staging is for; passing them on is a decision.
+    lands = _takes_in(after, inputs)
+    # A model that read the column and did not show it kept it back on purpose.
+    kept_back = names_in(before, queries) & {s.rpartition(".")[2].lower() for s in came.values()}
+    yield Observation(
+        PERSONAL,
+        f"Personal data: {names(came)}"
+        + (
+            f" (from {names(inputs.names.of(s) for s in set(came.values()) if s)})"
+            if any(came.values())
+            else ""
+        )
+        + (
+            " were read and not shown before, and now are."
+            if kept_back
+            else " are taken in from the source."
+            if lands
+            else " leave the models that held them and reach the readers of this one."
+        ),
+        "who may see them is settled, or they are hashed or left out",
+        # Where a team has said which schemas may hold them, this one is none of these.
+        severity="low" if lands and allowed is None and not kept_back else None,
+        model=after,
+        subject=tuple(sorted(came)),
+        anchors=tuple(came),
+    )
+
+
+def _stays_inside(name: str, source: str, after: Any, inputs: RuleInputs, *, is_new: bool) -> bool:
+    """Whether a column passes between layers of a schema that holds it.
+
+    A model that is new there shows it to nobody else, and neither does one whose source has just
+    got it: that is told of the source, unless the source only takes it in.
+    """
+    schema, table = _schema(after.fqn), plain(source.rpartition(".")[0])
+    if _schema(table) != schema:
+        return is_new and (schema, name) in inputs.columns_by_schema
+    if is_new:
+        return True
+    held = any(
+        plain(fqn).endswith(table) and source.rpartition(".")[2] in map(str.lower, columns)
+        for fqn, model in inputs.before.items()
+        if (columns := model.columns_to_types or {})
+    )
+    return not held and not any(
+        plain(fqn).endswith(table) and _takes_in(model, inputs)
+        for fqn, model in inputs.after.items()
+    )
+
+
+def _takes_in(model: Any, inputs: RuleInputs) -> bool:
+    """Whether a model reads sources of the project alone, and none of its models."""
+    parents = [inputs.after.get(name) for name in model.depends_on]
+    return bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
+
+
+def _schema(table: str) -> str:
+    """The schema of a table's name, in lower case; nothing where it has none."""
+    return plain(table).rpartition(".")[0].rpartition(".")[2].lower()
+
+
+def _leaving(
+    came: Mapping[str, str],
+    after: Any,
+    inputs: RuleInputs,
+    allowed: Sequence[str],
+    queries: Queries | None,
+) -> dict[str, str]:
+    """The columns that leave the schemas which may hold them here, and not in a model above."""
+    if _may_hold(after, allowed):
+        return {}
+    above = [inputs.after.get(name) for name in after.depends_on]
+    outside = [
+        (f".{model.fqn}".replace('"', "").lower(), exposed(model, queries))
+        for model in above
+        if model is not None and not model.kind.is_external and not _may_hold(model, allowed)
+    ]
+    computed = computed_from(after, queries)
+
+    def left_above(name: str) -> bool:
+        return any(
+            column in columns and model.endswith(f".{table}" if table else "")
+            for table, column in computed.get(name, ())
+            for model, columns in outside
+        )
+
+    return {name: source for name, source in came.items() if not left_above(name)}
+
+
+def _may_hold(model: Any, allowed: Sequence[str]) -> bool:
+    schema = model.fully_qualified_table.db.lower()
+    return any(fnmatchcase(schema, pattern.lower()) for pattern in allowed)

@@ -1,0 +1,250 @@
+"""Forward-only models: production tables that a merge alters in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlmesh.core.schema_diff import get_schema_differ
+from sqlmesh.utils.errors import SQLMeshError
+
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.registry import on_change
+
+DESTRUCTIVE = rule("forward-only-destructive")
+MIXED = rule("forward-only-history-mixed")
+NOT_ADDED = rule("column-not-added")
+
+
+@on_change(DESTRUCTIVE)
+def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """R05: columns that SQLMesh would drop from a table whose history cannot be built again."""
+    after = pair.after
+    allowed = getattr(after.kind, "on_destructive_change", None)
+    in_place = after.forward_only or (inputs.forward_only_plan and allowed is not None)
+    if pair.renamed or not in_place or after.kind.name != pair.before.kind.name:
+        return
+    if pair.before.data_hash == after.data_hash:
+        return  # SQLMesh looks at changes of the data only
+    lost, compared = _dropped(pair.before, after)
+    if not lost:
+        return
+    by_input = after.fqn in inputs.allowed_destructive
+    if allowed is not None and allowed.is_error and compared and not by_input:
+        yield Observation(
+            DESTRUCTIVE,
+            f"Forward-only, and {names(lost)} would be dropped or retyped in the production table. "
+            "SQLMesh refuses this plan."
+            + (
+                " (It reads the type of these columns back from its state as another one, so any "
+                "change of such a model is refused.)"
+                if set(lost) <= validity_columns(after)
+                else ""
+            ),
+            "the columns stay, or the change is allowed on purpose (input `allow-destructive`)",
+            model=after,
+            subject=tuple(lost),
+            anchors=("forward_only", "kind"),
+        )
+        return
+    lost = [name for name in lost if not _is_stored_alike(name, pair.before, after)]
+    if not lost:
+        return  # SQLMesh took two names of one type for two types, and it does not refuse that
+    if compared and allowed is not None and allowed.is_ignore:
+        yield Observation(
+            DESTRUCTIVE,
+            f"Forward-only with on_destructive_change ignore: SQLMesh leaves {names(lost)} in the "
+            "production table as they are. A column that the query no longer gives is NULL in "
+            "what is written from now on, and one of another type keeps the old type.",
+            "its owner confirms that the table and the query may differ",
+            severity="high",
+            model=after,
+            subject=tuple(lost),
+            anchors=("on_destructive_change", "forward_only"),
+        )
+        return
+    yield Observation(
+        DESTRUCTIVE,
+        f"Forward-only {_why_it_passes(allowed, compared, by_input)}: {names(lost)} are dropped or "
+        "retyped in the production table, and its history cannot be built again.",
+        "its owner confirms that this data may go",
+        severity="high",
+        model=after,
+        subject=tuple(lost),
+        anchors=("on_destructive_change", "forward_only"),
+    )
+
+
+def _why_it_passes(allowed: Any, compared: bool, by_input: bool) -> str:
+    """Why SQLMesh does not refuse the change: its own setting of the model counts first."""
+    if not compared or allowed is None:
+        return "and its columns cannot all be typed, so SQLMesh lets it pass"
+    if by_input and allowed.is_error:
+        return "and allowed by the input `allow-destructive`"
+    return f"with on_destructive_change {allowed.value.lower()}"
+
+
+def _is_stored_alike(name: str, before: Any, after: Any) -> bool:
+    """Whether a column is there on both sides with one type in the words of the engine."""
+    old, new = (
+        {column.lower(): kind for column, kind in (model.columns_to_types or {}).items()}.get(
+            name.lower()
+        )
+        for model in (before, after)
+    )
+    if old is None or new is None:
+        return False
+    dialect = after.dialect
+    return bool(old.sql(dialect=dialect) == new.sql(dialect=dialect))
+
+
+@on_change(NOT_ADDED)
+def not_added(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """New columns of a table that SQLMesh alters in place, and is not to add columns to."""
+    after = pair.after
+    allowed = getattr(after.kind, "on_additive_change", None)
+    if allowed is None or not allowed.is_ignore or not _is_altered_in_place(pair, inputs):
+        return
+    added = _added(pair.before, after)
+    if added:
+        yield Observation(
+            NOT_ADDED,
+            f"{names(added)} {'is' if len(added) == 1 else 'are'} new in the query, and "
+            "`on_additive_change` ignore keeps SQLMesh from adding columns to the production "
+            "table: they never arrive there, and no run fails.",
+            "`on_additive_change` is allow for this change, or the query leaves the columns out",
+            model=after,
+            subject=tuple(added),
+            anchors=(*added, "on_additive_change"),
+        )
+
+
+def _is_altered_in_place(pair: Pair, inputs: RuleInputs) -> bool:
+    """Whether prod's table stays and is altered: otherwise the change builds one of its own."""
+    before, after = pair.before, pair.after
+    if pair.renamed or before.kind.name != after.kind.name or before.data_hash == after.data_hash:
+        return False
+    mode = getattr(after, "virtual_environment_mode", None)
+    return bool(
+        after.forward_only
+        or (mode is not None and mode.is_dev_only)
+        or after.fqn in inputs.forward_only
+    )
+
+
+def _added(before: Any, after: Any) -> list[str]:
+    """Columns, and fields of them, that are new; by name where the types are not known."""
+    known = _known_columns(before, after)
+    if known is None:
+        return []
+    old, new = known
+    own = validity_columns(after)
+    if not _are_typed(old, new):
+        return sorted(set(new) - set(old) - own)
+    try:
+        operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
+    except SQLMeshError:
+        return sorted(set(new) - set(old) - own)
+    return sorted({_column(one) for one in operations if one.is_additive} - own)
+
+
+def validity_columns(model: Any) -> set[str]:
+    """valid_from and valid_to, as they are called in an SCD type 2 model."""
+    if not model.kind.is_scd_type_2:
+        return set()
+    return {model.kind.valid_from_name.name.lower(), model.kind.valid_to_name.name.lower()}
+
+
+def _dropped(before: Any, after: Any) -> tuple[list[str], bool]:
+    """Columns that go or change type, and whether SQLMesh compares them too.
+
+    SQLMesh compares only definitions whose types are all known; there its own operations count.
+    """
+    known = _known_columns(before, after)
+    if known is None:
+        return [], False
+    old, new = known
+    if not _are_typed(old, new):
+        return sorted(set(old) - set(new)), False
+    try:
+        operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
+    except SQLMeshError:
+        return [], False
+    found = [_column(operation) for operation in operations if operation.is_destructive]
+    return sorted(set(found)), True
+
+
+def _known_columns(before: Any, after: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Columns and types, of the old model as its state has it; None where a side hides them."""
+    old, new = _as_stored(before).columns_to_types, after.columns_to_types
+    if not old or not new or "*" in old or "*" in new:
+        return None
+    return old, new
+
+
+def _are_typed(*sides: dict[str, Any]) -> bool:
+    return not any(kind.is_type("UNKNOWN") for side in sides for kind in side.values())
+
+
+def _as_stored(model: Any) -> Any:
+    """The model as it comes back from a state, which is what SQLMesh compares with.
+
+    Not every type survives the way through JSON. A base branch that stands for prod never went
+    there, and its plan must not look better than prod's.
+    """
+    try:
+        stored = type(model).parse_raw(model.json())
+    except Exception:  # what cannot be stored cannot be told
+        return model
+    return stored if stored.columns_to_types else model
+
+
+def _column(operation: Any) -> str:
+    parts = getattr(operation, "column_parts", None) or []
+    return ".".join(str(getattr(part, "name", part)) for part in parts) or "columns"
+
+
+@on_change(MIXED)
+def mixed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """History keeps the old logic and new intervals get the new one, in one table."""
+    if pair.renamed or not pair.after.forward_only:
+        return
+    if pair.forms is None or pair.meanings is None:
+        return
+    was, now = (form.results for form in pair.forms)
+    other = [name for name in was if name in now and was[name] != now[name]]
+    added = [name for name in now if name not in was]
+    old, new = pair.meanings
+    rows = (old.filters, old.joins, old.groups, old.distincts, old.unions) != (
+        new.filters, new.joins, new.groups, new.distincts, new.unions
+    )  # fmt: skip
+    if other or rows:
+        what = [f"values of {names(other)}"] if other else []
+        what += ["which rows it has"] if rows else []
+        yield Observation(
+            MIXED,
+            f"Forward-only, and {' and '.join(what)} change: stored history keeps the old meaning "
+            "and new intervals get the new one, so the two cannot be compared.",
+            "the owner confirms the break in the history, or restates it after the merge",
+            model=pair.after,
+            subject=tuple(other),
+            anchors=(*other, "forward_only"),
+        )
+    elif added and not _ignores_new_columns(pair.after):
+        yield Observation(
+            MIXED,
+            f"Forward-only: {names(added)} stays NULL in the rows that are stored already.",
+            "readers expect NULL in the history, or it is restated after the merge",
+            severity="info",
+            model=pair.after,
+            subject=tuple(added),
+            anchors=tuple(added),
+        )
+
+
+def _ignores_new_columns(model: Any) -> bool:
+    allowed = getattr(model.kind, "on_additive_change", None)
+    return allowed is not None and bool(allowed.is_ignore)

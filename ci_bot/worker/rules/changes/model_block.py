@@ -1,0 +1,255 @@
+"""Changes of the MODEL block that alter what is computed, when, or how safely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.sql.audit_promises import (column_names, promises)
+
+KIND = rule("kind-changed")
+EMBEDDED = rule("model-embedded")
+TIME_COLUMN = rule("time-column-changed")
+UNIQUE_KEY = rule("unique-key-not-unique")
+START = rule("start-moved-later")
+LOOKBACK = rule("lookback-removed")
+DIALECT = rule("model-dialect-changed")
+GATEWAY = rule("model-gateway-changed")
+IGNORED = rule("lint-rules-ignored")
+
+_WEIGHTY = frozenset({"FULL", "VIEW"})
+
+
+def _name(model: Any) -> str:
+    return str(getattr(model.kind.name, "value", model.kind.name))
+
+
+@on_change(KIND, EMBEDDED)
+def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Tables that become views, increments that become full builds, and back."""
+    old, new = _name(pair.before), _name(pair.after)
+    if old == new:
+        return
+    if new == "EMBEDDED":
+        yield Observation(
+            EMBEDDED,
+            f"{old} becomes EMBEDDED: the model exists inside the queries of its readers only, and "
+            "whoever reads it from outside the project finds nothing any more.",
+            "nobody outside the project reads it",
+            model=pair.after,
+            anchors=("kind",),
+        )
+        return
+    yield Observation(
+        KIND,
+        f"{old} becomes {new}: "
+        + (
+            "nothing is stored any more, and every reader computes it."
+            if new == "VIEW"
+            else "the table is built again, and each run writes it in another way."
+        ),
+        "the owner confirms the new kind and its cost",
+        severity="medium" if {old, new} <= _WEIGHTY else None,
+        model=pair.after,
+        anchors=("kind",),
+    )
+
+
+@on_change(TIME_COLUMN)
+def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """The column that intervals are deleted and written by."""
+    old, new = pair.before.time_column, pair.after.time_column
+    if old is None or new is None:
+        return
+    before, after = old.column.name, new.column.name
+    if before.lower() != after.lower():
+        yield Observation(
+            TIME_COLUMN,
+            f"Intervals are written by `{after}`, no longer by `{before}`: rows that are stored "
+            "under the old column are neither found nor replaced, and readers filter on the old.",
+            "the table is built again, and readers filter on the new column",
+            model=pair.after,
+            anchors=("time_column",),
+        )
+    elif _format(old) != _format(new) and not _is_temporal(pair.after, after):
+        yield Observation(
+            TIME_COLUMN,
+            f"The format of `{after}` changes from {old.format} to {new.format}.",
+            "the stored values have the new format",
+            model=pair.after,
+            anchors=("time_column",),
+        )
+
+
+def _is_temporal(model: Any, column: str) -> bool:
+    """Whether the time column is a date or time stamp: a format is for text and numbers."""
+    kind = (model.columns_to_types or {}).get(column)
+    return kind is not None and kind.this in exp.DataType.TEMPORAL_TYPES
+
+
+def _format(time_column: Any) -> str:
+    """The format as it is meant: a definition from the state has its percent signs doubled."""
+    return str(time_column.format).replace("%%", "%")
+
+
+@on_change(UNIQUE_KEY)
+def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Another key for the merge, without anything that proves it."""
+    old = frozenset(column_names(pair.before.unique_key))
+    new = frozenset(column_names(pair.after.unique_key))
+    if not old or not new or old == new:
+        return
+    if old < new:
+        # Whatever proves the new key: a row of the old one that changes in what was added is no
+        # longer replaced, it is stored a second time.
+        yield Observation(
+            UNIQUE_KEY,
+            f"The key grows from {names(old)} to {names(new)}: one {names(old)} may now have "
+            "several rows.",
+            "readers expect several rows for each of the old keys",
+            model=pair.after,
+            anchors=("unique_key",),
+        )
+        return
+    if promises(pair.after).makes_unique(new) or _groups_by(pair, new):
+        yield Observation(
+            UNIQUE_KEY,
+            f"The key changes from {names(old)} to {names(new)}; rows stored under the old key "
+            "stay beside the new ones.",
+            "the table is built again",
+            severity="medium",
+            model=pair.after,
+            anchors=("unique_key",),
+        )
+        return
+    proof = "fewer columns" if new < old else "other columns"
+    yield Observation(
+        UNIQUE_KEY,
+        f"The key changes from {names(old)} to {names(new)} ({proof}), and nothing shows that it "
+        "is unique: rows that share it overwrite or close each other.",
+        "an audit proves the new key, or the old one is back",
+        model=pair.after,
+        anchors=("unique_key",),
+    )
+
+
+def _groups_by(pair: Pair, key: frozenset[str]) -> bool:
+    """Whether the query groups by the key, or a grain that the old version had says so."""
+    if any(grain and grain <= key for grain in grain_of(pair.before)):
+        return True
+    grouped = pair.forms[1].grouped_by if pair.forms is not None else frozenset()
+    return bool(grouped) and grouped <= key
+
+
+@on_change(START)
+def start(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """A start that moves forward leaves a hole where history was."""
+    old, new = pair.before.start, pair.after.start
+    if str(old) == str(new) or pair.after.kind.is_view or pair.after.kind.is_symbolic:
+        return
+    rebuilt = pair.before.data_hash != pair.after.data_hash
+    if old is not None and new is None:
+        yield Observation(
+            START,
+            f"`start` was removed (it was {old}). New history begins at the parents' start, or "
+            "yesterday.",
+            "the model has its start back",
+            model=pair.after,
+            anchors=("kind", "name"),
+        )
+        return
+    if new is not None and (old is None or _later(old, new)):
+        if old is None and not pair.before.kind.is_incremental:
+            return
+        yield Observation(
+            START,
+            f"The history starts at {new}"
+            + (f", no longer at {old}" if old is not None else ", where it had no bound before")
+            + (
+                ": the table is built again, and what is older will be missing."
+                if rebuilt
+                else ": what is older is never computed or restated again."
+            ),
+            "the owner confirms that the older history may go",
+            model=pair.after,
+            anchors=("start",),
+        )
+
+
+def _later(old: Any, new: Any) -> bool:
+    from sqlmesh.utils.date import to_datetime
+
+    base = datetime(2000, 1, 1)
+    try:
+        return bool(to_datetime(new, relative_base=base) > to_datetime(old, relative_base=base))
+    except (ValueError, TypeError):
+        return False
+
+
+@on_change(LOOKBACK)
+def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Intervals that are read once more for data that come late."""
+    old, new = int(pair.before.lookback or 0), int(pair.after.lookback or 0)
+    if new < old and pair.after.kind.is_incremental:
+        yield Observation(
+            LOOKBACK,
+            f"lookback falls from {old} to {new}: data that arrive later than that are never read.",
+            "the source delivers nothing late, or the lookback is back",
+            model=pair.after,
+            anchors=("lookback", "kind"),
+        )
+
+
+@on_change(DIALECT, GATEWAY)
+def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """The same text, read or run elsewhere."""
+    # A changed default is one finding on the project, not one on each of its models.
+    path, files = inputs.path_of(pair.after), inputs.changed_files
+    default_moved = pair.after.dialect == inputs.default_dialect and (
+        files is None or path not in files
+    )
+    if pair.before.dialect != pair.after.dialect and not default_moved:
+        yield Observation(
+            DIALECT,
+            f"Read as {pair.after.dialect or 'the default dialect'}, no longer as "
+            f"{pair.before.dialect}: division, functions and quotes may mean other things.",
+            "the rendered query is the same, or means what it should",
+            model=pair.after,
+            anchors=("dialect",),
+        )
+    if pair.before.gateway != pair.after.gateway:
+        yield Observation(
+            GATEWAY,
+            f"Runs on gateway {pair.after.gateway or '(default)'}, no longer on "
+            f"{pair.before.gateway or '(default)'}: its table is built in another place.",
+            "the owner confirms the new place",
+            model=pair.after,
+            anchors=("gateway",),
+        )
+
+
+@on_change(IGNORED)
+def ignored_rules(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Lint rules that no longer look at this model."""
+    # Stored models do not keep the setting, so only the file can say what is new.
+    path = inputs.path_of(pair.after)
+    if path is None or inputs.changed_files is None or path not in inputs.changed_files:
+        return
+    old = (inputs.text_before(path) or "").lower()
+    if pair.after.ignored_rules and "ignored_rules" not in old:
+        yield Observation(
+            IGNORED,
+            f"The linter skips {names(pair.after.ignored_rules)} on this model.",
+            "the rule is satisfied, or a reviewer agrees",
+            model=pair.after,
+            anchors=("ignored_rules",),
+        )

@@ -1,0 +1,187 @@
+"""Versions of the engine and of SQLMesh, in files that say what is installed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.limits import is_read
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.registry import on_file
+
+CHANGED = rule("engine-version-changed")
+
+_SPARK = (
+    "Another major version of Spark has other defaults, which change values and make casts fail "
+    "(Spark 4 has ANSI mode on)"
+)
+_SQLMESH = (
+    "Another major version of SQLMesh may render, fingerprint and build the same project "
+    "differently, and migrates the state"
+)
+_SQLGLOT = (
+    "SQLGlot writes the SQL that the engine gets, and another major version may write it otherwise"
+)
+_DUCKDB = "Another major version of DuckDB may compute the same query differently"
+# Packages by what another major version of them does.
+_PACKAGES = {
+    "pyspark": _SPARK, "pyspark-client": _SPARK, "pyspark-connect": _SPARK,
+    "databricks-connect": "Another major version of the Databricks runtime brings another Spark, "
+    "with other defaults",
+    "sqlmesh": _SQLMESH,
+    "sqlglot": _SQLGLOT, "sqlglotrs": _SQLGLOT,
+    "duckdb": _DUCKDB,
+}  # fmt: skip
+_HELD_ABOVE = frozenset({"pyspark", "pyspark-client", "pyspark-connect"})
+_NAMES = "|".join(sorted(map(re.escape, _PACKAGES), key=len, reverse=True))
+
+# name[extras] followed by what is asked of its version.
+_REQUIREMENT = re.compile(
+    rf"(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?\s*"
+    r"(?P<asked>\(?\s*(?:===|==|~=|!=|<=|>=|<|>)[^;#'\"\n)]*)?",
+    re.IGNORECASE,
+)
+# TOML of tools with a key for each package: pyspark = "^3.5", pyspark = {version = "^3.5"}.
+_KEY = re.compile(
+    rf"^\s*[\"']?(?P<name>{_NAMES})[\"']?\s*[=:]\s*(?:\{{[^}}\n]*?version[\"']?\s*[=:]\s*)?"
+    r"[\"'](?P<asked>[^\"'\n]*)[\"']",
+    re.IGNORECASE | re.MULTILINE,
+)
+# [[package]] of poetry.lock, uv.lock and pdm.lock; Pipfile.lock has a mapping.
+_LOCKED = re.compile(
+    rf"name\s*=\s*\"(?P<name>{_NAMES})\"\s*\n\s*version\s*=\s*\"(?P<asked>[^\"]+)\"",
+    re.IGNORECASE,
+)
+_PIPFILE_LOCK = re.compile(
+    rf"\"(?P<name>{_NAMES})\"\s*:\s*\{{[^{{}}]*?\"version\"\s*:\s*\"(?P<asked>[^\"]+)\"",
+    re.IGNORECASE | re.DOTALL,
+)
+# Images, archives and variables by which containers and workflows bring a Spark.
+_SPARK_IMAGE = re.compile(
+    r"(?:^|[\s/\"'=])(?:apache/|bitnami/|jupyter/)?(?:spark(?:-py)?|pyspark-notebook|all-spark-notebook)"
+    r":(?:spark-)?(?P<asked>\d+(?:\.\d+)*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SPARK_NAMED = re.compile(
+    r"\b(?:SPARK_VERSION[\"']?\s*[=:]\s*[\"']?|spark-)(?P<asked>\d+\.\d+(?:\.\d+)?)(?:-bin)?",
+    re.IGNORECASE,
+)
+_VERSION = re.compile(r"(\d+)(?:\.(\d+))?")
+_LOCKS = frozenset({"poetry.lock", "uv.lock", "pdm.lock"})
+
+
+@dataclass(frozen=True)
+class VersionBound:
+    """What a file asks of one package: the major versions that it names, and whether it has an end.
+
+    Attributes:
+        text: as it is written.
+        major: the major version that is named first; None without any.
+        is_open: whether a later major version may be installed.
+    """
+
+    text: str
+    major: int | None
+    is_open: bool
+
+
+@on_file(CHANGED)
+def changed(inputs: RuleInputs) -> Iterator[Observation]:
+    """Another major version, or none that is held any more."""
+    for path in inputs.changed_files or ():
+        if not _says_versions(path):
+            continue
+        before, after = inputs.text_before(path), inputs.text_after(path)
+        if before is None or after is None:
+            continue
+        old, new = held_versions(path, before), held_versions(path, after)
+        for name in sorted(old.keys() & new.keys()):
+            told = _difference(name, old[name], new[name])
+            if told is None:
+                continue
+            evidence, severity = told
+            yield Observation(
+                CHANGED,
+                evidence,
+                "prod is known to run this version already, or the results of both are compared",
+                severity=severity,
+                path=path,
+                line=line_of(after, (new[name].text, name)),
+                subject=(name,),
+            )
+
+
+def _difference(
+    name: str, old: VersionBound, new: VersionBound
+) -> tuple[str, Severity | None] | None:
+    why = _PACKAGES.get(name, _SPARK)
+    shown = f"`{name}` goes from {old.text or 'any version'} to {new.text or 'any version'}"
+    if old.major is not None and new.major is not None and old.major != new.major:
+        return f"{shown}. {why}.", "medium" if why in {_SQLGLOT, _DUCKDB} else None
+    if name in _HELD_ABOVE and new.is_open and not old.is_open:
+        return f"{shown}, and the next installation may bring another major version. {why}.", None
+    return None
+
+
+def _says_versions(path: str) -> bool:
+    if not is_read(path):
+        return False
+    pure = PurePosixPath(path)
+    name = pure.name.lower()
+    return (
+        name in {*_LOCKS, "pyproject.toml", "pipfile", "pipfile.lock", "setup.py", "setup.cfg"}
+        or (pure.suffix in {".txt", ".in"} and ("require" in str(pure) or "constraint" in name))
+        or "dockerfile" in name
+        or name in {"containerfile", "environment.yml", "environment.yaml", ".env"}
+        or (pure.suffix in {".yml", ".yaml"} and (".github" in pure.parts or "compose" in name))
+    )
+
+
+def held_versions(path: str, text: str) -> Mapping[str, VersionBound]:
+    """What a file asks of each of the packages; `spark` is an image or an archive."""
+    name = PurePosixPath(path).name.lower()
+    if name in _LOCKS:
+        found = _LOCKED.finditer(text)
+        return {_package(one): _held(one["asked"], is_exact=True) for one in found}
+    if name == "pipfile.lock":
+        found = _PIPFILE_LOCK.finditer(text)
+        return {_package(one): _held(one["asked"], is_exact=True) for one in found}
+    bare = "\n".join(line.partition(" #")[0] for line in text.splitlines() if line[:1] != "#")
+    held: dict[str, VersionBound] = {}
+    for one in _REQUIREMENT.finditer(bare):
+        if one["asked"] is not None or _stands_alone(one, bare):
+            held.setdefault(_package(one), _held((one["asked"] or "").strip(" (,"), is_exact=False))
+    if name in {"pyproject.toml", "pipfile"}:
+        for one in _KEY.finditer(bare):
+            # A version without a sign is a caret for Poetry: up to the next major version.
+            held[_package(one)] = _held(one["asked"], is_exact=one["asked"][:1].isdigit())
+    for pattern in (_SPARK_IMAGE, _SPARK_NAMED):
+        for one in pattern.finditer(bare):
+            held.setdefault("spark", _held(one["asked"], is_exact=True))
+    return held
+
+
+def _package(match: re.Match[str]) -> str:
+    return match["name"].lower()
+
+
+def _stands_alone(match: re.Match[str], text: str) -> bool:
+    """Whether a name without a version is a requirement: a line, or an item of a list."""
+    before, after = text[: match.start()], text[match.end() :]
+    return before[-1:] in {"", "\n", '"', "'"} and after[:1] in {"", "\n", '"', "'", "\r"}
+
+
+def _held(text: str, *, is_exact: bool) -> VersionBound:
+    version = _VERSION.search(text)
+    major = int(version[1]) if version is not None else None
+    if is_exact or re.match(r"\s*(===|==|\^|~)", text):
+        # ~=3 has no end, ~=3.5 ends before 4.
+        return VersionBound(text, major, re.match(r"\s*~=\s*\d+\s*$", text) is not None)
+    named = [int(one) for one in re.findall(r"(?:>=|>|==|~=)\s*(\d+)", text)]
+    return VersionBound(text, named[0] if named else major, re.search(r"<|==|~=", text) is None)

@@ -1,0 +1,216 @@
+"""Arguments of macros that SQLMesh would run as Python, found in the text of the changed files.
+
+The text is parsed with SQLMesh's own parser, and nothing is rendered: of every argument that is
+evaluated (`macro_evaluation`), and of every part of one that a macro could take out of it, the
+Python is made as SQLMesh makes it, and judged (`macro_code`). SQL in strings, which `@SQL` and
+others parse, is looked into as well.
+What macros make only while they run is judged when it is evaluated (`compat/macros.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlmesh.core import dialect as d
+from sqlmesh.core.macros import MacroDialect
+from sqlmesh.utils.errors import SQLMeshError
+
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.sqlmesh_compat.macro_code import objection
+from ci_bot.worker.sqlmesh_compat.macro_code import list_evaluated
+from ci_bot.worker.rules.files.raw_sql import dialects_of
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.registry import on_file
+from ci_bot.worker.messages.yaml_data import load_yaml
+
+PYTHON = rule("macro-runs-python")
+
+_YAML = frozenset({".yaml", ".yml"})
+# `@name(`, with blanks and comments where the parser passes over them, and texts: `@'...'`. A file
+# with variables alone need not be parsed.
+_MACRO = re.compile(
+    r"""@ (?:\s | /\*.*?\*/ | --[^\n]*\n)*
+    (?: ['"`\[] | [\w@{}$.]+ (?:\s | /\*.*?\*/ | --[^\n]*\n)* \( )""",
+    re.DOTALL | re.VERBOSE,
+)
+_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+# The parser meets text that nobody has checked, and not all that it raises is an error of its own.
+_UNPARSED = (
+    *(SqlglotError, SQLMeshError, RecursionError),
+    *(ValueError, AttributeError, KeyError, TypeError, IndexError),
+)
+# A macro that the text defines itself may bear any name, SQLMesh's own as well.
+_DEFINES_MACROS = re.compile(r"\bDEF\b.*->", re.DOTALL | re.IGNORECASE)
+_PLAIN_NAME = re.compile(r"(?!__)[\w$-]+")
+_DEEPEST = 3
+# Parts of arguments that are judged in one file; a file with more is judged when it is rendered.
+_MOST_PARTS = 20_000
+
+
+@on_file(PYTHON)
+def evaluated(inputs: RuleInputs) -> Iterator[Observation]:
+    """Arguments, in files that the change adds or edits, that hold more than SQL."""
+    for path in inputs.changed_files or ():
+        suffix = PurePosixPath(path).suffix.lower()
+        if suffix != ".sql" and suffix not in _YAML:
+            continue
+        new = _seen(inputs, path, inputs.text_after(path))
+        if not new:
+            continue
+        old = Counter(sql for sql, _, _ in _seen(inputs, path, inputs.text_before(path)))
+        told: set[tuple[str, int]] = set()
+        for sql, why, line in new:
+            old[sql] -= 1
+            if old[sql] < 0 and (why, line) not in told:
+                told.add((why, line))
+                yield Observation(
+                    PYTHON,
+                    f"SQLMesh evaluates arguments of macros as Python, and in this one {why}. "
+                    "Whoever loads this branch runs it.",
+                    "the argument is plain SQL",
+                    path=path,
+                    line=line,
+                    subject=(f"line {line}", sql),
+                )
+
+
+def _seen(inputs: RuleInputs, path: str, text: str | None) -> list[tuple[str, str, int]]:
+    """(the argument as SQL, why, its line) of everything in a file that would run as Python."""
+    if text is None or not _MACRO.search(text):
+        return []
+    pieces = _strings(text) if PurePosixPath(path).suffix.lower() in _YAML else [text]
+    return [
+        (sql, why, _line(text, sql))
+        for piece in pieces
+        for sql, why in _objections(piece, dialects_of(inputs, path))
+    ]
+
+
+def _strings(text: str) -> list[str]:
+    """The texts of a YAML file that may be SQL with macros."""
+    found: list[str] = []
+    todo: list[Any] = [load_yaml(_JINJA.sub(" ", text))]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            todo += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            todo += value
+        elif isinstance(value, str) and _MACRO.search(value):
+            found.append(value)
+    return found
+
+
+def _objections(text: str, dialects: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """(the argument as SQL, why) of everything that would run as Python."""
+    left = [_MOST_PARTS]
+    for dialect in dialects[:1] if d.DIALECT_PATTERN.search(text) else dialects:
+        scan = _ArgumentScan(dialect, left, own_macros=bool(_DEFINES_MACROS.search(text)))
+        for expression in _parsed(text, dialect):
+            yield from scan.objections(expression)
+
+
+def _parsed(text: str, dialect: str) -> list[Any]:
+    try:
+        return list(d.parse(text, default_dialect=dialect or None))
+    except _UNPARSED:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class _ArgumentScan:
+    """Looks through trees of one text.
+
+    Attributes:
+        left: How many parts may still be looked at.
+    """
+
+    dialect: str
+    left: list[int]
+    own_macros: bool
+
+    def objections(self, tree: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
+        for argument in list_evaluated(tree, own_macros=self.own_macros):
+            yield from self._in_argument(argument, depth)
+        for template in tree.find_all(d.Jinja) if depth < _DEEPEST else ():
+            # Its text becomes SQL, and the macros in that are evaluated.
+            for inner in _parsed(_JINJA.sub(" ", template.name), self.dialect):
+                yield from self.objections(inner, depth + 1)
+
+    def _in_argument(self, argument: Any, depth: int) -> Iterator[tuple[str, str]]:
+        for part in argument.walk():
+            self.left[0] -= 1
+            if self.left[0] < 0:
+                return
+            why = None if _names_columns(part) else objection(_python(part), may_read=True)
+            if why is not None:
+                yield part.sql(dialect=self.dialect or None, comments=False), why
+                return
+            if isinstance(part, exp.Literal) and part.is_string and depth < _DEEPEST:
+                yield from self._in_string(part.this, depth + 1)
+
+    def _in_string(self, text: str, depth: int) -> Iterator[tuple[str, str]]:
+        """SQL that a macro may parse: every part of it may become an argument."""
+        if not re.search(r"[(`\"\[]", text):
+            return
+        try:
+            tree = d.parse_one(text, dialect=self.dialect or None)
+        except _UNPARSED:
+            return
+        yield from self._in_argument(tree, depth)
+
+
+def _names_columns(part: Any) -> bool:
+    """`AS pairs(k, v)`: Python would read a call, and no macro takes it for a value."""
+    names = [part.this, *part.columns] if isinstance(part, exp.TableAlias) else []
+    return bool(names) and all(_is_plain(name) for name in names)
+
+
+def _is_plain(name: Any) -> bool:
+    return isinstance(name, exp.Identifier) and bool(_PLAIN_NAME.fullmatch(name.name))
+
+
+def _python(part: Any) -> str:
+    """The Python that SQLMesh makes of a part; "" where it fails to."""
+    try:
+        return str(_generator().generate(part.transform(_without_names)))
+    except Exception:
+        # The generator is SQLMesh's, and says in many ways that it has no Python for a part.
+        return ""
+
+
+def _without_names(node: Any) -> Any:
+    """The part without what SQLMesh replaces, and without the names of tables.
+
+    Variables are replaced before anything is evaluated; a text stands for any of them. And a table
+    in a query is nothing that Python computes with, though `shop.orders` reads like an attribute.
+    """
+    if isinstance(node, d.MacroVar):
+        return exp.Literal.string("x")
+    if isinstance(node, exp.Table) and node.parts and all(map(_is_plain, node.parts)):
+        return exp.Identifier(this="a_table")
+    return node
+
+
+@lru_cache(maxsize=1)
+def _generator() -> Any:
+    return MacroDialect().generator()
+
+
+def _line(text: str, sql: str) -> int:
+    """The line where the argument's longest word stands."""
+    for word in sorted(set(re.findall(r"[^\s,()]+", sql)), key=len, reverse=True):
+        at = text.find(word)
+        if at >= 0:
+            return text.count("\n", 0, at) + 1
+    found = _MACRO.search(text)
+    return text.count("\n", 0, found.start()) + 1 if found else 1

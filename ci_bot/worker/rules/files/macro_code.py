@@ -1,0 +1,308 @@
+"""Macros and other project code: side effects, and values that change from run to run."""
+
+from __future__ import annotations
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.current_time import (CurrentTime, RandomValue)
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.registry import on_file
+from ci_bot.worker.sql.python_code import (clock_calls_in, parse, random_calls_in, side_effects_in)
+from __future__ import annotations
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.registry import on_file
+from ci_bot.worker.sql.python_code import parse
+from ci_bot.worker.rules.statement_rules import SETTING
+from ci_bot.worker.sql_effects.spark_settings import (meaning_of, spelling_of)
+from ci_bot.worker.sql_effects.read_statement import effects_of
+from __future__ import annotations
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from sqlmesh.core import dialect as d
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.current_time import (CurrentTime, RandomValue)
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.registry import (on_change, on_new_model)
+from ci_bot.worker.sql.python_code import (clock_calls_in, parse, random_calls_in)
+from ci_bot.worker.sql.model_query import Queries
+
+SIDE_EFFECT = rule("macro-side-effect")
+
+
+@on_file(SIDE_EFFECT, CurrentTime.spec, RandomValue.spec)
+def macros(inputs: RuleInputs) -> Iterator[Observation]:
+    """Changed macro files: each rule looks at what the change adds."""
+    for path in inputs.changed_files or ():
+        tree, old = _trees(inputs, path)
+        if tree is not None:
+            yield from _found(path, inputs.text_after(path) or "", tree, old)
+
+
+def list_new_calls(
+    inputs: RuleInputs, path: str, calls_in: Callable[[list[ast.AST]], list[str]]
+) -> list[str]:
+    """The calls that a changed file of macros has more often than before."""
+    tree, old = _trees(inputs, path)
+    return _more(calls_in([tree]), calls_in([old])) if tree is not None else []
+
+
+def _trees(inputs: RuleInputs, path: str) -> tuple[ast.AST | None, ast.AST]:
+    """A file of macros after and before the change; no tree where it is none or does not parse."""
+    nothing = ast.Module(body=[], type_ignores=[])
+    inside = inputs.in_project(path)
+    is_python = PurePosixPath(path).suffix == ".py"
+    if inside is None or not is_python or "macros" not in PurePosixPath(inside).parts:
+        return None, nothing
+    text = inputs.text_after(path)
+    tree = parse(text) if text is not None else None
+    return tree, parse(inputs.text_before(path) or "") or nothing
+
+
+def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observation]:
+    effects = _more(side_effects_in(tree), side_effects_in(old))
+    if effects:
+        yield Observation(
+            SIDE_EFFECT,
+            f"{names(effects)}: macros run while the project is loaded, for every model that uses "
+            "them, also on laptops and in CI.",
+            "the macro returns SQL and does nothing else",
+            path=path,
+            line=line_of(text, _anchors(effects)),
+            subject=tuple(effects),
+        )
+    clocks = _more(clock_calls_in([tree]), clock_calls_in([old]))
+    if clocks:
+        yield Observation(
+            CurrentTime.spec,
+            f"A macro reads the clock ({names(clocks)}), so the query that it makes, and the "
+            "fingerprint of each model that uses it, changes from load to load.",
+            "the macro uses @execution_ts or start and end",
+            path=path,
+            line=line_of(text, _anchors(clocks)),
+            subject=tuple(clocks),
+        )
+    chances = _more(random_calls_in([tree]), random_calls_in([old]))
+    if chances:
+        yield Observation(
+            RandomValue.spec,
+            f"A macro uses chance ({names(chances)}), so each load makes another query.",
+            "the macro returns the same SQL for the same arguments",
+            path=path,
+            line=line_of(text, _anchors(chances)),
+            subject=tuple(chances),
+        )
+
+
+def _more(new: list[str], old: list[str]) -> list[str]:
+    """The calls that are there more often than before."""
+    return list((Counter(new) - Counter(old)).elements())
+
+
+def _anchors(calls: list[str]) -> tuple[str, ...]:
+    return tuple(part for call in calls for part in (call, call.rpartition(".")[2]))
+
+
+# Settings of the Spark session that Python changes: `spark.conf.set`, and SET in `spark.sql`.
+
+
+_EXECUTES = frozenset({"sql", "execute"})
+
+
+@dataclass(frozen=True)
+class _Set:
+    """One call that changes a setting: its key ("" where it is computed), and its value."""
+
+    key: str
+    value: str
+    line: int
+
+
+@on_file(SETTING)
+def settings_in_python(inputs: RuleInputs) -> Iterator[Observation]:
+    """What changed Python files of a project set that they did not set before."""
+    for path in inputs.changed_files or ():
+        if PurePosixPath(path).suffix != ".py" or inputs.in_project(path) is None:
+            continue
+        old = Counter((found.key, found.value) for found in _settings(inputs.text_before(path)))
+        for found in _settings(inputs.text_after(path)):
+            old[found.key, found.value] -= 1
+            if old[found.key, found.value] >= 0:
+                continue
+            key = spelling_of(found.key) or found.key
+            yield Observation(
+                SETTING,
+                (f"Python sets `{key}`" if key else "Python sets a setting whose name it computes")
+                + ", which changes what queries give or where they read and write. SQLMesh builds "
+                "all models in one session and sets nothing back: it also holds for models that "
+                "are built after it.",
+                "the setting stands in the connection's `config`, where it holds for all models",
+                path=path,
+                line=found.line,
+                subject=(key or "computed", found.value),
+            )
+
+
+def _settings(text: str | None) -> Iterator[_Set]:
+    """The calls in a file that set what is not known to be harmless."""
+    tree = parse(text) if text is not None else None
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        for key, value in _set_by(node, node.func):
+            if not key or meaning_of(key, value) in ("values", "places", "unknown"):
+                yield _Set(key, value, node.lineno)
+
+
+def _set_by(call: ast.Call, function: ast.Attribute) -> Iterator[tuple[str, str]]:
+    """(key, value) of what a call sets; the key is empty where it is computed."""
+    first, second = (_constant(call, at) for at in (0, 1))
+    if function.attr == "set" and _is_conf(function.value) and call.args:
+        yield first or "", second or ""
+    elif function.attr in ("set", "config") and first is not None and first.startswith("spark."):
+        yield first, second or ""
+    elif function.attr in _EXECUTES and first is not None:
+        for effect in effects_of(first, "spark"):
+            if effect.action == "sets":
+                yield effect.detail.partition(":")[0], ""
+
+
+def _constant(call: ast.Call, at: int) -> str | None:
+    argument = call.args[at] if at < len(call.args) else None
+    return str(argument.value) if isinstance(argument, ast.Constant) else None
+
+
+def _is_conf(node: ast.expr) -> bool:
+    """`spark.conf`, `context.spark.conf`, `conf`."""
+    return (isinstance(node, ast.Attribute) and node.attr == "conf") or (
+        isinstance(node, ast.Name) and node.id == "conf"
+    )
+
+
+# Macros in Python that read the clock or chance while they write a model's query.
+#
+# The query that they write shows a date or a number, and not where it is from.
+
+
+_FROM_THE_RUN = "the macro writes @execution_ts (or start and end) into the query"
+
+_FROM_ITS_ARGUMENTS = "the macro returns the same SQL for the same arguments"
+
+_JINJA_CALL = re.compile(r"\b(\w+)\s*\(")
+
+
+@dataclass(frozen=True)
+class Macro:
+    """A function that helps to write a query; `imports` are those of all code of its model."""
+
+    source: str
+    imports: str
+    path: str | None
+
+
+@on_change(CurrentTime.spec, RandomValue.spec)
+def macros_of_changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """What the macros of a model read now and did not read before."""
+    yield from _observe(pair.after, pair.before, inputs, pair.queries)
+
+
+@on_new_model(CurrentTime.spec, RandomValue.spec)
+def macros_of_new(model: Any, inputs: RuleInputs) -> Iterator[Observation]:
+    """What the macros of a new model read."""
+    yield from _observe(model, None, inputs, Queries())
+
+
+def _observe(
+    after: Any, before: Any, inputs: RuleInputs, queries: Queries
+) -> Iterator[Observation]:
+    if not after.is_sql:
+        return
+    now = _list_macros(after, queries)
+    was = _list_macros(before, queries) if before is not None else {}
+    own_file = inputs.path_of(after) in (inputs.changed_files or ())
+    for spec, calls_in, told, clears in (
+        (CurrentTime.spec, clock_calls_in, "reads the clock", _FROM_THE_RUN),
+        (RandomValue.spec, random_calls_in, "uses chance", _FROM_ITS_ARGUMENTS),
+    ):
+        old = Counter(_calls(was.values(), calls_in))
+        found: dict[str, list[str]] = {}
+        for name, macro in now.items():
+            calls = Counter(_calls([macro], calls_in)) - old
+            # A file of macros that changes says it once, for all models that use them.
+            if calls and (own_file or not _is_told_of_file(macro, inputs, calls_in)):
+                found[name] = sorted(calls)
+        if found:
+            yield Observation(
+                spec,
+                f"The macro {names(f'@{name}' for name in found)} {told} "
+                f"({names(call for calls in found.values() for call in calls)}) while it writes "
+                "the query: each load makes another query, so every plan may find a change, and "
+                "prod keeps what was true when its plan was made.",
+                clears,
+                model=after,
+                subject=tuple(
+                    f"@{name}: {call}" for name, calls in found.items() for call in calls
+                ),
+                anchors=tuple(f"@{name}" for name in found),
+            )
+
+
+def _list_macros(model: Any, queries: Queries) -> Mapping[str, Macro]:
+    """The code that writes a model's query: the macros that it calls, and what these call.
+
+    Signals and the macros of audits and statements are stored with the model as well.
+    """
+    code = {name: item for name, item in model.python_env.items() if _kind(item) == "definition"}
+    if not code:
+        return {}
+    imported = "\n".join(
+        item.payload for item in model.python_env.values() if _kind(item) == "import"
+    )
+    query = queries.of(model)
+    if query is None:
+        return {}
+    if query.written is None:
+        used = {name.lower() for name in _JINJA_CALL.findall(str(model.query_.sql))}
+    else:
+        used = {str(c.this.name or c.name).lower() for c in query.written_tree.all(d.MacroFunc)}
+    waiting = [name for name in code if name.lower() in used]
+    found: dict[str, Macro] = {}
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = Macro(code[name].payload, imported, code[name].path)
+            words = set(re.findall(r"\w+", code[name].payload))
+            waiting += [other for other in code if other in words]
+    return found
+
+
+def _kind(item: Any) -> str:
+    return str(getattr(item.kind, "value", item.kind))
+
+
+def _calls(macros: Iterable[Macro], calls_in: Callable[[list[Any]], list[str]]) -> list[str]:
+    texts = [text for macro in macros for text in (macro.imports, macro.source)]
+    return calls_in([tree for tree in map(parse, texts) if tree is not None])
+
+
+def _is_told_of_file(
+    macro: Macro, inputs: RuleInputs, calls_in: Callable[[list[Any]], list[str]]
+) -> bool:
+    return any(
+        bool(list_new_calls(inputs, path, calls_in))
+        for path in inputs.changed_files or ()
+        if macro.path is not None and inputs.in_project(path) == macro.path
+    )

@@ -1,0 +1,138 @@
+"""Statements around plans and runs, audits of their own, and models that go or get a new name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from ci_bot.protocol.rules import rule
+from ci_bot.redaction import hide
+from ci_bot.redaction.redactor import shortened
+from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
+from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.rules.model_pair import (gone, renamed)
+from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.registry import (on_file, on_project)
+from ci_bot.worker.sql.model_query import plain
+from ci_bot.worker.rules.statement_rules import place_of_text
+
+ADDED = rule("environment-statement")
+STILL_READ = rule("removed-model-read")
+RENAMED = rule("model-renamed")
+
+LONGEST = 3_999  # what is longer is cut where the plan is described
+
+_AUDIT = re.compile(r"^\s*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOTALL | re.MULTILINE)
+
+
+@on_project(ADDED)
+def statements(inputs: RuleInputs) -> Iterator[Observation]:
+    """before_all and after_all: they run with every plan and run, in PR environments too."""
+    told = {
+        (item.statement.slot, item.statement.source[:LONGEST])
+        for item in inputs.judged or ()
+        if not item.standing
+    }
+    for when, sql, change in inputs.statements:
+        if change == "unchanged" or (change == "added" and (when, sql[:LONGEST]) in told):
+            continue
+        path, line = place_of_text(inputs, sql)
+        shown = shortened(hide(sql), 200)
+        yield Observation(
+            ADDED,
+            f"{'New in' if change == 'added' else 'Gone from'} {when}: {shown}",
+            "a reviewer agrees that it runs with every plan and every run",
+            path=path,
+            line=line,
+            subject=(when, shown),
+        )
+
+
+@on_file(AUDIT_REMOVED, AUDIT_WEAKENED)
+def standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
+    """Audit files that no model has attached: SQLMesh runs them by themselves."""
+    for path in inputs.changed_files or ():
+        if PurePosixPath(path).suffix.lower() != ".sql":
+            continue
+        before = _heads(inputs.text_before(path))
+        after = _heads(inputs.text_after(path))
+        for name, head in before.items():
+            if not re.search(r"\bstandalone\s+true\b", head, re.IGNORECASE):
+                continue
+            new = after.get(name)
+            if new is None:
+                yield Observation(
+                    AUDIT_REMOVED,
+                    f"The standalone audit `{name}` is gone.",
+                    "the audit is back, or its owner agrees that it may go",
+                    path=path,
+                    line=1,
+                    subject=(name,),
+                )
+            elif _skips(new) and not _skips(head):
+                yield Observation(
+                    AUDIT_WEAKENED,
+                    f"The standalone audit `{name}` is skipped from now on.",
+                    "the audit runs again",
+                    path=path,
+                    line=line_of(inputs.text_after(path) or "", ("skip",)),
+                    subject=(name,),
+                )
+
+
+def _skips(head: str) -> bool:
+    return bool(re.search(r"\bskip\s+true\b", head, re.IGNORECASE))
+
+
+def _heads(text: str | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for match in _AUDIT.finditer(text or ""):
+        name = re.search(r"\bname\s+([\w.\"`]+)", match.group("head"), re.IGNORECASE)
+        if name:
+            found[name.group(1).lower()] = match.group("head")
+    return found
+
+
+@on_project(STILL_READ)
+def removed_and_read(inputs: RuleInputs) -> Iterator[Observation]:
+    """Models that go while others still read them; SQLMesh refuses such a plan."""
+    moved = {old for old, _ in renamed(inputs)}
+    for name in gone(inputs):
+        readers = sorted(
+            reader for reader, model in inputs.after.items() if name in model.depends_on
+        )
+        if readers:
+            yield Observation(
+                STILL_READ,
+                f"{inputs.names.of(name)} goes away"
+                + (" under this name" if name in moved else "")
+                + f", and {names(map(inputs.names.of, readers))} still read it.",
+                "no model reads it any more, or it stays",
+                model=inputs.before[name],
+            )
+
+
+@on_project(RENAMED)
+def renamed_models(inputs: RuleInputs) -> Iterator[Observation]:
+    """The same definition under another name: a removal and a full build."""
+    pairs = [
+        (old, new)
+        for old, new in renamed(inputs)
+        # A moved catalog is one change of the configuration, not one of each model.
+        if plain(old).partition(".")[2] != plain(new).partition(".")[2]
+    ]
+    for old, new in pairs:
+        model = inputs.after[new]
+        before, after = inputs.names.of(old), inputs.names.of(new)
+        yield Observation(
+            RENAMED,
+            f"{before} is called {after} now. For SQLMesh that is a removal and a new model with "
+            "all of its history to build; readers outside lose the old name.",
+            "a view keeps the old name, or its readers know the new one",
+            model=inputs.before[old],
+            path=inputs.path_of(model),
+            line=1,
+        )

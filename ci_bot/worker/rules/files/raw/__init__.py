@@ -1,1 +1,0 @@
-"""SQL as it stands in files, before anything is rendered."""

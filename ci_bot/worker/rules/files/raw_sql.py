@@ -1,0 +1,134 @@
+"""Which dialects a file of SQL may be written in, as far as files that nobody has run can say."""
+
+from __future__ import annotations
+import ast
+import re
+from functools import lru_cache
+from pathlib import PurePosixPath
+from sqlglot import Dialects
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.messages.yaml_data import load_yaml
+from __future__ import annotations
+from collections import Counter
+from collections.abc import Iterator
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.registry import on_written_statement
+from ci_bot.worker.rules.statement_rules import (CODE, SETTING, STATEMENT, rule_of, subject_of)
+from ci_bot.worker.sql_effects.judgement import JudgedEffect
+from ci_bot.worker.sql_effects.raw_files import of_file
+
+# Where nothing is said: one that quotes with backticks, one that does with double quotes.
+_UNKNOWN = ("spark", "duckdb")
+
+_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+# Configurations that are read once, however many files ask for them.
+_PROJECTS = 8
+
+_KNOWN = frozenset(dialect.value for dialect in Dialects)
+
+
+def dialects_of(inputs: RuleInputs, path: str) -> tuple[str, ...]:
+    """The project's default dialect where its configuration names one, else both usual families.
+
+    A MODEL block that names its own comes first: the parser looks there by itself.
+    """
+    found = _default(inputs, path)
+    return (found,) if found in _KNOWN else _UNKNOWN
+
+
+def _default(inputs: RuleInputs, path: str) -> str | None:
+    if inputs.default_dialect:
+        return _name(inputs.default_dialect)
+    inside = inputs.in_project(path)
+    root = PurePosixPath(path[: len(path) - len(inside)] if inside is not None else "")
+    for name in ("config.yaml", "config.yml"):
+        text = inputs.text_after(str(root / name))
+        if text is not None:
+            return _in_yaml(text)
+    return _in_python(inputs.text_after(str(root / "config.py")) or "")
+
+
+# Every changed file of a project asks for the same configuration.
+@lru_cache(maxsize=_PROJECTS)
+def _in_yaml(text: str) -> str | None:
+    """`model_defaults: {dialect: spark}` in a config.yaml."""
+    settings = load_yaml(_JINJA.sub("jinja", text))
+    defaults = settings.get("model_defaults") if isinstance(settings, dict) else None
+    return _name(defaults.get("dialect") if isinstance(defaults, dict) else None)
+
+
+@lru_cache(maxsize=_PROJECTS)
+def _in_python(text: str) -> str | None:
+    """`dialect="spark"` or `"dialect": "spark"` in a config.py, which is not run."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    for node in ast.walk(tree):
+        values: list[ast.expr] = []
+        if isinstance(node, ast.keyword):
+            values = [node.value] if node.arg == "dialect" else []
+        elif isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            values = [
+                value
+                for key, value in pairs
+                if isinstance(key, ast.Constant) and key.value == "dialect"
+            ]
+        for value in values:
+            if isinstance(value, ast.Constant):
+                return _name(value.value)
+    return None
+
+
+def _name(value: object) -> str | None:
+    """`spark` of `spark, normalization_strategy=lowercase`."""
+    return value.split(",")[0].strip().lower() if isinstance(value, str) else None
+
+
+# What the statements in changed files do, by what literally stands there.
+#
+# The plan's own statements are judged where the project was loaded, rendered and in full. That
+# judgement is worth nothing where code of the pull request ran beside it; this one was made
+# before.
+
+
+
+@on_written_statement(CODE, STATEMENT, SETTING)
+def written(inputs: RuleInputs) -> Iterator[Observation]:
+    """Statements that a change adds to a file, and that do something to others."""
+    for path in inputs.changed_files or ():
+        if not path.endswith((".sql", ".yaml", ".yml")) or inputs.in_project(path) is None:
+            continue
+        after = inputs.text_after(path)
+        new = _blockers(inputs, path, after)
+        if after is None or not new:
+            continue
+        old = Counter(_key(item) for item in _blockers(inputs, path, inputs.text_before(path)))
+        for item in new:
+            old[_key(item)] -= 1
+            if old[_key(item)] < 0:
+                words = item.statement.source.split()
+                yield Observation(
+                    rule_of(item),
+                    f"In {item.statement.slot}, as it stands in the file: it {item.said}.",
+                    "the statement is gone, or a person has run it once instead",
+                    severity="blocker",
+                    model_name=item.statement.model,
+                    path=path,
+                    line=line_of(after, (" ".join(words[:3]), " ".join(words[:2]), *words[:1])),
+                    subject=(*subject_of(item), item.statement.source),
+                )
+
+
+def _blockers(inputs: RuleInputs, path: str, text: str | None) -> list[JudgedEffect]:
+    if text is None:
+        return []
+    reading = of_file(path, text, dialects_of(inputs, path)[0])
+    return [item for item in reading.judged if item.severity == "blocker"]
+
+
+def _key(item: JudgedEffect) -> tuple[str, ...]:
+    return *subject_of(item), item.statement.source

@@ -1,0 +1,310 @@
+"""What a unit test expects, and what of it another version of the test no longer checks.
+
+A test compares the rows of a query, or of a CTE in it, with rows that are written down: all of
+them, in any order, in every column of the model; a column that is left out is NULL. With `partial`
+only the columns are compared that some row names. Numbers and dates are equal whatever way they are
+written.
+(https://sqlmesh.readthedocs.io/en/stable/concepts/tests/)
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from ci_bot.worker.rules.observation import names
+from ci_bot.worker.messages.yaml_data import load_yaml
+
+ExpectedRow = Mapping[str, str | None]
+ReadText = Callable[[str], str | None]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that a test feeds or expects.
+
+    Attributes:
+        rows: by column in lower case, values in one spelling; None where they are not written down
+            as rows (a query, a format of its own), and then `text` holds what is written.
+        partial: only columns that some row names are compared.
+    """
+
+    rows: tuple[ExpectedRow, ...] | None
+    text: str
+    partial: bool = False
+
+    @property
+    def columns(self) -> set[str]:
+        return {column for row in self.rows or () for column in row}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One unit test: what it feeds into a model and what it expects of it."""
+
+    model: str
+    inputs: Mapping[str, Table]
+    outputs: Mapping[str, Table]
+    variables: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """What a model and those above it have after the change; None where that is not known.
+
+    Attributes:
+        same: The model is what it was: what it makes of more rows says nothing against a test.
+    """
+
+    columns: Collection[str] | None = None
+    ctes: Collection[str] | None = None
+    upstream: Mapping[str, Collection[str]] | None = None
+    same: bool = False
+
+
+QUERY = "query"
+_TIMES = frozenset({"start", "end", "execution_time", "latest"})
+
+
+def case_of(body: Mapping[str, Any], read: ReadText) -> Case:
+    """A test case as it stands in its file.
+
+    Args:
+        read: The text of another file of the project, by the path that the test names.
+    """
+    outputs = _mapping(body.get("outputs"))
+    partial = bool(outputs.get("partial"))
+    expected = {
+        name: _table(value, read, partial=partial)
+        for name, value in _mapping(outputs.get("ctes")).items()
+    }
+    expected = {f"CTE {name.lower()}": table for name, table in expected.items()}
+    if outputs.get(QUERY) is not None:
+        expected[QUERY] = _table(outputs[QUERY], read, partial=partial)
+    return Case(
+        model=str(body.get("model") or "").lower(),
+        inputs={
+            name.lower(): _table(value, read)
+            for name, value in _mapping(body.get("inputs")).items()
+        },
+        outputs=expected,
+        variables={
+            name.lower(): spelled(value) for name, value in _mapping(body.get("vars")).items()
+        },
+    )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def _table(value: Any, read: ReadText, *, partial: bool = False) -> Table:
+    whole = _mapping(value) if isinstance(value, dict) else {"rows": value}
+    partial = partial or bool(whole.get("partial"))
+    text = repr(sorted((key, repr(item)) for key, item in whole.items() if key != "partial"))
+    rows = _rows(whole, read)
+    return Table(None if rows is None else tuple(map(_row, rows)), text, partial)
+
+
+def _rows(whole: Mapping[str, Any], read: ReadText) -> Sequence[Mapping[str, Any]] | None:
+    rows, path = whole.get("rows"), whole.get("path")
+    if path is not None:
+        content = read(str(path))
+        if content is None:
+            return None
+        loaded = content if whole.get("format") == "csv" else load_yaml(content)
+        rows = loaded.get("rows") if isinstance(loaded, dict) else loaded
+    if whole.get("format") == "csv":
+        plain = isinstance(rows, str) and not whole.get("csv_settings")
+        rows = list(csv.DictReader(io.StringIO(str(rows)))) if plain else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return None
+    return rows
+
+
+def _row(row: Mapping[str, Any]) -> ExpectedRow:
+    return {str(column).lower(): spelled(value) for column, value in row.items()}
+
+
+def spelled(value: Any) -> str | None:
+    """One spelling for values that SQLMesh takes for equal; None for NULL."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return text.removesuffix(" 00:00:00")
+    # A number with a leading zero is a code, such as that of a postal district.
+    digits = text.lstrip("+-")
+    if not number.is_finite() or (digits[:1] == "0" and digits[1:2].isdigit()):
+        return text
+    return format(number.normalize(), "f")
+
+
+def lost(old: Case, new: Case, shape: ModelShape) -> list[str]:
+    """What `old` checks and `new` does not, each in some words; nothing where `new` is as strict.
+
+    What the model cannot have any more (a column, a CTE) need not be expected of it.
+    """
+    found: list[str] = []
+    more = _more_fed(old, new)
+    for part, table in old.outputs.items():
+        now = new.outputs.get(part)
+        if now is not None:
+            kept = shape.columns if part == QUERY else None
+            found += _less_expected(table, now, kept, more=more, same=shape.same)
+        elif part == QUERY or shape.ctes is None or part.removeprefix("CTE ") in shape.ctes:
+            found.append(f"it no longer checks the {part}" if part == QUERY else _no_cte(part))
+    if not found:
+        found += _less_fed(old, new, shape)
+    return found + _other_variables(old.variables, new.variables)
+
+
+def _no_cte(part: str) -> str:
+    return f"it no longer checks the CTE `{part.removeprefix('CTE ')}`"
+
+
+def _more_fed(old: Case, new: Case) -> int:
+    """How many input rows there are beside those that there were; 0 where one of these is gone."""
+    more = 0
+    for model, table in old.inputs.items():
+        now = new.inputs.get(model)
+        if now is None or table.rows is None or now.rows is None:
+            return 0
+        left, unused = _unmatched(table.rows, now.rows, table.columns)
+        if left:
+            return 0
+        more += len(unused)
+    return more
+
+
+def _less_expected(
+    old: Table, new: Table, kept: Collection[str] | None, *, more: int, same: bool
+) -> list[str]:
+    if old.rows is None or new.rows is None:
+        return [] if old.text == new.text else ["it expects another result"]
+    found = []
+    if new.partial and not old.partial:
+        found.append("it compares some columns only (partial)")
+    gone = {
+        column
+        for column in old.columns - new.columns
+        if any(row.get(column) is not None for row in old.rows) or new.partial
+    }
+    gone = {column for column in gone if kept is None or column in kept}
+    if gone:
+        found.append(f"it expects no value in {names(gone)} any more")
+    compared = {
+        column
+        for column in old.columns - gone
+        if kept is None or column in kept or column in new.columns
+    }
+    left, unused = _unmatched(old.rows, new.rows, compared)
+    changed = [pair for row in left if (pair := _nearest(row, unused, compared)) is not None]
+    # Of a model that is what it was, other values are what it makes of the rows that are new.
+    if changed and not (more and same):
+        column, before, after = changed[0]
+        others = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        rows = f", with {more} input {'row' if more == 1 else 'rows'} more" if more else ""
+        found.append(
+            f"it expects other values: `{column}` {after} instead of {before}{others}{rows}"
+        )
+    fewer = len(left) - len(changed)
+    if fewer:
+        found.append(f"it expects {fewer} {'row' if fewer == 1 else 'rows'} less")
+    return found
+
+
+def _unmatched(
+    old: Sequence[ExpectedRow], new: Sequence[ExpectedRow], compared: Collection[str]
+) -> tuple[list[ExpectedRow], list[ExpectedRow]]:
+    """Rows of `old` that none of `new` stands for, each of which stands for one only."""
+    unused = list(new)
+    left = []
+    # Those that ask for most choose first; the others are content with more of the rows.
+    for row in sorted(old, key=lambda item: -len(item)):
+        twin = next((other for other in unused if _covers(other, row, compared)), None)
+        if twin is None:
+            left.append(row)
+        else:
+            unused.remove(twin)
+    return left, unused
+
+
+def _covers(new: ExpectedRow, old: ExpectedRow, compared: Collection[str]) -> bool:
+    return all(new.get(column) == value for column, value in old.items() if column in compared)
+
+
+def _nearest(
+    row: ExpectedRow, unused: list[ExpectedRow], compared: Collection[str]
+) -> tuple[str, str, str] | None:
+    """The value in which the most similar unused row differs; the row is used then."""
+
+    def equal(other: ExpectedRow) -> int:
+        return sum(other.get(column) == row[column] for column in row if column in compared)
+
+    nearest = max(unused, key=equal, default=None)
+    if nearest is None:
+        return None
+    unused.remove(nearest)
+    for column in sorted(row):
+        if column in compared and nearest.get(column) != row[column]:
+            return column, row[column] or "NULL", nearest.get(column) or "NULL"
+    return None
+
+
+def _less_fed(old: Case, new: Case, shape: ModelShape) -> list[str]:
+    """Input rows that are gone: what the model did with them is not tested any more."""
+    found = []
+    for model, table in old.inputs.items():
+        now = new.inputs.get(model)
+        if now is None or table.rows is None or now.rows is None:
+            continue  # a model that is read no more; or a query, whose result nobody knows here
+        known = _columns_of(model, shape)
+        compared = {
+            column
+            for column in table.columns
+            if column in now.columns or (known is not None and column in known)
+        }
+        left, _ = _unmatched(table.rows, now.rows, compared)
+        if left:
+            found.append(
+                f"it no longer feeds {'a row' if len(left) == 1 else f'{len(left)} rows'} "
+                f"of `{model}`"
+            )
+    return found
+
+
+def _columns_of(model: str, shape: ModelShape) -> Collection[str] | None:
+    for name, columns in (shape.upstream or {}).items():
+        if name == model or name.endswith(f".{model}"):
+            return columns
+    return None
+
+
+def new_variables(old: Case, new: Case) -> list[tuple[str, str | None]]:
+    """Variables that `new` sets and `old` did not. Times are left out: they pin the test."""
+    return [
+        (name, value)
+        for name, value in new.variables.items()
+        if name not in old.variables and name not in _TIMES
+    ]
+
+
+def _other_variables(old: Mapping[str, str | None], new: Mapping[str, str | None]) -> list[str]:
+    found = []
+    for name, value in old.items():
+        if name not in new:
+            clock = name == "execution_time"
+            follows = ", so the test follows the clock" if clock else ""
+            found.append(f"the variable `{name}` is not set any more{follows}")
+        elif new[name] != value:
+            found.append(f"the variable `{name}` is {new[name]} instead of {value}")
+    return found

@@ -1,0 +1,294 @@
+"""Unit tests that are taken away, and tests that pass on one day and fail on the next."""
+
+from __future__ import annotations
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from ci_bot.worker.rules.files.test_expectations import (Case, ReadText, case_of)
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.messages.yaml_data import load_yaml
+from __future__ import annotations
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.files.test_expectations import (ModelShape, lost, new_variables)
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.model_pair import renamed
+from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.registry import (on_file, on_file_and_models)
+from ci_bot.worker.sql.model_query import plain
+
+
+# The files in which SQLMesh finds unit tests, and the tests in them, on both sides of a change.
+
+
+FOLDER = "tests"
+
+_TEST_FILE = re.compile(r"test.*\.ya?ml")
+
+_COMMENT_OR_BLANK = re.compile(r"\s*(#.*)?")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A test case where it stands."""
+
+    path: str
+    name: str
+    case: Case
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The tests of the changed files before and after; files that are no plain YAML after it."""
+
+    before: tuple[Written, ...]
+    after: tuple[Written, ...]
+    unreadable: frozenset[str]
+
+
+def tests_of(inputs: RuleInputs) -> Sides:
+    """Every test that the change can have touched, also through a file that the test reads."""
+    then, now = _reader(inputs, before=True), _reader(inputs, before=False)
+    paths = list(_touched(inputs))
+    return Sides(
+        before=tuple(case for path in paths for case in _cases(then(path), path, then)),
+        after=tuple(case for path in paths for case in _cases(now(path), path, now)),
+        unreadable=frozenset(path for path in paths if _unreadable(now(path))),
+    )
+
+
+def is_test_file(inputs: RuleInputs, path: str) -> bool:
+    """Whether SQLMesh looks for tests in it: `test*.yaml` below the project's folder `tests`."""
+    inside = PurePosixPath(inputs.in_project(path) or "")
+    return inside.parts[:1] == (FOLDER,) and bool(_TEST_FILE.fullmatch(inside.name))
+
+
+def _touched(inputs: RuleInputs) -> Iterator[str]:
+    changed = inputs.changed_files or ()
+    yield from (path for path in changed if is_test_file(inputs, path))
+    data = {PurePosixPath(path).name for path in changed if not is_test_file(inputs, path)}
+    for path in _in_checkout(inputs) if data else ():
+        text = inputs.text_after(path) or ""
+        if path not in changed and "path:" in text and any(name in text for name in data):
+            yield path
+
+
+def _in_checkout(inputs: RuleInputs) -> Iterator[str]:
+    """Every test file of the head."""
+    for project in inputs.projects:
+        folder = inputs.repository / project / FOLDER
+        for file in sorted(folder.rglob("*.y*ml")) if folder.is_dir() else ():
+            path = file.relative_to(inputs.repository).as_posix()
+            if is_test_file(inputs, path):
+                yield path
+
+
+def _reader(inputs: RuleInputs, *, before: bool) -> ReadText:
+    """Reads a file of one side by its path in the repository, or in one of the projects."""
+    changed = set(inputs.changed_files or ())
+
+    def text_of(named: str) -> str | None:
+        for root in (".", *inputs.projects):
+            path = (PurePosixPath(root) / named).as_posix()
+            # A file that did not change is at hand on the side of the head only.
+            text = inputs.text_before(path) if before and path in changed else None
+            if text is None and not (before and path in changed):
+                text = inputs.text_after(path)
+            if text is not None:
+                return text
+        return None
+
+    return text_of
+
+
+def _cases(text: str | None, path: str, read: ReadText) -> list[Written]:
+    found = load_yaml(text) if text else None
+    if not isinstance(found, dict):
+        return []
+    return [
+        Written(path, str(name), case_of(body, read))
+        for name, body in found.items()
+        if isinstance(body, dict) and "model" in body
+    ]
+
+
+def _unreadable(text: str | None) -> bool:
+    """Whether there is something that a YAML parser does not read: Jinja around keys, mostly."""
+    if text is None or all(_COMMENT_OR_BLANK.fullmatch(line) for line in text.splitlines()):
+        return False
+    return not isinstance(load_yaml(text), dict)
+
+REMOVED = rule("unit-test-removed")
+
+WEAKENED = rule("unit-test-weakened")
+
+MOVING = rule("moving-date-test")
+
+_MOVING = re.compile(
+    r"(?i)\b(current_date|current_timestamp|now|getdate|sysdate|localtimestamp)\s*\(\s*\)|"
+    r"\bcurrent_(date|timestamp)\b(?!\w)|\b\d+\s+(day|week|month|hour|year)s?\s+ago\b|"
+    r":\s*['\"]?(today|yesterday|tomorrow|now)['\"]?\s*[,}\n]|"
+    r"\{\{.*\b(now|today|datetime|modules\.datetime)\b.*\}\}"
+)
+
+_MODEL = re.compile(r"\s+model:\s*['\"]?([\w.]+)")
+
+
+@on_file_and_models(REMOVED, WEAKENED)
+def removed(inputs: RuleInputs) -> Iterator[Observation]:
+    """Tests that are gone or check less, although the model that they tested is still there."""
+    sides = tests_of(inputs)
+    moved = {plain(old): plain(new) for old, new in renamed(inputs)}
+    for test in sides.before:
+        model = _model(inputs.after, test.case.model)
+        tested = _now(test.case.model, moved)
+        if model is None and inputs.loaded and tested == test.case.model:
+            continue  # the model went too, and that is said elsewhere
+        if test.path in sides.unreadable:
+            continue
+        model = model or _model(inputs.after, tested) or _model(inputs.before, test.case.model)
+        yield from _judged(inputs, test, sides.after, tested, model)
+    for path in sorted(sides.unreadable & {test.path for test in sides.before}):
+        yield Observation(
+            WEAKENED,
+            f"`{path}` is no plain YAML any more, so what its tests check cannot be compared.",
+            "the file is plain YAML again, or its owner has compared the tests",
+            path=path,
+            line=1,
+        )
+
+
+def _judged(
+    inputs: RuleInputs, test: Written, after: tuple[Written, ...], tested: str, model: Any
+) -> Iterator[Observation]:
+    shape = _shape(inputs, model)
+    case = replace(test.case, model=tested)
+    same_model = [other for other in after if _same_model(other.case.model, tested)]
+    if any(not lost(case, other.case, shape) for other in same_model if other.name != test.name):
+        return  # renamed, moved to another file, or covered by another test
+    named = [other for other in same_model if other.name == test.name]
+    # The same name can stand in several files; the own file comes first.
+    twin = min(named, key=lambda other: other.path != test.path, default=None)
+    if twin is None:
+        yield Observation(
+            REMOVED,
+            f"The unit test `{test.name}` of {inputs.names.of(test.case.model)} is gone, and the "
+            "model is still there.",
+            "the test is back, or its owner says what replaces it",
+            model=model,
+            path=test.path,
+            line=1,
+            subject=(test.name,),
+        )
+        return
+    told = lost(case, twin.case, shape) + _set_anew(inputs, test, twin, model)
+    if told:
+        yield Observation(
+            WEAKENED,
+            f"The unit test `{test.name}` no longer checks what it did: {'; '.join(told)}.",
+            "the test is as strict as before, or its owner agrees",
+            model=model,
+            path=twin.path,
+            line=line_of(inputs.text_after(twin.path) or "", (test.name,)),
+            subject=(test.name,),
+        )
+
+
+def _set_anew(inputs: RuleInputs, old: Written, new: Written, model: Any) -> list[str]:
+    """Variables that the test sets now, and that the model read before: it runs another way."""
+    path = inputs.path_of(model) or ""
+    changed = path in (inputs.changed_files or ())
+    text = (inputs.text_before(path) if changed else inputs.text_after(path)) or ""
+    return [
+        f"the variable `{name}` is set to {value} now"
+        for name, value in new_variables(old.case, new.case)
+        if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)
+    ]
+
+
+def _now(tested: str, moved: Mapping[str, str]) -> str:
+    """The name of the tested model after the change."""
+    return next((new for old, new in moved.items() if _same_model(old, tested)), tested)
+
+
+def _same_model(one: str, other: str) -> bool:
+    """Whether two names, one of which may lack its catalog, are those of one model."""
+    one, other = plain(one), plain(other)
+    return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
+
+
+def _model(models: Mapping[str, Any], name: str) -> Any:
+    return next((model for fqn, model in models.items() if _same_model(fqn, name)), None)
+
+
+def _shape(inputs: RuleInputs, model: Any) -> ModelShape:
+    """What the tested model and those that it reads have after the change."""
+    if model is None or not inputs.loaded:
+        return ModelShape()
+    query = getattr(model, "query", None)
+    found = getattr(query, "ctes", None)
+    before = inputs.before.get(model.fqn)
+    return ModelShape(
+        columns=_columns(model),
+        same=before is not None and before.data_hash == model.data_hash,
+        ctes=None if found is None else {cte.alias.lower() for cte in found},
+        upstream={
+            plain(name): columns
+            for name in model.depends_on
+            if name in inputs.after and (columns := _columns(inputs.after[name])) is not None
+        },
+    )
+
+
+def _columns(model: Any) -> set[str] | None:
+    known = model.columns_to_types
+    return None if not known or "*" in known else {column.lower() for column in known}
+
+
+def _yaml_files(inputs: RuleInputs) -> Iterator[str]:
+    """Changed YAML files below a folder `tests`: test files, and what they read."""
+    for path in inputs.changed_files or ():
+        parts = PurePosixPath(path)
+        if parts.suffix.lower() in {".yaml", ".yml"} and "tests" in parts.parts:
+            yield path
+
+
+@on_file(MOVING)
+def moving_dates(inputs: RuleInputs) -> Iterator[Observation]:
+    """Dates in tests that follow the clock."""
+    for path in _yaml_files(inputs):
+        after = inputs.text_after(path)
+        if after is None:
+            continue
+        known = set((inputs.text_before(path) or "").splitlines())
+        for number, line in enumerate(after.splitlines(), start=1):
+            code = line.split(" #")[0]
+            if line in known or code.lstrip().startswith("#"):
+                continue
+            found = _MOVING.search(f"{code}\n")
+            if found:
+                yield Observation(
+                    MOVING,
+                    f"Line {number} follows the clock (`{found.group(0).strip(' :,}')}`), so the "
+                    "test passes today and may fail tomorrow.",
+                    "the test uses fixed dates (and `vars: execution_time` where it needs one)",
+                    path=path,
+                    line=number,
+                    model_name=_tested_at(after.splitlines(), number - 1),
+                )
+                break
+
+
+def _tested_at(lines: list[str], place: int) -> str | None:
+    """The model of the test that a line belongs to: a test begins where a line is not indented."""
+    begins = [n for n, line in enumerate(lines) if re.match(r"[^\s#]", line)]
+    first = max((n for n in begins if n <= place), default=0)
+    last = min((n for n in begins if n > place), default=len(lines))
+    named = (_MODEL.match(line) for line in lines[first:last])
+    return next((found[1] for found in named if found), None)

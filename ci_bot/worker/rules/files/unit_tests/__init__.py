@@ -1,1 +1,0 @@
-"""Unit tests before and after a change."""

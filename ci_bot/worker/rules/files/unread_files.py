@@ -1,0 +1,194 @@
+"""Files of the project that a new pattern of the configuration takes out of sight."""
+
+from __future__ import annotations
+import glob
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.files.settings import (is_project_yaml, read)
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.registry import (on_file, on_project)
+from __future__ import annotations
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.project.missing_content import (FIX, list_files_below, list_loaded, list_named_in_code, list_pointers, list_seed_files)
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.rules.registry import on_file_and_models
+
+IGNORED = rule("files-ignored")
+
+KEY = "ignore_patterns"
+# Folders that SQLMesh loads, what their files are, and what it means that they are not seen.
+_FOLDERS = (
+    ("tests", (".yaml", ".yml"), "unit tests", "nothing runs them any more"),
+    ("audits", (".sql",), "audits", "they check nothing any more"),
+    ("models", (".sql", ".py"), "models", "they are no models of the project any more"),
+    ("macros", (".sql", ".py"), "macros", "models cannot call them any more"),
+    ("signals", (".py",), "signals", "models cannot wait for them any more"),
+    ("metrics", (".sql",), "metrics", "they are not defined any more"),
+)
+# What the plan shows by itself, as models that are removed.
+_PLANNED = frozenset({"models", "metrics"})
+
+MOST_FILES = 20_000
+
+
+@on_file(IGNORED)
+def ignored(inputs: RuleInputs) -> Iterator[Observation]:
+    """Patterns of a YAML configuration that match files of the project, and did not before."""
+    for path in inputs.changed_files or ():
+        if not is_project_yaml(inputs, path):
+            continue
+        old, new = read(inputs.text_before(path)), read(inputs.text_after(path))
+        if old is None or new is None:
+            continue
+        yield from _observations(
+            inputs,
+            path,
+            PurePosixPath(path).parent,
+            _patterns(old.get(KEY)),
+            _patterns(new.get(KEY)),
+        )
+
+
+@on_project(IGNORED)
+def ignored_by_objects(inputs: RuleInputs) -> Iterator[Observation]:
+    """The same of a config.py, where both configurations are known."""
+    before, after = inputs.config_before, inputs.config_after
+    path = next(
+        (p for p in inputs.changed_files or () if PurePosixPath(p).name == "config.py"), None
+    )
+    if before is None or after is None or path is None or KEY not in after.settings:
+        return
+    yield from _observations(
+        inputs,
+        path,
+        PurePosixPath(path).parent,
+        _patterns(before.settings.get(KEY)),
+        _patterns(after.settings.get(KEY)),
+    )
+
+
+def _patterns(value: object) -> list[str]:
+    items = value if isinstance(value, list | tuple) else [value] if value else []
+    return [str(item) for item in items]
+
+
+def _observations(
+    inputs: RuleInputs, path: str, project: PurePosixPath, old: list[str], new: list[str]
+) -> Iterator[Observation]:
+    added = [pattern for pattern in new if pattern not in old]
+    if not added:
+        return
+    root = inputs.repository / project
+    for folder, suffixes, what, effect in _FOLDERS:
+        files = _files(root / folder, suffixes)
+        hidden = _matched(root, folder, files, added) - _matched(root, folder, files, old)
+        if hidden:
+            shown = sorted(file.relative_to(root).as_posix() for file in hidden)
+            severity: Severity | None = "medium" if folder in _PLANNED else None
+            yield Observation(
+                IGNORED,
+                f"`{KEY}` takes {what} out of sight that are still there ({names(shown)}): "
+                f"{effect}.",
+                "the pattern matches none of them, or they are deleted on purpose",
+                severity=severity,
+                path=path,
+                line=line_of(inputs.text_after(path) or "", (*added, KEY)),
+                subject=(folder,),
+            )
+
+
+def _files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    found: list[Path] = []
+    for file in folder.rglob("*"):
+        if file.suffix in suffixes and not file.name.startswith("__") and file.is_file():
+            found.append(file)
+        if len(found) >= MOST_FILES:
+            break
+    return sorted(found)
+
+
+def _matched(root: Path, folder: str, files: Sequence[Path], patterns: Sequence[str]) -> set[Path]:
+    """The files that SQLMesh's loader leaves out.
+
+    It matches a pattern from the right, and expands it from the project's root as well, but for
+    unit tests, which it only matches.
+    """
+    found: set[Path] = set()
+    for pattern in filter(None, patterns):
+        expanded = (
+            set()
+            if folder == "tests"
+            # Path.glob refuses what SQLMesh takes here, and matches hidden files.
+            else {*glob.glob(str(root / pattern), recursive=True)}  # noqa: PTH207
+        )
+        found |= {file for file in files if file.match(pattern) or str(file) in expanded}
+    return found
+
+
+# Files that the plan reads and of which the checkout holds a pointer of Git LFS only.
+
+
+POINTER = rule("lfs-pointer")
+
+
+@on_file_and_models(POINTER)
+def pointers(inputs: RuleInputs) -> Iterator[Observation]:
+    """Pointers that the plan takes for data or code, whether or not the pull request changes them.
+
+    What the load has opened is known, and so are the seeds; where nothing could be loaded, it is
+    what SQLMesh loads by its kind.
+    """
+    directories = [inputs.repository / project for project in inputs.projects]
+    files = list_files_below(directories)
+    seeds = list_seed_files(inputs.after.values())
+    given = {*(Path(os.path.normpath(path)) for path in inputs.opened), *seeds}
+    # Each file is looked at once: most of what a load opens lies below the project.
+    found = list_pointers(files | given)
+    below = [path for path in found if path in files]
+    read = [path for path in found if path in given]
+    if not inputs.loaded:
+        read = sorted({*read, *list_loaded(below)})
+    if read:
+        verb, them = ("is", "it") if len(read) == 1 else ("are", "them")
+        yield Observation(
+            POINTER,
+            f"{names(_relative(read, inputs))} {verb} in Git LFS, and the checkout holds only a "
+            f"pointer for {them}. The plan takes the pointer's text for the content, and so would "
+            "the tables that it builds and that prod takes over.",
+            FIX,
+            model=next((seeds[path] for path in read if path in seeds), None),
+            path=_relative(read, inputs)[0],
+            line=1,
+        )
+    rest = list_named_in_code([path for path in below if path not in read], directories)
+    if rest:
+        yield Observation(
+            POINTER,
+            f"{names(_relative(rest, inputs))} in Git LFS: the checkout holds a pointer only, and "
+            "a model or macro names the file. What reads it while a model runs gets the pointer's "
+            "text.",
+            FIX,
+            severity="high",
+            path=_relative(rest, inputs)[0],
+            line=1,
+            subject=("named in code",),
+        )
+
+
+def _relative(paths: Iterable[Path], inputs: RuleInputs) -> list[str]:
+    return sorted(
+        path.relative_to(inputs.repository).as_posix()
+        if path.is_relative_to(inputs.repository)
+        else path.as_posix()
+        for path in paths
+    )

@@ -1,0 +1,324 @@
+"""One model before and after the change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.protocol.plan import ColumnChange
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.sql.algebra_blocks import Interner
+from ci_bot.worker.sql.audit_promises import (Promises, promises)
+from ci_bot.worker.sql.column_changes import list_column_changes
+from ci_bot.worker.sql.equivalence_proof import Meaning
+from ci_bot.worker.sql.equivalence_proof import (Form, form_of)
+from ci_bot.worker.sql.model_query import (Queries, Query, plain, table_name, with_queries)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A changed model with both definitions; `renamed` where only its name or catalog changed."""
+
+    before: Any
+    after: Any
+    readers: tuple[Any, ...]
+    queries: Queries
+    renamed: bool = False
+    new_names: Mapping[str, str] = field(default_factory=dict)
+    removed: Mapping[str, Any] = field(default_factory=dict)
+    added: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def query_before(self) -> Query | None:
+        return self.queries.of(self.before)
+
+    @cached_property
+    def query_after(self) -> Query | None:
+        return self.queries.of(self.after)
+
+    @cached_property
+    def same_text(self) -> bool:
+        """Whether both queries are rendered as one text; most pairs are here for their metadata."""
+        old, new = self.trees
+        if old is None or new is None:
+            return False
+        if self.same_query and self.before.python_env == self.after.python_env:
+            return bool(old == new)
+        return self.is_one_text(old, new)
+
+    @cached_property
+    def trees(self) -> tuple[Any, Any]:
+        """Both queries as they are rendered, and rendered alike; None where one cannot be.
+
+        Where the columns of a table became known or unknown (it was external, and is a model now),
+        SQLMesh writes out columns and stars on one side only. Then both are taken as written.
+        """
+        old, new = self.query_before, self.query_after
+        if old is None or new is None:
+            return None, None
+        if old.knows_its_tables != new.knows_its_tables:
+            return old.rendered_as_written, new.rendered_as_written
+        return old.rendered, new.rendered
+
+    def is_one_text(self, old: Any, new: Any) -> bool:
+        """Whether the engine gets the same text for two trees.
+
+        The parser takes trees for equal whose texts differ in case, as in a key of JSON, and has
+        two types for what is one of the engine's.
+        """
+        dialect = self.before.dialect
+        return self.after.dialect == dialect and bool(
+            old.sql(dialect=dialect, comments=False) == new.sql(dialect=dialect, comments=False)
+        )
+
+    @cached_property
+    def forms(self) -> tuple[Form, Form] | None:
+        """Both queries in normal form; None where one cannot be taken apart."""
+        old, new = self.trees
+        if old is None or new is None:
+            return None
+        keys = Interner()
+        was, now = form_of(old, keys, self.new_names), form_of(new, keys)
+        return (was, now) if was is not None and now is not None else None
+
+    @cached_property
+    def is_proved_same(self) -> bool:
+        """Whether both queries, as they are rendered while loading, give the same rows."""
+        if self.forms is None:
+            return False
+        was, now = self.forms
+        return was.proves_same(now, one_text=self.same_text)
+
+    @cached_property
+    def _forms_in_full(self) -> tuple[Form, Form] | None:
+        """Both forms with the queries of models that this change adds or removes in their place.
+
+        A part of a query that moves into a view of its own does what it did. None where neither
+        side reads such a model.
+        """
+        old, new = self.trees
+        if old is None or new is None:
+            return None
+        before, after = with_queries(old, self.removed), with_queries(new, self.added)
+        if before is old and after is new:
+            return None
+        keys = Interner()
+        was, now = form_of(before, keys, self.new_names), form_of(after, keys)
+        return (was, now) if was is not None and now is not None else None
+
+    @cached_property
+    def meanings(self) -> tuple[Meaning, Meaning] | None:
+        """Both meanings, where they may differ; None where it is proved that they do not.
+
+        Then no filter, no join and no group is another one, however they are written now.
+        """
+        if self.same_text or self.forms is None or self.is_proved_same:
+            return None
+        was, now = self._forms_in_full or self.forms
+        if was.proves_same(now):
+            return None
+        return Meaning(was, self.before.dialect), Meaning(now, self.after.dialect)
+
+    @cached_property
+    def promises(self) -> tuple[Promises, Promises]:
+        return promises(self.before), promises(self.after)
+
+    @cached_property
+    def columns(self) -> list[ColumnChange]:
+        return list_column_changes(self.before, self.after, self.readers, queries=self.queries)
+
+    @property
+    def has_inferred_types(self) -> bool:
+        """Whether it is a seed that declares no columns: SQLMesh takes types from its values."""
+        return bool(self.after.kind.is_seed) and not getattr(self.after, "columns_to_types_", None)
+
+    @cached_property
+    def same_query(self) -> bool:
+        """Whether the text of the query is the same on both sides."""
+        old = getattr(self.before, "query_", None)
+        new = getattr(self.after, "query_", None)
+        return old is not None and new is not None and old.sql == new.sql
+
+
+def pairs(inputs: RuleInputs, queries: Queries) -> Iterator[Pair]:
+    """Models that are on both sides and differ, with models that got another name."""
+    same = renamed(inputs)
+    new_names = {plain(old): plain(new) for old, new in same}
+    renames = {name for pair in same for name in pair}
+    removed = _computed_whole(inputs.before, set(gone(inputs)) - renames)
+    added = _computed_whole(inputs.after, set(fresh(inputs)) - renames)
+    for name, after in inputs.after.items():
+        before = inputs.before.get(name)
+        if before is not None and name not in inputs.from_base and _differ(before, after):
+            readers = _readers(inputs, name)
+            yield Pair(
+                before,
+                after,
+                readers,
+                queries,
+                new_names=new_names,
+                removed=removed,
+                added=added,
+            )
+    for old, new in [*same, *replaced(inputs, same)]:
+        yield Pair(
+            inputs.before[old],
+            inputs.after[new],
+            _readers(inputs, new),
+            queries,
+            renamed=True,
+            new_names=new_names,
+        )
+
+
+def _computed_whole(models: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
+    """Models whose rows are those of their query at any time."""
+    return {
+        name: models[name]
+        for name in wanted
+        if models[name].is_sql and (models[name].kind.is_view or models[name].kind.is_full)
+    }
+
+
+def _readers(inputs: RuleInputs, name: str) -> tuple[Any, ...]:
+    return tuple(
+        inputs.after[reader]
+        for reader in sorted(inputs.readers.get(name, ()))
+        if reader in inputs.after
+    )
+
+
+def _differ(before: Any, after: Any) -> bool:
+    return before is not after and bool(
+        before.data_hash != after.data_hash
+        or before.metadata_hash != after.metadata_hash
+        # Neither hash covers these.
+        or before.ignored_rules != after.ignored_rules
+    )
+
+
+def gone(inputs: RuleInputs) -> list[str]:
+    """Models of prod that the head does not have, as far as the head could be loaded."""
+    if not inputs.loaded:
+        return []
+    return sorted(set(inputs.before) - set(inputs.after) - inputs.from_base)
+
+
+def fresh(inputs: RuleInputs) -> list[str]:
+    """Models that prod does not have."""
+    return sorted(set(inputs.after) - set(inputs.before) - inputs.from_base)
+
+
+def renamed(inputs: RuleInputs) -> list[tuple[str, str]]:
+    """(old, new) names of models that only got another name: one text, one to one.
+
+    Their queries may read each other by their new names.
+    """
+    old_names, new_names = gone(inputs), fresh(inputs)
+    if not old_names or not new_names:
+        return []
+    found = _of_one_text(inputs, old_names, new_names, {})
+    while True:
+        again = _of_one_text(
+            inputs, old_names, new_names, {plain(old): plain(new) for old, new in found}
+        )
+        if len(again) <= len(found):
+            return found
+        found = again
+
+
+def _of_one_text(
+    inputs: RuleInputs,
+    old_names: Iterable[str],
+    new_names: Iterable[str],
+    known: Mapping[str, str],
+) -> list[tuple[str, str]]:
+    """The pairs of models whose texts are the same once tables are called by their `known` names.
+
+    Of several with one text, those that kept schema and table go together.
+    """
+    waiting: dict[str, list[str]] = {}
+    for new in new_names:
+        if text := _text(inputs.after[new], {}):
+            waiting.setdefault(text, []).append(new)
+    found: list[tuple[str, str]] = []
+    texts = {old: _text(inputs.before[old], known) for old in old_names}
+    for kept in (True, False):
+        for old in list(texts):
+            twins = waiting.get(texts[old], [])
+            twin = next((new for new in twins if not kept or _tail(new) == _tail(old)), None)
+            if twin is not None:
+                twins.remove(twin)
+                found.append((old, twin))
+                del texts[old]
+    return found
+
+
+def replaced(inputs: RuleInputs, same: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """(old, new) names of models of one schema and table in two catalogs, with other texts.
+
+    They are compared, and nothing says that they are the same. With several in one place it is not
+    known which one replaces which.
+    """
+    taken = {name for pair in same for name in pair}
+    tails = [
+        Counter(_tail(name) for name in names if name not in taken)
+        for names in (gone(inputs), fresh(inputs))
+    ]
+    by_tail = {_tail(name): name for name in fresh(inputs) if name not in taken}
+    return [
+        (old, by_tail[tail])
+        for old in gone(inputs)
+        if old not in taken and (tail := _tail(old)) and all(side[tail] == 1 for side in tails)
+    ]
+
+
+def _tail(name: str) -> str:
+    """Schema and table of a name with a catalog; nothing where it has none."""
+    catalog, _, rest = plain(name).partition(".")
+    return rest if catalog and "." in rest else ""
+
+
+def _text(model: Any, known: Mapping[str, str]) -> str:
+    """What a model is but for its name, with tables called by their `known` names."""
+    if model.kind.is_external or model.kind.is_seed:
+        columns = sorted(
+            f"{name} {kind.sql()}" for name, kind in (model.columns_to_types or {}).items()
+        )
+        content = getattr(model, "column_hashes", None) or {}
+        return f"{model.kind.name} {columns} {sorted(content.items())}" if columns else ""
+    if model.is_sql:
+        if getattr(model, "query_", None) is None:
+            return ""
+        query = model.query
+        if known:
+            query = query.copy()
+            for table in query.find_all(exp.Table):
+                if (name := known.get(table_name(table))) is not None:
+                    table.replace(_renamed(table, name))
+        # Stored queries are text that may differ in layout from the file's.
+        return str(query.sql(dialect=model.dialect, comments=False))
+    if model.is_python:
+        return "\n".join(
+            item.payload for item in model.python_env.values() if "def " in item.payload
+        )
+    return ""
+
+
+def _renamed(table: Any, name: str) -> Any:
+    other = table.copy()
+    for part, value in zip(("catalog", "db", "this"), name.split("."), strict=False):
+        other.set(part, exp.to_identifier(value))
+    return other
+
+
+def touched(inputs: RuleInputs, changed: Iterable[Pair]) -> list[tuple[Any, Any]]:
+    """(before or None, after) of every model that model rules look at."""
+    pairs_found = [(pair.before, pair.after) for pair in changed]
+    known = {after.fqn for _, after in pairs_found}
+    return pairs_found + [(None, inputs.after[name]) for name in fresh(inputs) if name not in known]

@@ -1,0 +1,253 @@
+"""What a model promises and relies on: named columns, types, and registered sources."""
+
+from __future__ import annotations
+from collections.abc import Iterator, Mapping
+from typing import Any
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
+from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.sql.model_query import (Query, plain, selects, table_name)
+from __future__ import annotations
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.sql.python_code import trees
+from ci_bot.worker.sql.model_query import plain
+
+_SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"})
+
+
+@on_model
+class ExternalUnregistered(ModelRule):
+    """A table that SQLMesh does not know can change without any plan seeing it."""
+
+    spec = rule("external-unregistered")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        if model.kind.is_external:
+            return
+        unknown = [
+            name
+            for name in sorted(model.depends_on)
+            if self.project.get_model(name) is None and not _is_system(name)
+        ]
+        if not unknown:
+            return
+        registers = any(item.kind.is_external for item in self.project.models.values())
+        for name in unknown:
+            called = self.project.called(name)
+            yield self.observation(
+                model,
+                f"`{called}` is no model and is not in external_models.yaml: its columns are "
+                "not known, and no plan sees it change.",
+                "`sqlmesh create_external_models` has added it, with its columns",
+                subject=[called],
+                # Where a project registers nothing at all, that is its habit and not this change.
+                severity=None if registers else "medium",
+                anchors=(called, plain(name).rpartition(".")[2]),
+            )
+
+
+def _is_system(name: str) -> bool:
+    parts = plain(name).split(".")
+    return any(part in _SYSTEM_SCHEMAS for part in parts[:-1])
+
+
+@on_model
+class ExternalWithoutAudits(ModelRule):
+    """The border of a project is where data should be checked first."""
+
+    spec = rule("external-without-audits")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        if model.kind.is_external and not model.audits:
+            yield self.observation(
+                model,
+                "Nothing checks what arrives in this table.",
+                "the entry in external_models.yaml has audits, for instance not_null on its key",
+                anchors=(model.name,),
+            )
+
+
+@on_model
+class SelectStar(ModelRule):
+    """A star passes on whatever the source has today."""
+
+    spec = rule("select-star")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None:
+            return
+        root = query.written_root if query.written is not None else query.root
+        tree = query.written_tree if query.written is not None else query.rendered_tree
+        if not any(not isinstance(star.parent, exp.Count) for star in tree.all(exp.Star)):
+            return
+        for scope in selects(root):
+            for item in scope.expression.expressions:
+                if not item.is_star or isinstance(item.unalias(), exp.Count):
+                    continue
+                tables = sorted(set(_stored(item, scope)))
+                if not tables:
+                    continue
+                known = [self.project.by_table.get(name) for name in tables]
+                called = [self.project.called(name) for name in tables]
+                all_known = all(m is not None and m.columns_to_types for m in known)
+                yield self.observation(
+                    model,
+                    f"SELECT * takes every column that {names(called)} "
+                    + (
+                        "has today; a new one appears here without a change."
+                        if all_known
+                        else "has, and SQLMesh does not know them."
+                    ),
+                    "the columns are named",
+                    subject=[f"* of {', '.join(called)}"],
+                    severity="low" if all_known else None,
+                    anchors=("SELECT *", "*"),
+                )
+
+
+def _stored(item: Any, scope: Any) -> Iterator[str]:
+    """Tables that a star reads directly; a CTE that names its columns is as good as a list."""
+    table = item.table if isinstance(item, exp.Column) else ""
+    for alias, (_, source) in scope.selected_sources.items():
+        if table and alias != table:
+            continue
+        if isinstance(source, exp.Table):
+            yield table_name(source)
+        elif not isinstance(source, Scope):
+            continue
+
+
+@on_model
+class UncastProjection(ModelRule):
+    """A column whose type nobody can tell is whatever the engine makes of it."""
+
+    spec = rule("uncast-projection")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        if not model.is_sql or model.kind.is_external:
+            return
+        types = model.columns_to_types
+        if not types or "*" in types:
+            return
+        if any(name not in self.project.models for name in model.depends_on):
+            return  # with an unknown source every type is unknown, and that is said elsewhere
+        unknown = [name for name, kind in types.items() if kind.is_type(exp.DataType.Type.UNKNOWN)]
+        if unknown and not model.violated_rules_for_query:
+            yield self.observation(
+                model,
+                lambda columns: f"The types of {names(columns)} cannot be told from the query.",
+                "the columns are cast in the outermost SELECT",
+                subject=unknown,
+                anchors=tuple(unknown),
+            )
+
+
+@on_model
+class MissingColumn(ModelRule):
+    """A column that no table of the query has."""
+
+    spec = rule("missing-column")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None:
+            return
+        # SQLMesh tried to qualify the query against the schemas that it knows, and failed.
+        violated = model.violated_rules_for_query
+        if not violated.get(AmbiguousOrInvalidColumn):
+            return
+        for table, column in sorted(set(unresolved(query, self.project.by_table))):
+            called = self.project.called(table)
+            yield self.observation(
+                model,
+                f"`{column}` is read from `{called}`, which has no such column.",
+                "the column exists there, or is no longer read",
+                subject=[f"{called} {column}"],
+                anchors=(column,),
+            )
+
+
+def unresolved(query: Query, by_table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(table, column) pairs that a query reads although the table is known not to have them."""
+    for scope in selects(query.root or query.written_root):
+        sources = scope.selected_sources
+        single = next(iter(sources.values()))[1] if len(sources) == 1 else None
+        aliases = {item.alias.lower() for item in scope.expression.expressions if item.alias}
+        generated = bool(scope.expression.args.get("laterals"))
+        for column in scope.columns:
+            source = scope.sources.get(column.table) if column.table else single
+            if not isinstance(source, exp.Table) or (not column.table and generated):
+                continue
+            model = by_table.get(table_name(source))
+            types = model.columns_to_types if model is not None else None
+            if not types or "*" in types or column.name == "*":
+                continue
+            known = {name.lower() for name in types}
+            name = column.name.lower()
+            if name not in known and not (not column.table and name in aliases):
+                yield table_name(source), name
+
+
+# What a Python model reads, against what it says that it reads.
+
+
+# Methods of SQLMesh's ExecutionContext and of the Spark session behind it.
+_BY_NAME = frozenset({"resolve_table", "table"})
+
+_BY_QUERY = frozenset({"fetchdf", "fetch_pyspark_df", "sql", "fetchall", "fetchone"})
+
+_READS = re.compile(r"\b(?:FROM|JOIN)\s+([`\"\w.]+)", re.IGNORECASE)
+
+
+@on_model
+class PythonDependencyMissing(ModelRule):
+    """SQLMesh waits for, rebuilds after and resolves what a model says that it depends on."""
+
+    spec = rule("python-dependency-missing")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        if not model.is_python:
+            return
+        known = {plain(name) for name in model.depends_on} | {plain(model.fqn)}
+        missing = {
+            self.project.called(found.fqn): text
+            for tree in trees(model)
+            for text in _read(tree)
+            if (found := self.project.by_table.get(plain(text))) is not None
+            and plain(found.fqn) not in known
+        }
+        if missing:
+            yield self.observation(
+                model,
+                f"The code reads {names(missing)}, which `depends_on` does not name: SQLMesh does "
+                "not wait for it, and does not compute this model again when it changes.",
+                "`depends_on` names every model that the code reads, or is left out where the "
+                "code names them as text in `context.resolve_table`",
+                subject=sorted(missing),
+                anchors=("depends_on", *missing.values()),
+            )
+
+
+def _read(tree: ast.AST) -> Iterator[str]:
+    """Names of tables that stand in the code as text."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        first = node.args[0] if node.args else None
+        if node.func.attr in _BY_NAME:
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first.value
+        elif node.func.attr in _BY_QUERY and first is not None:
+            for part in ast.walk(first):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield from _READS.findall(part.value)

@@ -1,0 +1,153 @@
+"""Slowly changing dimensions, and variables that nobody defines or that a machine does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sqlmesh.core import dialect as d
+
+from ci_bot.protocol.rules import rule
+from ci_bot.redaction.secret_names import is_suspect
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.sql.audit_promises import column_names
+from ci_bot.worker.sql.python_code import environment_reads
+from ci_bot.worker.sql.model_query import (Query, outer)
+
+_PYTHON_VAR = re.compile(
+    r"(?:context|evaluator)\.(?:var|blueprint_var)\(\s*['\"]([^'\"]+)['\"]\s*(,)?"
+)
+
+
+@on_model
+class ScdValidity(ModelRule):
+    """SQLMesh writes the validity columns of an SCD type 2 model; the query must not."""
+
+    spec = rule("scd-validity")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        kind = model.kind
+        if not kind.is_scd_type_2 or not (query := self.query(model)):
+            return
+        reserved = {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
+        returned: set[str] = set()
+        star = False
+        for branch in outer(query.root or query.written_root):
+            for item in branch.expression.expressions:
+                star = star or item.is_star
+                returned.add(item.alias_or_name.lower())
+        if returned & reserved:
+            yield self.observation(
+                model,
+                lambda columns: f"The query returns {names(columns)}, which SQLMesh writes itself.",
+                "the query leaves the validity columns out, or they have other names",
+                subject=sorted(returned & reserved),
+                anchors=tuple(returned & reserved),
+            )
+        if star or not returned:
+            return
+        needed = set(column_names(model.unique_key))
+        if getattr(kind, "updated_at_name", None) is not None:
+            needed.add(kind.updated_at_name.name.lower())
+        watched = getattr(kind, "columns", None)
+        if isinstance(watched, list):
+            needed |= set(column_names(watched))
+        if gone := needed - returned:
+            yield self.observation(
+                model,
+                lambda columns: (
+                    f"The kind names {names(columns)}, which the query does not return."
+                ),
+                "the query returns key, time and watched columns",
+                subject=sorted(gone),
+                severity="blocker",
+                anchors=tuple(gone),
+            )
+        for grain in grain_of(model):
+            if grain and grain <= set(column_names(model.unique_key)):
+                yield self.observation(
+                    model,
+                    f"The grain {names(grain)} has no validity column, but a key has one row for "
+                    "each of its versions.",
+                    f"the grain includes `{kind.valid_from_name.name}`",
+                    subject=[f"({', '.join(sorted(grain))})"],
+                    severity="low",
+                    anchors=("grain",),
+                )
+
+
+@on_model
+class UndefinedVariable(ModelRule):
+    """A variable without a value and without a default is NULL."""
+
+    spec = rule("undefined-variable")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        known = (self.project.variables or frozenset()) | _own_variables(model)
+        asked: list[str] = []
+        if model.is_sql:
+            query = self.query(model)
+            asked = _required_variables(query) if query is not None else []
+        elif model.is_python:
+            payloads = "\n".join(item.payload for item in model.python_env.values())
+            asked = [name for name, default in _PYTHON_VAR.findall(payloads) if not default]
+        gone = sorted({name for name in asked if name.lower() not in known})
+        if gone:
+            yield self.observation(
+                model,
+                lambda variables: (
+                    f"{names(variables)} have neither a value in the configuration "
+                    "nor a default, so they are NULL."
+                ),
+                "the variable is in `variables`, or the call gives a default",
+                subject=gone,
+                anchors=tuple(gone),
+            )
+
+
+@on_model
+class EnvironmentVariable(ModelRule):
+    """What a machine's environment holds is no part of the project, and makes its results."""
+
+    spec = rule("environment-variable")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        # How to sign in somewhere is what variables of the environment are for.
+        found = [name for name in environment_reads(model) if not is_suspect(name)]
+        if found:
+            yield self.observation(
+                model,
+                lambda variables: (
+                    f"The {'Python model' if model.is_python else 'macros of the model'} "
+                    f"{'reads' if model.is_python else 'read'} {names(variables)} from the "
+                    "environment of whichever machine loads the project: two machines may plan "
+                    "and compute two results, and no plan shows which."
+                ),
+                "the value is a variable of the project (`variables`), or stands in the code",
+                subject=found,
+                severity="medium" if model.is_python else None,
+                anchors=tuple(found),
+            )
+
+
+def _required_variables(query: Query) -> list[str]:
+    """Names in calls of @VAR that give no default."""
+    calls = [call.this for call in query.written_tree.all(d.MacroFunc)]
+    return [
+        call.expressions[0].name
+        for call in calls
+        if call.name.upper() == "VAR" and len(call.expressions) == 1
+    ]
+
+
+def _own_variables(model: Any) -> frozenset[str]:
+    """Variables that SQLMesh stored with the model: gateway, defaults and blueprints."""
+    found: set[str] = set()
+    for name in ("__sqlmesh__vars__", "__sqlmesh__blueprint__vars__"):
+        item = model.python_env.get(name)
+        if item is not None:
+            found |= {key.lower() for key in re.findall(r"['\"](\w+)['\"]\s*:", item.payload)}
+    return frozenset(found)

@@ -1,0 +1,151 @@
+"""Histories that close the rows which their query does not deliver."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
+
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.models.current_time import reads_clock
+from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.sql.interval_filters import is_interval_predicate
+from ci_bot.worker.sql.python_code import reads_argument
+from ci_bot.worker.sql.model_query import (Query, conjuncts, outer, table_name)
+
+MAX_DEPTH = 8
+# Tables that are named for holding what has changed, and nothing else.
+_CHANGES = re.compile(
+    r"(^|_)(delta|deltas|changes?|changed|changelog|cdc|updates|updated|increments?|incremental)($|_)"
+)
+# Joins that keep every row of what stands before them.
+_KEEPING = frozenset({"LEFT", "FULL"})
+
+
+@on_model
+class HardDeletesPartialSource(ModelRule):
+    """With invalidate_hard_deletes, a row that the query does not deliver counts as deleted."""
+
+    spec = rule("hard-deletes-partial-source")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        kind = model.kind
+        if not kind.is_scd_type_2 or not kind.invalidate_hard_deletes:
+            return
+        if model.is_python:
+            if reads_argument(model, "start"):
+                yield self._partial(model, "window", "the code reads by `start`")
+            return
+        query = self.query(model)
+        if query is None:
+            return
+        found = dict(self._losses(query, 0))
+        if "window" in found:
+            found.pop("changes", None)  # a table is named for its window
+        for what, words in found.items():
+            if not what.startswith("join "):
+                yield self._partial(model, what, words)
+        joins = {what: words for what, words in found.items() if what.startswith("join ")}
+        for what, words in joins.items():
+            yield self._partial(model, what, words, severity="medium")
+
+    def _partial(self, model: Any, what: str, words: str, severity: Any = None) -> Observation:
+        return self.observation(
+            model,
+            f"`invalidate_hard_deletes` is set, and {words}: each run closes the history of all "
+            "keys that are not delivered, as if they had been deleted.",
+            "the query delivers every key that still exists, or `invalidate_hard_deletes` is false",
+            subject=[what],
+            severity=severity,
+            anchors=("WHERE", "LIMIT", "JOIN", "FROM", "invalidate_hard_deletes"),
+        )
+
+    def _losses(self, query: Query, depth: int) -> Iterator[tuple[str, str]]:
+        """What keeps rows of the source from the result: a short key, and the words for it."""
+        for branch in outer(query.scopes):
+            yield from self._losses_in(branch, depth)
+
+    def _losses_in(self, scope: Any, depth: int) -> Iterator[tuple[str, str]]:
+        select = scope.expression
+        if depth > MAX_DEPTH or not isinstance(select, exp.Select):
+            return
+        if select.args.get("limit") is not None:
+            yield "limit", "the query ends with a LIMIT"
+        conditions = [
+            part
+            for clause in ("where", "having", "qualify")
+            if (held := select.args.get(clause)) is not None
+            for part in conjuncts(held.this)
+        ]
+        joins = select.args.get("joins") or []
+        for join in joins:
+            if join.side not in _KEEPING:
+                conditions += conjuncts(join.args["on"]) if join.args.get("on") is not None else []
+                if join.kind not in {"CROSS", "ANTI"} and join.side != "RIGHT":
+                    name = self._called(join.this, scope)
+                    yield f"join {name}", f"rows without a match in `{name}` are left out"
+        if any(_moves(part) for part in conditions):
+            yield "window", "the query delivers only the rows of a time window that moves"
+        sources = [select.args[FROM].this] if select.args.get(FROM) is not None else []
+        sources += [join.this for join in joins if join.side not in {"LEFT"}]
+        for node in sources:
+            yield from self._losses_of(node, scope, depth)
+
+    def _losses_of(self, node: Any, scope: Any, depth: int) -> Iterator[tuple[str, str]]:
+        if node.find(exp.TableSample) is not None:
+            yield "sample", "the query delivers a sample of its source"
+        source = scope.sources.get(node.alias_or_name)
+        if isinstance(source, Scope):
+            for branch in outer(source):
+                if branch is not scope:
+                    yield from self._losses_in(branch, depth + 1)
+            return
+        if not isinstance(source, exp.Table):
+            return
+        parent = self.project.by_table.get(table_name(source))
+        if _CHANGES.search(source.name.lower()):
+            yield "changes", f"`{self._called(node, scope)}` holds changes only, as its name says"
+        # What is computed anew each time holds no more than its query gives.
+        if parent is not None and (
+            parent.kind.is_view or parent.kind.is_full or parent.kind.is_embedded
+        ):
+            inner = self.project.queries.of(parent)
+            if inner is not None:
+                for what, words in self._losses(inner, depth + 1):
+                    if not what.startswith("join "):
+                        yield (
+                            what,
+                            words.replace("the query", f"`{self.project.called(parent.fqn)}`"),
+                        )
+
+    def _called(self, node: Any, scope: Any) -> str:
+        source = scope.sources.get(node.alias_or_name)
+        if isinstance(source, exp.Table):
+            return self.project.called(table_name(source))
+        return str(node.alias_or_name)
+
+
+def _moves(condition: Any) -> bool:
+    """Whether fewer rows meet a condition as time goes by, or those of one interval alone.
+
+    `x <= now` lets more pass from day to day, and none of them leaves again.
+    """
+    if isinstance(condition, exp.LT | exp.LTE) and _is_time(condition.expression):
+        return _is_time(condition.this)
+    if isinstance(condition, exp.GT | exp.GTE) and _is_time(condition.this):
+        return _is_time(condition.expression)
+    if isinstance(condition, exp.Or):
+        return any(_moves(part) for part in condition.flatten())
+    if isinstance(condition, exp.Between):
+        _, begin, _ = condition.iter_expressions()
+        return _is_time(begin)
+    return _is_time(condition)
+
+
+def _is_time(node: Any) -> bool:
+    return is_interval_predicate(node) or reads_clock(node)

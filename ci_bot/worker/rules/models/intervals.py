@@ -1,0 +1,445 @@
+"""Incremental models and their interval: filters, time columns, windows and totals."""
+
+from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
+from sqlglot import exp
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.sql.column_changes import (TIMESTAMPS, known_types)
+from ci_bot.worker.sql.interval_filters import (bounds_of, day_macro, is_interval_predicate, last_days, mentions_interval, time_column_origins)
+from ci_bot.worker.sql.python_code import unused_edges
+from ci_bot.worker.sql.model_query import (Query, conjuncts, origins, outer, projection)
+from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
+from sqlglot import exp
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.sql.audit_promises import column_names
+from ci_bot.worker.sql.interval_filters import (bounds_of, is_interval_predicate, mentions_interval)
+from ci_bot.worker.sql.model_query import place_of
+from ci_bot.worker.sql.model_query import (Query, origins, outer, selects)
+
+# Seconds of the units that a date can be cut to, and of SQLMesh's interval units.
+UNITS = {
+    "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800,
+    "month": 2_592_000, "quarter": 7_776_000, "year": 31_536_000,
+}  # fmt: skip
+
+_ALIASES = {
+    "mm": "month", "mon": "month", "yy": "year", "yyyy": "year", "q": "quarter", "dd": "day",
+    "hh": "hour", "wk": "week", "isoweek": "week",
+}  # fmt: skip
+
+BOTH = 2
+
+_SHIFTS = frozenset({"from_utc_timestamp", "to_utc_timestamp", "convert_timezone"})
+
+
+def _is_time_range(model: Any) -> bool:
+    return bool(model.kind.is_incremental_by_time_range and model.is_sql and model.time_column)
+
+
+def _roots(query: Query) -> list[Any]:
+    return [query.scopes] if query.scopes is not None else []
+
+
+@on_model
+class TimeFilterMissing(ModelRule):
+    """Every row of an incremental query has to come from its interval."""
+
+    spec = rule("time-filter-missing")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        if model.is_python and model.kind.is_incremental_by_time_range:
+            yield from self._in_python(model)
+        if not (query := self.query(model)):
+            return
+        if model.kind.is_incremental_by_unique_key:
+            if not mentions_interval(query):
+                yield self.observation(
+                    model,
+                    "Every run reads all of the source: the query has no filter on the interval.",
+                    "the query filters on the interval, or the source is known to stay small",
+                    severity="low",
+                )
+            return
+        if not _is_time_range(model) or not query.tree.has(exp.Table):
+            return
+        bounds = bounds_of(query)
+        if bounds.lower and bounds.upper:
+            yield from self._only_one_day(model, query)
+            return
+        column = model.time_column.column.sql(dialect=model.dialect)
+        if bounds.any:
+            end = "start" if bounds.upper else "end"
+            yield self.observation(
+                model,
+                f"The filter on the interval has no {end}, so a run reads more than its interval.",
+                f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin)",
+                subject=[end],
+                severity="medium",
+                anchors=("@start_ds", "@start_ts", "@start_dt", "@end_ds", "@end_ts", "WHERE"),
+            )
+            return
+        stands = mentions_interval(query)
+        yield self.observation(
+            model,
+            "Start and end occur, but not every row has to pass them (an OR, an outer join, or a "
+            "branch without the filter), so each run reads rows of all time."
+            if stands
+            else "The query does not filter on the interval, so each run reads all of history.",
+            f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin) for every row",
+            subject=["start", "end"],
+            anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "FROM"),
+        )
+
+    def _in_python(self, model: Any) -> Iterator[Observation]:
+        unused = unused_edges(model)
+        if unused:
+            yield self.observation(
+                model,
+                f"The code uses no {' and no '.join(unused)}, so each run reads more than its "
+                "interval, and may write rows that are dated outside of it.",
+                "what is read is filtered by `start` and `end`",
+                subject=unused,
+                severity=None if len(unused) == BOTH else "medium",
+                anchors=("fetchdf", "resolve_table", "def execute", "def "),
+            )
+
+    def _only_one_day(self, model: Any, query: Query) -> Iterator[Observation]:
+        """A run of several intervals, as every backfill is, gets start and end of all of them."""
+        alone = model.batch_size == 1 and not model.lookback
+        if alone or query.written is None:
+            return
+        for test in query.written_tree.all(exp.EQ):
+            edges = {name for side in (test.this, test.expression) if (name := day_macro(side))}
+            if len(edges) == 1 and (edge := edges.pop()):
+                yield self.observation(
+                    model,
+                    f"`= @{edge}` reads one day only, and a backfill runs many intervals at once: "
+                    "the others stay empty and count as done.",
+                    "BETWEEN, or <= and >=, compare with start and end; or batch_size is 1, "
+                    "without a lookback",
+                    subject=[f"= @{edge}"],
+                    anchors=(f"@{edge}",),
+                )
+
+
+@on_model
+class IntervalEdge(ModelRule):
+    """start_ds and end_ds are both inside the interval, as days."""
+
+    spec = rule("interval-edge-lost")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None or query.written is None or not model.kind.is_incremental:
+            return
+        for test in query.written_tree.all(exp.LT, exp.GT):
+            left = isinstance(test, exp.LT)
+            # x < end and x > start, written either way round.
+            for side, loses_end in ((test.expression, left), (test.this, not left)):
+                name = day_macro(side)
+                if name is not None and name.startswith("end_" if loses_end else "start_"):
+                    yield self.observation(
+                        model,
+                        f"`{'<' if loses_end else '>'} @{name}` leaves out the "
+                        f"{'last' if loses_end else 'first'} day of every interval, and @{name} is "
+                        "part of it: a daily run writes nothing.",
+                        "BETWEEN, or <= and >=, compare with start and end",
+                        subject=[f"@{name}"],
+                        anchors=(f"@{name}",),
+                    )
+        for scope, side, name in last_days(query):
+            if self._has_hours(scope, side):
+                yield self.observation(
+                    model,
+                    f"`{side.sql(dialect=model.dialect)}` is a timestamp, and @{name} is midnight "
+                    "at the begin of the interval's last day: the rest of that day is left out.",
+                    "timestamps are compared with @start_ts and @end_ts, or cast to DATE",
+                    subject=[f"timestamps to @{name}"],
+                    anchors=(f"@{name}",),
+                )
+
+    def _has_hours(self, scope: Any, side: Any) -> bool:
+        """Whether every value is a timestamp, as far as casts and models say."""
+        if isinstance(side, exp.Cast | exp.TryCast):
+            return str(side.to.this.value) in TIMESTAMPS
+        found = origins(scope, side)
+        kinds = [
+            (known_types(self.project.by_table.get(table)) or {}).get(name) for table, name in found
+        ]
+        return bool(kinds) and all(
+            kind is not None and str(kind.this.value) in TIMESTAMPS for kind in kinds
+        )
+
+
+@on_model
+class TimeFilterWrongColumn(ModelRule):
+    """The filter has to speak of the same time as the time column."""
+
+    spec = rule("time-filter-wrong-column")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        if not _is_time_range(model) or not (query := self.query(model)):
+            return
+        filtered = {name for _, name in bounds_of(query).columns}
+        target = model.time_column.column.name
+        made_of = {name for _, name in time_column_origins(_roots(query), target)}
+        if filtered and made_of and not filtered & (made_of | {target.lower()}):
+            yield self.observation(
+                model,
+                f"The time column `{target}` is made of {names(made_of)}, but the interval is "
+                f"compared with {names(filtered)}: rows of one interval carry dates of another.",
+                f"the filter is on what `{target}` is made of",
+                subject=[f"{target} by {', '.join(sorted(filtered))}"],
+                anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date"),
+            )
+
+
+@on_model
+class TimeColumnOutsideInterval(ModelRule):
+    """A time column that is rounded or moved leaves the interval that it was read for."""
+
+    spec = rule("time-column-outside-interval")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        if not _is_time_range(model) or not (query := self.query(model)):
+            return
+        interval = UNITS[_interval_unit(model)]
+        name = model.time_column.column.name
+        for root in _roots(query):
+            for branch in outer(root):
+                item = _resolved(branch, name)
+                unit = _cut(item) if item is not None else None
+                if unit is not None and UNITS[unit] > interval:
+                    yield self.observation(
+                        model,
+                        f"`{name}` is cut to the {unit}, while the interval is one "
+                        f"{_interval_unit(model)}: a run writes rows that are dated outside of it.",
+                        f"the model runs by the {unit}, or the time column keeps its precision",
+                        subject=[f"{name} cut to the {unit}"],
+                        anchors=(name,),
+                    )
+                elif item is not None and (how := _moved(item)) and not _filter_moves(query, how):
+                    yield self.observation(
+                        model,
+                        f"`{name}` is moved by {how}, and the filter on the interval is not: rows "
+                        "near its edges are dated outside of it.",
+                        "filter and time column are moved alike",
+                        subject=[f"{name} moved by {how}"],
+                        anchors=(how, name),
+                    )
+
+
+def _interval_unit(model: Any) -> str:
+    unit = str(model.interval_unit.value).lower()
+    if unit.endswith("minute"):
+        return "minute"
+    return unit if unit in UNITS else "day"
+
+
+def _resolved(branch: Any, name: str, depth: int = 0) -> Any:
+    """The expression of a result column, followed through CTEs that only pass it on."""
+    item = projection(branch, name)
+    if isinstance(item, exp.Column) and depth < 10:  # noqa: PLR2004 - deeper is a loop
+        source = branch.sources.get(item.table) if item.table else None
+        if source is None and len(branch.selected_sources) == 1:
+            source = next(iter(branch.selected_sources.values()))[1]
+        if hasattr(source, "expression") and not isinstance(source, exp.Expression):
+            for leaf in outer(source):
+                if leaf is not branch:
+                    return _resolved(leaf, item.name, depth + 1) or item
+    return item
+
+
+def _cut(node: Any) -> str | None:
+    """The unit that an expression rounds a date down to, through casts."""
+    while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate):
+        if isinstance(node, exp.TsOrDsToDate) or (
+            isinstance(node, exp.Cast | exp.TryCast) and node.to.this == exp.DataType.Type.DATE
+        ):
+            inner = _cut(node.this)
+            return inner or "day"
+        node = node.this
+    if isinstance(node, exp.DateTrunc | exp.TimestampTrunc | exp.DatetimeTrunc):
+        unit = node.args.get("unit")
+        text = unit.name.lower() if unit is not None else ""
+        text = _ALIASES.get(text, text)
+        return text if text in UNITS else None
+    if isinstance(node, exp.LastDay):
+        return "month"
+    return None
+
+
+def _moved(node: Any) -> str | None:
+    """The function that shifts a time to another zone or day, if there is one."""
+    for inner in node.walk():
+        if isinstance(inner, exp.ConvertTimezone | exp.AtTimeZone | exp.FromTimeZone):
+            return _name(inner)
+        if isinstance(inner, exp.DateAdd | exp.DateSub | exp.TsOrDsAdd | exp.AddMonths):
+            return _name(inner)
+        if isinstance(inner, exp.Anonymous) and inner.name.lower() in _SHIFTS:
+            return str(inner.name)
+        if isinstance(inner, exp.Add | exp.Sub) and inner.find(exp.Interval):
+            return "INTERVAL"
+    return None
+
+
+def _name(node: Any) -> str:
+    if isinstance(node, exp.AtTimeZone | exp.FromTimeZone):
+        return "FROM_UTC_TIMESTAMP" if isinstance(node, exp.AtTimeZone) else "TO_UTC_TIMESTAMP"
+    return str(node.sql_name())
+
+
+def _filter_moves(query: Query, how: str) -> bool:
+    """Whether a filter on the interval shifts its column too."""
+    for where in query.tree.all(exp.Where):
+        for part in conjuncts(where.this):
+            if is_interval_predicate(part) and _moved(part):
+                return True
+    return False
+
+
+# Windows and totals that see one interval and claim more.
+
+
+_ORDERED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+
+_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
+
+
+@on_model
+class WindowOverInterval(ModelRule):
+    """A window sees only the rows of its interval."""
+
+    spec = rule("window-over-interval")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        kind = model.kind
+        if not (kind.is_incremental_by_time_range or kind.is_incremental_by_unique_key):
+            return
+        query = self.query(model)
+        if query is None or not query.tree.has(exp.Window) or not mentions_interval(query):
+            return
+        time = model.time_column.column.name if model.time_column else None
+        ranks = _rank_filters(query)
+        for scope in selects(query.root or query.written_root):
+            times = _interval_columns(scope) | ({("", time.lower())} if time else set())
+            for window in scope.expression.find_all(exp.Window):
+                if window.find_ancestor(exp.Select) is not scope.expression:
+                    continue
+                if _harmless(window, scope, times, ranks):
+                    continue
+                text = window.this.sql(dialect=model.dialect)
+                yield self.observation(
+                    model,
+                    f"`{text} OVER (…)` sees the rows of one interval only, so its value changes "
+                    "at every edge and is wrong after a backfill with another batch size.",
+                    "the window is partitioned by the time column, or computed in a model that "
+                    "reads the whole history",
+                    subject=[f"{window.this.sql_name()} in {place_of(window, query)}"],
+                    anchors=(f"{window.this.sql_name()}(", "OVER"),
+                )
+
+
+def _interval_columns(scope: Any) -> set[tuple[str, str]]:
+    where = scope.expression.args.get("where")
+    found: set[tuple[str, str]] = set()
+    if where is None:
+        return found
+    parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
+    for part in parts:
+        if is_interval_predicate(part):
+            found |= {("", name) for _, name in origins(scope, part)}
+    return found
+
+
+def _harmless(window: Any, scope: Any, times: set[tuple[str, str]], ranks: frozenset[str]) -> bool:
+    function = window.this
+    while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        function = function.this
+    partition = window.args.get("partition_by") or []
+    for item in partition:
+        named = {("", name) for _, name in origins(scope, item)}
+        if named & times:
+            return True
+    if isinstance(function, _RANKS):
+        # Picking one row of each key is how duplicates are removed inside an interval.
+        alias = window.parent.alias.lower() if isinstance(window.parent, exp.Alias) else ""
+        return alias in ranks or window.find_ancestor(exp.Qualify) is not None
+    if isinstance(function, _ORDERED):
+        return False
+    return not isinstance(function, exp.AggFunc)
+
+
+def _rank_filters(query: Query) -> frozenset[str]:
+    """Columns that are compared with a number in a WHERE or QUALIFY, as in rn = 1."""
+    found: set[str] = set()
+    for clause in query.tree.all(exp.Where, exp.Qualify):
+        for test in clause.find_all(exp.EQ, exp.LTE, exp.LT):
+            sides = (test.this, test.expression)
+            if any(isinstance(side, exp.Literal) for side in sides):
+                found |= {side.name.lower() for side in sides if isinstance(side, exp.Column)}
+    return frozenset(found)
+
+
+@on_model
+class AggregateOverInterval(ModelRule):
+    """A merge replaces the stored total by the total of the last interval."""
+
+    spec = rule("aggregate-over-interval")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        if not model.kind.is_incremental_by_unique_key or not (query := self.query(model)):
+            return
+        if query.root is None or getattr(model.kind, "when_matched", None) is not None:
+            return
+        if not bounds_of(query).any:
+            return
+        key = set(column_names(model.unique_key))
+        for branch in outer(query.root):
+            group = branch.expression.args.get("group")
+            if group is None:
+                continue
+            times = _interval_columns(branch) or {
+                ("", name) for _, name in bounds_of(query).columns
+            }
+            grouped = {("", n) for item in group.expressions for _, n in origins(branch, item)}
+            if grouped & times:
+                continue
+            totals = [
+                item.alias_or_name
+                for item in branch.expression.expressions
+                if item.alias_or_name.lower() not in key and _forgets(item, branch, times)
+            ]
+            if totals:
+                yield self.observation(
+                    model,
+                    lambda columns: (
+                        f"{names(columns)} count one interval, and the merge on {names(key)} "
+                        "replaces the stored value with it: totals shrink to those of the last run."
+                    ),
+                    "the model is FULL or groups by the interval too, or WHEN MATCHED adds up",
+                    subject=totals,
+                    anchors=(*totals, "GROUP BY"),
+                )
+
+
+def _forgets(item: Any, scope: Any, times: set[tuple[str, str]]) -> bool:
+    """Whether an aggregate loses what earlier intervals contributed to it.
+
+    The latest time of an interval is later than all before, so MAX of the time column is safe.
+    """
+    for aggregate in item.find_all(exp.AggFunc):
+        over = {("", name) for _, name in origins(scope, aggregate)}
+        if isinstance(aggregate, exp.Max | exp.ArgMax | exp.AnyValue) and over & times:
+            continue
+        if isinstance(aggregate, exp.AnyValue | exp.First | exp.Last):
+            continue
+        return True
+    return False

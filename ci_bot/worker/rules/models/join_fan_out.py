@@ -1,0 +1,261 @@
+"""Joins that count a row several times, and NOT IN that lets nothing through."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.sql.audit_promises import (column_names, promises)
+from ci_bot.worker.sql.model_query import (Query, selects, table_name)
+
+_ADDING = (exp.Sum, exp.Avg)
+_BROADCASTS = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN"})
+
+
+def keys_of(model: Any) -> list[frozenset[str]]:
+    """Sets of columns that identify a row of a model, as far as it says so."""
+    if model is None:
+        return []
+    found = set(grain_of(model)) | set(promises(model).unique)
+    if model.unique_key and not model.kind.is_scd_type_2:
+        found.add(frozenset(column_names(model.unique_key)))
+    return sorted((key for key in found if key), key=sorted)
+
+
+def fixed_columns(join: Any) -> frozenset[str]:
+    """Columns of a join's partner that equal something, as they are, for a given row."""
+    mine = join.this.alias_or_name
+    found = {key.name.lower() for key in join.args.get("using") or []}
+    on = join.args.get("on")
+    parts = [] if on is None else on.flatten() if isinstance(on, exp.And) else [on]
+    for part in parts:
+        inner = part.unnest()
+        if isinstance(inner, exp.EQ | exp.NullSafeEQ):
+            for side, other in ((inner.this, inner.expression), (inner.expression, inner.this)):
+                if (
+                    isinstance(side, exp.Column)
+                    and side.table == mine
+                    and not any(column.table == mine for column in other.find_all(exp.Column))
+                ):
+                    found.add(side.name.lower())
+        elif isinstance(inner, exp.Is) and isinstance(inner.this, exp.Column):
+            # valid_to IS NULL picks the current row of a history.
+            found |= {inner.this.name.lower(), "valid_from"}
+    return frozenset(found)
+
+
+def _partners(scope: Any, by_table: Mapping[str, Any]) -> Iterator[tuple[Any, str, Any]]:
+    """(join, table, model) for each join of a stored table whose model is known."""
+    for join in scope.expression.args.get("joins") or []:
+        source = scope.sources.get(join.this.alias_or_name)
+        if isinstance(source, exp.Table):
+            model = by_table.get(table_name(source))
+            if model is not None:
+                yield join, table_name(source), model
+
+
+def _has_joins(query: Query | None) -> bool:
+    return query is not None and query.tree.has(exp.Join)
+
+
+@on_model
+class FanOutTotal(ModelRule):
+    """A sum over rows that a join has multiplied counts them several times."""
+
+    spec = rule("fan-out-total")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None or not _has_joins(query) or not query.tree.has(*_ADDING):
+            return
+        for scope in selects(query.root or query.written_root):
+            totals = [
+                (item.alias_or_name, node)
+                for item in scope.expression.expressions
+                for node in item.find_all(*_ADDING)
+                if not isinstance(node.this, exp.Distinct)
+                and node.find_ancestor(exp.Window) is None
+            ]
+            for join, table, partner in _partners(scope, self.project.by_table) if totals else ():
+                keys, fixed = keys_of(partner), fixed_columns(join)
+                if not keys or join.kind == "CROSS" or any(key <= fixed for key in keys):
+                    continue
+                alias = join.this.alias_or_name
+                called = self.project.called(table)
+                counted = {
+                    f"{column} by {called}": node.sql(dialect=model.dialect)
+                    for column, node in totals
+                    if _only_of_others(node, alias)
+                }
+                if counted:
+                    yield self.observation(
+                        model,
+                        partial(_multiplied, counted, called, min(keys, key=len), fixed),
+                        "the partner is reduced to one row first, or summed up in a CTE of its own",
+                        subject=counted,
+                        anchors=(f"JOIN {called}", "JOIN"),
+                    )
+
+
+def _multiplied(
+    counted: Mapping[str, str],
+    table: str,
+    key: Collection[str],
+    fixed: Collection[str],
+    subjects: Sequence[str],
+) -> str:
+    return (
+        f"{names(counted[subject] for subject in subjects)} adds up rows that the join of "
+        f"`{table}` multiplies: that is identified by {names(key)}, and the join fixes "
+        f"{names(fixed) or 'none of it'}."
+    )
+
+
+def _only_of_others(node: Any, alias: str) -> bool:
+    tables = {column.table for column in node.find_all(exp.Column)}
+    return bool(tables) and "" not in tables and alias not in tables
+
+
+@on_model
+class HistoryJoin(ModelRule):
+    """A dimension with history has a row for each version of a key."""
+
+    spec = rule("history-join")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None or not _has_joins(query):
+            return
+        for scope in selects(query.root or query.written_root):
+            where = scope.expression.args.get("where")
+            for join, table, partner in _partners(scope, self.project.by_table):
+                if not partner.kind.is_scd_type_2:
+                    continue
+                kind = partner.kind
+                validity = {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
+                mentioned = {
+                    column.name.lower()
+                    for part in (join.args.get("on"), where)
+                    if part is not None
+                    for column in part.find_all(exp.Column)
+                }
+                if not mentioned & validity:
+                    called = self.project.called(table)
+                    yield self.observation(
+                        model,
+                        f"`{called}` keeps a row for each version of a key, and the join "
+                        f"asks for none of {names(validity)}: rows meet every version.",
+                        f"the join picks one version: {kind.valid_to_name.name} IS NULL",
+                        subject=[called],
+                        anchors=(f"JOIN {called}", "JOIN"),
+                    )
+
+
+@on_model
+class NotInNullable(ModelRule):
+    """One NULL in the list, and NOT IN is never true."""
+
+    spec = rule("not-in-nullable")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None or not any(_lists(node) for node in query.tree.all(exp.Not)):
+            return
+        for node in (query.rendered_tree if query.rendered is not None else query.tree).all(
+            exp.Not
+        ):
+            for inner in _lists(node):
+                column = _listed_column(inner)
+                if column is not None and not self._is_certain(column, inner):
+                    yield self.observation(
+                        model,
+                        f"NOT IN over `{column.name}`, which nothing keeps from being NULL: one "
+                        "NULL, and no row passes.",
+                        "NOT EXISTS stands in its place, or the subquery has IS NOT NULL",
+                        subject=[f"{self._tables(inner)} {column.name.lower()}"],
+                        anchors=("NOT IN", "NOT"),
+                    )
+
+    def _tables(self, subquery: Any) -> str:
+        found = {self.project.called(table_name(table)) for table in subquery.find_all(exp.Table)}
+        return ", ".join(sorted(found))
+
+    def _is_certain(self, column: Any, subquery: Any) -> bool:
+        """Whether a filter, an audit or a grain keeps the listed column from being NULL."""
+        for test in subquery.find_all(exp.Not):
+            inner = test.this
+            if isinstance(inner, exp.Is) and inner.this.name.lower() == column.name.lower():
+                return True
+        tables = list(subquery.find_all(exp.Table))
+        if len(tables) != 1:
+            return False
+        source = self.project.by_table.get(table_name(tables[0]))
+        if source is None:
+            return False
+        name = column.name.lower()
+        return name in promises(source).not_null or any(name in key for key in keys_of(source))
+
+
+def _lists(node: Any) -> list[Any]:
+    """The subquery of NOT (x IN (SELECT …)), if that is what a node is."""
+    inner = node.this.unnest()
+    query = inner.args.get("query") if isinstance(inner, exp.In) else None
+    return [query.unnest()] if query is not None else []
+
+
+def _listed_column(subquery: Any) -> Any:
+    if not isinstance(subquery, exp.Select) or len(subquery.expressions) != 1:
+        return None
+    item = subquery.expressions[0].unalias()
+    return item if isinstance(item, exp.Column) else None
+
+
+@on_model
+class BroadcastHint(ModelRule):
+    """A hint makes Spark send a table to every executor, however large it has become."""
+
+    spec = rule("broadcast-hint")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None or not query.written_tree.has(exp.Hint):
+            return
+        for scope in selects(query.written_root):
+            hint = scope.expression.args.get("hint")
+            for name in _broadcast(hint) if hint is not None else ():
+                source = scope.sources.get(name)
+                if not isinstance(source, exp.Table):
+                    continue
+                partner = self.project.by_table.get(table_name(source))
+                if partner is not None and partner.kind.is_seed:
+                    continue
+                grows = partner is not None and partner.kind.is_incremental
+                called = self.project.called(table_name(source))
+                yield self.observation(
+                    model,
+                    f"The hint sends all of `{called}` to every executor, by way of the driver"
+                    + (", and that table grows with each interval" if grows else "")
+                    + ". No setting overrules a hint: Spark fails from 8 GB or 512 million rows "
+                    "on, or before that for lack of memory.",
+                    "the hint goes: adaptive execution broadcasts what is small by itself",
+                    subject=[called],
+                    severity=None if grows else "medium",
+                    anchors=("BROADCAST", "MAPJOIN"),
+                )
+
+
+def _broadcast(hint: Any) -> list[str]:
+    """The names in a SELECT that its hints tell Spark to broadcast."""
+    return [
+        table.alias_or_name
+        for item in hint.expressions
+        if isinstance(item, exp.JoinHint) and str(item.this).upper() in _BROADCASTS
+        for table in item.expressions
+    ]

@@ -1,0 +1,146 @@
+"""What our linter rules share: a catalogue entry, a view of the project, and file positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
+from sqlmesh.core.model import Model
+
+from ci_bot.protocol.rules import (Registry, RuleSpec)
+from ci_bot.worker.project.merge_support import (GatewayFacts, list_gateways)
+from ci_bot.worker.rules.observation import (Observation, Tell)
+from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.sql.model_query import (Queries, Query, plain)
+from ci_bot.worker.messages.names_and_times import Names
+
+
+@dataclass(frozen=True)
+class ProjectView:
+    """What a rule may ask about the project around a model.
+
+    Stands in for SQLMesh's context where there is none, and is made from one where there is.
+    """
+
+    models: Mapping[str, Any]
+    variables: frozenset[str] | None = None
+    row_counts: Mapping[str, int] = field(default_factory=dict)
+    queries: Queries = field(default_factory=Queries)
+    names: Names = field(default_factory=lambda: Names(None, None))
+    gateways: Mapping[str, GatewayFacts] = field(default_factory=dict)
+
+    def called(self, table: str) -> str:
+        """How reports call a table that a query reads, or a model by its full name."""
+        model = self.by_table.get(plain(table))
+        return self.names.of(model.fqn if model is not None else table)
+
+    def columns_of(self, table: str) -> frozenset[str] | None:
+        """The columns of a model's table in lower case; None where they are not known."""
+        model = self.by_table.get(plain(table))
+        types = model.columns_to_types if model is not None else None
+        if not types or "*" in types:
+            return None
+        return frozenset(name.lower() for name in types)
+
+    def get_model(self, fqn: str) -> Any:
+        """The model of that fully qualified name, or None."""
+        return self.models.get(fqn)
+
+    @cached_property
+    def by_table(self) -> Mapping[str, Any]:
+        """Models by full name, and without the default catalog; lower case, without quotes."""
+        found = {plain(self.names.of(fqn)): model for fqn, model in self.models.items()}
+        return found | {plain(fqn): model for fqn, model in self.models.items()}
+
+
+class ModelRule(Rule):
+    """A rule on one model. Subclasses give `spec` and `see`."""
+
+    spec: ClassVar[RuleSpec]
+
+    def __init__(self, context: Any) -> None:
+        super().__init__(context)
+        self.project = context if isinstance(context, ProjectView) else _view(context)
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        """What the rule has to say about `model`."""
+        raise NotImplementedError
+
+    def check_model(self, model: Model) -> list[RuleViolation] | None:
+        """SQLMesh's way in: the same observations as violations with a range in the file."""
+        found = [
+            self.violation(observation.told, violation_range=_range(model, observation))
+            for observation in self.see(model)
+        ]
+        return found or None
+
+    @property
+    def summary(self) -> str:
+        return self.spec.title
+
+    def query(self, model: Any) -> Query | None:
+        """The model's query, shared by all rules of a run."""
+        return self.project.queries.of(model)
+
+    def observation(
+        self,
+        model: Any,
+        evidence: str | Tell,
+        clears: str,
+        *,
+        subject: Iterable[str] = (),
+        severity: Any = None,
+        anchors: tuple[str, ...] = (),
+    ) -> Observation:
+        """An observation of this rule on `model`."""
+        return Observation(
+            self.spec, evidence, clears, severity, model, anchors, subject=tuple(subject)
+        )
+
+
+MODEL_RULES: Registry[type[ModelRule]] = Registry()
+Kind = TypeVar("Kind", bound=type[ModelRule])
+
+
+def on_model(kind: Kind) -> Kind:
+    """Enters a class as a rule on one model."""
+    MODEL_RULES(kind.spec)(kind)
+    return kind
+
+
+def _view(context: Any) -> ProjectView:
+    """A view of a real SQLMesh context, for projects that use the rules in their own linter."""
+    models = getattr(context, "models", None) or getattr(context, "_models", {})
+    config = getattr(context, "config", None)
+    variables = frozenset(name.lower() for name in getattr(config, "variables", {}) or {})
+    return ProjectView(
+        dict(models),
+        variables=variables if config is not None else None,
+        names=Names(getattr(context, "default_catalog", None), None),
+        gateways=list_gateways(config, getattr(context, "gateway", None)) if config else {},
+    )
+
+
+def _range(model: Any, observation: Observation) -> Range | None:
+    path = getattr(model, "_path", None)
+    if path is None or not Path(path).is_file():
+        return None
+    text = Path(path).read_text(encoding="utf-8", errors="replace")
+    line = observation.line or line_of(text, observation.anchors, model.name)
+    if line is None:
+        return None
+    width = len(text.splitlines()[line - 1])
+    return Range(
+        start=Position(line=line - 1, character=0), end=Position(line=line - 1, character=width)
+    )
+
+
+def is_table(model: Any) -> bool:
+    """Whether the model stores rows of its own that SQLMesh computes."""
+    return not (
+        model.kind.is_view or model.kind.is_embedded or model.kind.is_external or model.kind.is_seed
+    )

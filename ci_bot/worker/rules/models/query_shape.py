@@ -1,0 +1,356 @@
+"""The shape of a query: joins without a condition, limits, recursion, unions."""
+
+from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.sql.model_query import place_of
+from ci_bot.worker.sql.model_query import (Query, selects, table_name)
+from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
+from sqlglot import exp
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.models.join_fan_out import keys_of
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.sql.model_query import place_of
+from ci_bot.worker.sql.model_query import (conjuncts, table_name)
+
+_GENERATORS = (exp.Unnest, exp.Explode, exp.Lateral, exp.Values, exp.GenerateSeries)
+
+_BOUNDS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
+
+
+@on_model
+class CrossJoin(ModelRule):
+    """A join without a condition multiplies rows."""
+
+    spec = rule("cross-join")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None or not any(_looks_untied(join) for join in query.tree.all(exp.Join)):
+            return
+        for node, scope in unconditional_joins(query):
+            target = self._called(node, scope)
+            yield self.observation(
+                model,
+                f"`{target}` is joined without a condition that ties it to the other tables, so "
+                "every row meets every row.",
+                "the join has a condition on both sides, or the other side has one row",
+                subject=[target],
+                anchors=("CROSS JOIN", f"JOIN {target}", target.rpartition(".")[2], "JOIN"),
+            )
+
+    def _called(self, node: Any, scope: Any) -> str:
+        source = scope.sources.get(node.alias_or_name)
+        is_table = isinstance(source, exp.Table)
+        return self.project.called(table_name(source)) if is_table else str(node.alias_or_name)
+
+
+def _looks_untied(join: Any) -> bool:
+    """Whether a join may lack a condition: no ON with an equality of two columns."""
+    on = join.args.get("on")
+    return on is None or not any(
+        isinstance(test.this, exp.Column) and isinstance(test.expression, exp.Column)
+        for test in on.find_all(exp.EQ)
+    )
+
+
+def unconditional_joins(query: Query) -> Iterator[tuple[Any, Any]]:
+    """(what is joined, the scope) of joins whose rows all meet all others."""
+    for scope in selects(query.root or query.written_root):
+        select = scope.expression
+        from_ = select.args.get(FROM)
+        if from_ is None:
+            continue
+        left = [from_.this]
+        where = select.args.get("where")
+        for join in select.args.get("joins") or []:
+            target = join.this
+            if (
+                not _is_tied(join, scope, left, where)
+                and not _one_row(target, scope)
+                and not all(_one_row(item, scope) for item in left)
+            ):
+                yield target, scope
+            left.append(target)
+
+
+def _is_tied(join: Any, scope: Any, left: list[Any], where: Any) -> bool:
+    if join.args.get("using") or join.method == "NATURAL" or isinstance(join.this, _GENERATORS):
+        return True
+    mine = join.this.alias_or_name
+    others = {item.alias_or_name for item in left}
+    on = join.args.get("on")
+    for condition in (on, where.this if where is not None else None):
+        if condition is None:
+            continue
+        for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+            tables = {column.table for column in part.find_all(exp.Column)}
+            if "" in tables or (mine in tables and tables & others):
+                return True
+    # A correlated LATERAL ties itself.
+    return isinstance(join.this, exp.Subquery) and any(
+        column.table in others for column in join.this.find_all(exp.Column)
+    )
+
+
+def _one_row(node: Any, scope: Any) -> bool:
+    """Whether a source has one row at most, or is a list written out or generated."""
+    source = scope.sources.get(node.alias_or_name)
+    expression = source.expression if isinstance(source, Scope) else node
+    if isinstance(expression, _GENERATORS) or isinstance(node, _GENERATORS):
+        return True
+    if not isinstance(source, Scope) or not isinstance(expression, exp.Select):
+        return False
+    limit = expression.args.get("limit")
+    limited = limit is not None and limit.expression is not None and limit.expression.name == "1"
+    generated = not any(expression.find_all(exp.Table))
+    totals = expression.args.get("group") is None and all(
+        item.find(exp.AggFunc) is not None and item.find(exp.Window) is None
+        for item in expression.expressions
+    )
+    return limited or generated or totals
+
+
+@on_model
+class LimitInModel(ModelRule):
+    """LIMIT keeps arbitrary rows."""
+
+    spec = rule("limit-in-model")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None or not query.tree.has(exp.Limit):
+            return
+        for scope in selects(query.scopes):
+            limit = scope.expression.args.get("limit")
+            if limit is None or (limit.expression is not None and limit.expression.name == "1"):
+                continue
+            ranked = scope.expression.args.get("order") is not None
+            count = limit.expression.sql() if limit.expression is not None else "n"
+            yield self.observation(
+                model,
+                f"LIMIT {count} after an ORDER BY keeps the first rows of "
+                + ("each interval." if model.kind.is_incremental else "the result.")
+                if ranked
+                else f"LIMIT {count} keeps an arbitrary choice of rows"
+                + (" of every interval." if model.kind.is_incremental else "."),
+                "the LIMIT is gone, or the ranking is what the model is for",
+                subject=[place_of(limit, query)],
+                severity="low" if ranked and not model.kind.is_incremental else None,
+                anchors=("LIMIT",),
+            )
+
+
+@on_model
+class UnboundedRecursion(ModelRule):
+    """A recursion without a bound ends only if the data happen to have no cycle."""
+
+    spec = rule("unbounded-recursion")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None:
+            return
+        for with_ in query.tree.all(exp.With):
+            if not with_.args.get("recursive"):
+                continue
+            for cte in with_.expressions:
+                if _recurses(cte) and not _is_bounded(cte):
+                    yield self.observation(
+                        model,
+                        f"Nothing bounds the recursion of `{cte.alias}`: a cycle in the data, or a "
+                        "condition that stays true, never ends.",
+                        "the recursive part counts its depth and stops at a number, or keeps the "
+                        "path and leaves out what is on it",
+                        subject=[
+                            ", ".join(sorted(map(self.project.called, _tables(cte)))) or "itself"
+                        ],
+                        anchors=("RECURSIVE", cte.alias),
+                    )
+
+
+def _tables(cte: Any) -> set[str]:
+    """The stored tables that a CTE reads: its own name is no part of what it is."""
+    return {table_name(table) for table in cte.this.find_all(exp.Table)} - {cte.alias.lower()}
+
+
+def _members(cte: Any) -> list[Any]:
+    union = cte.this
+    if not isinstance(union, exp.SetOperation):
+        return []
+    return [
+        side
+        for side in (union.left, union.right)
+        if any(table.name.lower() == cte.alias.lower() for table in side.find_all(exp.Table))
+    ]
+
+
+def _recurses(cte: Any) -> bool:
+    return bool(_members(cte))
+
+
+def _is_bounded(cte: Any) -> bool:
+    if isinstance(cte.this, exp.Union) and cte.this.args.get("distinct") and not _computes(cte):
+        return True  # equal rows are dropped, so a finite set of values comes to an end
+    return all(_stops(member, cte.alias.lower()) for member in _members(cte))
+
+
+def _computes(cte: Any) -> bool:
+    return any(
+        not isinstance(item.unalias(), exp.Column | exp.Literal)
+        for member in _members(cte)
+        for item in member.selects
+    )
+
+
+def _stops(member: Any, name: str) -> bool:
+    own = {name} | {
+        table.alias_or_name.lower()
+        for table in member.find_all(exp.Table)
+        if table.name.lower() == name
+    }
+    conditions = [where.this for where in member.find_all(exp.Where)]
+    conditions += [
+        join.args["on"] for join in member.find_all(exp.Join) if join.args.get("on") is not None
+    ]
+    for condition in conditions:
+        for test in condition.find_all(*_BOUNDS):
+            columns = list(test.find_all(exp.Column))
+            if columns and all(
+                column.table.lower() in own or not column.table for column in columns
+            ):
+                return True
+        for test in condition.find_all(exp.Not):
+            # The path so far does not hold the next step.
+            if test.find(exp.ArrayContains, exp.In, exp.Like, exp.StrPosition, exp.Exists):
+                return True
+        if any(
+            test.find(exp.StrPosition, exp.ArrayContains) for test in condition.find_all(exp.EQ)
+        ):
+            return True
+    return False
+
+
+@on_model
+class UnionColumnOrder(ModelRule):
+    """A union goes by position, not by name."""
+
+    spec = rule("union-column-order")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None:
+            return
+        for union in query.tree.all(exp.SetOperation):
+            if union.args.get("by_name"):
+                continue
+            moved = list_moved_names(union)
+            if moved:
+                yield self.observation(
+                    model,
+                    f"The branches of a UNION order their columns differently ({names(moved)}): "
+                    "values end up in each other's columns.",
+                    "all branches list their columns in the same order",
+                    subject=[", ".join(sorted(moved))],
+                    anchors=("UNION", "EXCEPT", "INTERSECT"),
+                )
+
+
+def list_moved_names(union: Any) -> list[str]:
+    """The columns that both branches name, each at another place."""
+    left, right = _named(union.left), _named(union.right)
+    if sorted(left) != sorted(right) or len(set(left)) != len(left):
+        return []
+    return [a for a, b in zip(left, right, strict=True) if a != b]
+
+
+def _named(side: Any) -> list[str]:
+    found = [item.alias_or_name.lower() for item in getattr(side, "selects", [])]
+    return found if all(found) and "*" not in found else []
+
+
+# Subqueries that stand for one value.
+
+
+_LISTS = (exp.In, exp.Exists, exp.From, exp.Join, exp.SetOperation, exp.CTE, exp.Lateral, exp.Array,
+          exp.Any, exp.All, exp.Subquery)  # fmt: skip
+
+
+@on_model
+class ScalarSubqueryRows(ModelRule):
+    """A subquery in the place of a value may give one row and no more."""
+
+    spec = rule("scalar-subquery-rows")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None or not query.tree.has(exp.Subquery):
+            return
+        tree = query.rendered_tree if query.rendered is not None else query.tree
+        found = {
+            f"subquery in {place_of(node, query)}": node
+            for node in tree.all(exp.Subquery)
+            if not isinstance(node.parent, _LISTS)
+            and isinstance(node.parent, exp.Expression)
+            and not isinstance(node.parent, exp.Query)
+            | (isinstance(node.parent, exp.Select) and node.arg_key == "expressions")
+            and isinstance(node.this, exp.Select)
+            and not self._is_one_row(node.this)
+        }
+        if found:
+            yield self.observation(
+                model,
+                lambda subjects: (
+                    f"The {names(subjects)} stands for one value, and nothing keeps it to one "
+                    "row: with two rows the run fails, or Spark refuses the query."
+                ),
+                "the subquery has an aggregate without GROUP BY, or compares a whole key",
+                subject=found,
+                anchors=("(SELECT", "SELECT"),
+            )
+
+    def _is_one_row(self, select: Any) -> bool:
+        if select.args.get(FROM) is None:
+            return True
+        limit = select.args.get("limit")
+        if limit is not None and getattr(limit, "expression", None) is not None:
+            return str(limit.expression.name) == "1"
+        if select.args.get("group") is None and any(
+            node.find_ancestor(exp.Window) is None and node.find_ancestor(exp.Select) is select
+            for item in select.expressions
+            for node in item.find_all(exp.AggFunc)
+        ):
+            return True
+        source = select.args[FROM].this
+        if select.args.get("joins") or not isinstance(source, exp.Table):
+            return False
+        fixed = _fixed(select, source.alias_or_name)
+        keys = keys_of(self.project.by_table.get(table_name(source)))
+        return any(key <= fixed for key in keys)
+
+
+def _fixed(select: Any, alias: str) -> set[str]:
+    """Columns that equal something from outside of the subquery."""
+    where = select.args.get("where")
+    found: set[str] = set()
+    for part in conjuncts(where.this) if where is not None else []:
+        if not isinstance(part, exp.EQ | exp.NullSafeEQ):
+            continue
+        for side, other in ((part.this, part.expression), (part.expression, part.this)):
+            if (
+                isinstance(side, exp.Column)
+                and side.table in {alias, ""}
+                and not any(column.table in {alias, ""} for column in other.find_all(exp.Column))
+            ):
+                found.add(side.name.lower())
+    return found

@@ -1,0 +1,190 @@
+"""Partitions: on Spark they decide which rows a run replaces, and how many files there are."""
+
+from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
+from sqlglot import exp
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, is_table, on_model)
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.sql.audit_promises import column_names
+from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.observation import Observation
+from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.project.merge_support import why_no_merge
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.observation import Observation
+
+# Dialects whose adapter replaces intervals with INSERT OVERWRITE, which takes whole partitions.
+_OVERWRITES = frozenset({"spark", "spark2", "databricks", "hive"})
+# Values that hardly ever repeat, as far as a type can tell.
+_FINE = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME",
+                   "DOUBLE", "FLOAT", "UUID"})  # fmt: skip
+
+
+@on_model
+class PartitionsWithoutTime(ModelRule):
+    """A run replaces whole partitions, so they must not hold rows of other intervals."""
+
+    spec = rule("partitions-without-time")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        if not model.kind.is_incremental_by_time_range or model.dialect not in _OVERWRITES:
+            return
+        time = model.time_column.column.name.lower()
+        parts = list(model.partitioned_by)
+        if any(column.name.lower() == time for part in parts for column in _columns(part)):
+            return
+        by = f"partitioned by {names(column_names(parts))}" if parts else "not partitioned"
+        yield self.observation(
+            model,
+            f"The table is {by}, without the time column `{time}`: a run of some intervals "
+            "overwrites whole partitions, and with them the rows of all other intervals.",
+            f"`{time}` is among the partitions (SQLMesh adds it unless partition_by_time_column "
+            "is false)",
+            anchors=("partition_by_time_column", "partitioned_by"),
+        )
+
+
+@on_model
+class PartitionPerRow(ModelRule):
+    """Every partition is a directory with a file of its own."""
+
+    spec = rule("partition-per-row")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        if not is_table(model) or not model.partitioned_by:
+            return
+        types = model.columns_to_types or {}
+        keys = {column for grain in _keys(model) if len(grain) == 1 for column in grain}
+        # SQLMesh itself partitions by the time column, whatever its type.
+        time = model.time_column.column.name.lower() if model.time_column else None
+        fine = []
+        for part in model.partitioned_by:
+            if not isinstance(part, exp.Column) or part.name.lower() == time:
+                continue  # a transform, as bucket or days, is there to make it coarse
+            name = part.name.lower()
+            kind = types.get(part.name) or types.get(name)
+            if name in keys or (kind is not None and kind.this.value in _FINE):
+                fine.append(name)
+        if fine:
+            yield self.observation(
+                model,
+                f"Partitioned by {names(fine)}, which is another value in nearly every row: each "
+                "of them becomes a directory with a file, for the metastore and every reader.",
+                "the partitions are coarse, such as a day, and the rest is clustered or bucketed",
+                subject=sorted(fine),
+                anchors=("partitioned_by", *fine),
+            )
+
+
+def _keys(model: Any) -> list[frozenset[str]]:
+    found = [frozenset(grain) for grain in grain_of(model)]
+    unique = frozenset(column_names(list(model.unique_key or [])))
+    return [*found, unique] if unique else found
+
+
+def _columns(part: Any) -> list[Any]:
+    return [part] if isinstance(part, exp.Column) else list(part.find_all(exp.Column))
+
+
+# Starts and sizes: how much is computed, and from when on.
+
+
+MANY_ROWS = 1_000_000
+
+MAX_DEPTH = 50
+
+
+@on_model
+class NoStart(ModelRule):
+    """An incremental model without a start begins yesterday, or where its parents begin."""
+
+    spec = rule("no-start")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        kind = model.kind
+        incremental = (
+            kind.is_incremental_by_time_range
+            or kind.is_incremental_by_unique_key
+            or kind.is_scd_type_2
+            or kind.is_incremental_by_partition
+        )
+        if not incremental or model.start is not None:
+            return
+        inherited = self._inherits(model)
+        yield self.observation(
+            model,
+            "No `start`, neither here nor in model_defaults: the history begins where that of its "
+            "parents does."
+            if inherited
+            else "No `start`, neither here nor in model_defaults nor above: the history begins "
+            "yesterday, and everything older is never computed.",
+            "the model, or model_defaults, has a `start`",
+            severity="low" if inherited else None,
+            anchors=("kind",),
+        )
+
+    def _inherits(self, model: Any) -> bool:
+        seen: set[str] = set()
+        queue = list(model.depends_on)
+        while queue and len(seen) < MAX_DEPTH:
+            name = queue.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            parent = self.project.get_model(name)
+            if parent is None or parent.kind.is_external:
+                continue
+            if parent.start is not None:
+                return True
+            queue.extend(parent.depends_on)
+        return False
+
+
+@on_model
+class HugeFullModel(ModelRule):
+    """FULL builds everything again in every run."""
+
+    spec = rule("huge-full-model")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        rows = self.project.row_counts.get(model.fqn)
+        if model.kind.is_full and rows is not None and rows > MANY_ROWS:
+            yield self.observation(
+                model,
+                f"{rows:,} rows are computed and written again in each run.",
+                "the model is incremental, or stays below a million rows",
+                anchors=("kind FULL", "kind"),
+            )
+
+
+# Tables that SQLMesh merges into, and that Spark cannot merge into.
+
+
+
+@on_model
+class MergeUnsupported(ModelRule):
+    """The first batch replaces the table; the second one is a MERGE."""
+
+    spec = rule("merge-unsupported")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        why = why_no_merge(model, self.project.gateways)
+        if why is not None:
+            yield self.observation(
+                model,
+                f"SQLMesh merges into this model, and {why}. The first batch replaces the table "
+                "and works; each later one fails, also the next run of prod.",
+                "the model, or model_defaults, names a `table_format` that takes a MERGE (iceberg) "
+                "or `storage_format delta`, or the kind is another one",
+                anchors=("INCREMENTAL_BY_UNIQUE_KEY", "kind"),
+            )

@@ -1,1 +1,0 @@
-"""Rules on how a model is stored."""

@@ -1,0 +1,191 @@
+"""Aggregates whose value hangs on the order in which rows come, which nothing sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.worker.rules.models.join_fan_out import (fixed_columns, keys_of)
+from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.sql.model_query import place_of
+from ci_bot.worker.sql.model_query import (selects, table_name)
+
+
+def _types(*names_: str) -> tuple[Any, ...]:
+    return tuple(getattr(exp, name) for name in names_ if hasattr(exp, name))
+
+
+_PICKS = _types("First", "Last", "AnyValue", "FirstValue", "LastValue")
+_LISTS = _types("ArrayAgg", "ArrayConcatAgg", "GroupConcat", "JSONArrayAgg")
+_SETS = _types("ArrayUniqueAgg")
+_EXTREMES = _types("ArgMax", "ArgMin")
+_ALL = (*_PICKS, *_LISTS, *_SETS, *_EXTREMES)
+# What does not ask in which order the elements of an array stand.
+_ORDER_FREE = _types(
+    "SortArray", "ArraySort", "ArraySize", "ArrayContains", "ArrayMax", "ArrayMin",
+    "ArrayOverlaps", "ArraysOverlap", "ArrayContainsAll", "ArrayAny", "ArrayAll", "ArraySum",
+    "Explode", "ExplodeOuter",
+)  # fmt: skip
+_ORDER_FREE_NAMES = frozenset(
+    {"sort_array", "array_sort", "size", "cardinality", "array_size", "array_contains", "array_max",
+     "array_min", "arrays_overlap", "exists", "forall", "explode", "explode_outer", "inline"}
+)  # fmt: skip
+_PASSING = _types(
+    "ArrayDistinct", "Filter", "Cast", "Paren", "Array", "Flatten", "ArrayCompact", "ArrayFilter",
+    "ArrayTransform", "Transform", "WithinGroup", "IgnoreNulls", "RespectNulls", "ArrayExcept",
+    "ArrayUnion", "ArrayIntersect", "ArrayConcat",
+)  # fmt: skip
+
+
+@on_model
+class UnorderedAggregate(ModelRule):
+    """FIRST takes the row that comes first, and a list has the order in which rows came."""
+
+    spec = rule("unordered-aggregate")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None or not query.tree.has(*_ALL):
+            return
+        found: dict[Severity | None, list[str]] = {}
+        for scope in selects(query.root or query.written_root):
+            select = scope.expression
+            for node in select.find_all(*_ALL):
+                if node.find_ancestor(exp.Select) is not select or _has_order(node):
+                    continue
+                if node.find_ancestor(exp.Window) is not None:
+                    continue  # windows are judged by their own ORDER BY
+                if self._is_decided(node, scope):
+                    continue
+                function = node.sql(dialect=model.dialect).partition("(")[0].upper()
+                subjects = found.setdefault(_weight(node), [])
+                subjects.append(f"{function} in {place_of(node, query)}")
+        for severity, subject in found.items():
+            yield self.observation(
+                model,
+                _of_ties if severity == "medium" else _of_order,
+                "the array is sorted (SORT_ARRAY), or a ROW_NUMBER over a whole order picks the "
+                "value",
+                subject=subject,
+                severity=severity,
+                anchors=tuple(key.partition(" in ")[0] for key in subject),
+            )
+
+    def _is_decided(self, node: Any, scope: Any) -> bool:
+        if isinstance(node, _EXTREMES):
+            order = {column.name.lower() for column in node.expression.find_all(exp.Column)}
+            tables = {column.table for column in node.expression.find_all(exp.Column)}
+            sources = [scope.sources.get(table) for table in tables]
+            return any(
+                key <= order
+                for source in sources
+                if isinstance(source, exp.Table)
+                for key in keys_of(self.project.by_table.get(table_name(source)))
+            ) or self._is_one_value(node, scope)
+        if isinstance(node, _PICKS):
+            return self._is_one_value(node, scope)
+        return _reader_of(node) == "free"
+
+    def _is_one_value(self, node: Any, scope: Any) -> bool:
+        """Whether a group has one value: it is grouped by, or hangs on a key that is."""
+        select, value = scope.expression, node.this
+        while isinstance(value, exp.IgnoreNulls | exp.RespectNulls | exp.Cast | exp.Distinct):
+            value = value.this
+        group = select.args.get("group")
+        keys = _bare(group.expressions, select) if group is not None else []
+        if value in keys or isinstance(value, exp.Literal):
+            return True
+        columns = list(value.find_all(exp.Column))
+        return bool(columns) and all(
+            column in keys or self._hangs_on(column, keys, scope) for column in columns
+        )
+
+    def _hangs_on(self, column: Any, keys: list[Any], scope: Any) -> bool:
+        source = scope.sources.get(column.table)
+        if not isinstance(source, exp.Table):
+            return False
+        held = {key.name.lower() for key in keys if isinstance(key, exp.Column) and (
+            key.table == column.table
+        )}  # fmt: skip
+        grouped = {key for key in keys if isinstance(key, exp.Column)}
+        for join in scope.expression.args.get("joins") or []:
+            if join.this.alias_or_name == column.table and join.side in {"", "LEFT"}:
+                held |= _equal_to(join, column.table, grouped)
+            elif not join.side:
+                held |= _equal_to(join, column.table, grouped, anywhere=True)
+        return any(key <= held for key in keys_of(self.project.by_table.get(table_name(source))))
+
+
+def _weight(node: Any) -> Severity | None:
+    """Ties are rare, and a set that nobody takes an element of is a set."""
+    if isinstance(node, _EXTREMES):
+        return "medium"
+    return "low" if isinstance(node, _SETS) and _reader_of(node) == "result" else None
+
+
+def _of_order(calls: Sequence[str]) -> str:
+    return (
+        f"{names(calls)}: nothing says in which order rows come, so two runs over the same data "
+        "may give two values."
+    )
+
+
+def _of_ties(calls: Sequence[str]) -> str:
+    return (
+        f"{names(calls)}: of rows that are equal in the order, any may be picked, and the next run "
+        "may pick another."
+    )
+
+
+def _equal_to(join: Any, alias: str, grouped: set[Any], *, anywhere: bool = False) -> set[str]:
+    """Columns of `alias` that a join compares with what is grouped by."""
+    on = join.args.get("on")
+    if on is None or not (anywhere or fixed_columns(join)):
+        return set()
+    found: set[str] = set()
+    for part in on.flatten() if isinstance(on, exp.And) else [on]:
+        inner = part.unnest()
+        if isinstance(inner, exp.EQ):
+            for side, other in ((inner.this, inner.expression), (inner.expression, inner.this)):
+                if isinstance(side, exp.Column) and side.table == alias and other in grouped:
+                    found.add(side.name.lower())
+    return found
+
+
+def _bare(keys: list[Any], select: Any) -> list[Any]:
+    """What is grouped by, with places and names of results written out."""
+    results = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
+    found: list[Any] = []
+    for key in keys:
+        if isinstance(key, exp.Literal) and not key.is_string:
+            place = int(key.name) - 1
+            if 0 <= place < len(select.expressions):
+                found.append(select.expressions[place].unalias())
+        else:
+            found.append(key)
+            if isinstance(key, exp.Column) and not key.table and key.name.lower() in results:
+                found.append(results[key.name.lower()])
+    return found
+
+
+def _has_order(node: Any) -> bool:
+    return node.find(exp.Order) is not None or isinstance(
+        node.parent, getattr(exp, "WithinGroup", ())
+    )
+
+
+def _reader_of(node: Any) -> str:
+    """What becomes of an array: `free` of its order, a `result` as it is, or anything else."""
+    above = node.parent
+    while isinstance(above, _PASSING):
+        above = above.parent
+    if isinstance(above, _ORDER_FREE):
+        return "free"
+    if isinstance(above, exp.Anonymous) and above.name.lower() in _ORDER_FREE_NAMES:
+        return "free"
+    return "result" if isinstance(above, exp.Alias | exp.Select) else "other"

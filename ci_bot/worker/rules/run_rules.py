@@ -1,0 +1,217 @@
+"""Running every rule on a change, each on its own, and giving every observation its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from typing import Any, get_args
+
+from ci_bot.protocol.plan import (Finding, Severity)
+from ci_bot.worker.project.opening import ConfigFacts
+from ci_bot.worker.project.merge_support import GatewayFacts
+from ci_bot.worker.rules.changes import (CHANGE_RULES, NEW_MODEL_RULES)
+from ci_bot.worker.rules.files import (FILE_RULES, MODEL_FILE_RULES, PROJECT_RULES, STATEMENT_FILE_RULES)
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.linter_rule import (MODEL_RULES, ProjectView)
+from ci_bot.worker.rules.observation import (Observation, finding, new_since)
+from ci_bot.worker.rules.model_pair import (pairs, touched)
+from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.registry import (CRASHED, ProjectRule)
+from ci_bot.worker.sql.model_query import Queries
+from ci_bot.worker.rules.statement_rules import STATEMENT_RULES
+
+MOST_OF_ONE_RULE = 1_000
+# The severities, heaviest first.
+_WEIGHTS = get_args(Severity)
+
+
+def find(inputs: RuleInputs) -> list[Finding]:
+    """Every finding on a loaded project and its plan, in a stable order.
+
+    A rule that fails becomes an info finding, `rule-crashed`, and the others go on. What the files
+    say by themselves is found by `find_in_files`.
+    """
+    return findings(observed(inputs), inputs)
+
+
+def find_in_files(inputs: RuleInputs) -> list[Finding]:
+    """Every finding that needs no more than the two versions of a file, in a stable order.
+
+    A rule that fails on a file is a high finding: a credential in it might not have been seen.
+    """
+    return findings(observed_in_files(inputs), inputs)
+
+
+def find_without_plan(inputs: RuleInputs) -> list[Finding]:
+    """What rules that read files and models find where no model is known."""
+    return findings(_project(MODEL_FILE_RULES, inputs), inputs)
+
+
+def find_in_statements(inputs: RuleInputs) -> list[Finding]:
+    """What the statements in the changed files do, where nothing else can tell."""
+    return findings(_in_files(inputs, STATEMENT_FILE_RULES), inputs)
+
+
+def findings(observations: Iterable[Observation], inputs: RuleInputs) -> list[Finding]:
+    """The observations with their places, each thing once, at its heaviest, in a stable order."""
+    texts: dict[str, str | None] = {}
+    found = [_placed(observation, inputs, texts) for observation in list(observations)]
+    unique: dict[tuple[str | None, ...], Finding] = {}
+    for f in sorted(found, key=lambda f: _WEIGHTS.index(f.severity)):
+        unique.setdefault((f.rule, f.model, f.path, f.subject), f)
+    every = sorted(
+        unique.values(),
+        key=lambda f: (f.rule, f.model or "", f.path or "", f.line or 0, f.subject or ""),
+    )
+    return [f for _, group in groupby(every, lambda f: f.rule) for f in _not_too_many(list(group))]
+
+
+def _not_too_many(found: list[Finding]) -> list[Finding]:
+    """The findings of one rule, or the heaviest of them and how many there are besides.
+
+    Very many changed files may have very many findings, and an answer that is too large is no
+    answer at all.
+    """
+    if len(found) <= MOST_OF_ONE_RULE:
+        return found
+    heaviest = sorted(found, key=lambda f: _WEIGHTS.index(f.severity))
+    rest = heaviest[MOST_OF_ONE_RULE:]
+    left_out = {id(f) for f in rest}
+    told = Finding(
+        rule=rest[0].rule,
+        severity=rest[0].severity,
+        subject="not listed",
+        evidence=f"{len(rest):,} more findings of this rule, not listed.",
+        clears_when="the ones above are cleared first",
+    )
+    return [*(f for f in found if id(f) not in left_out), told]
+
+
+def _in_files(inputs: RuleInputs, rules: Iterable[ProjectRule]) -> Iterator[Observation]:
+    for path in inputs.changed_files or ():
+        every = inputs.changed_files or ()
+        alone = replace(inputs, changed_files=(path,), all_changed_files=every)
+        for rule in rules:
+            for observation in _safely(partial(rule, alone), _name(rule), None):
+                if observation.spec is CRASHED:
+                    yield replace(observation, severity="high", path=path, line=1)
+                else:
+                    yield observation
+
+
+def _project(rules: Iterable[ProjectRule], inputs: RuleInputs) -> Iterator[Observation]:
+    for rule in rules:
+        yield from _safely(partial(rule, inputs), _name(rule), None)
+
+
+def observed_in_files(inputs: RuleInputs) -> Iterator[Observation]:
+    """What the rules see that need no more than the two versions of a file."""
+    yield from _in_files(inputs, FILE_RULES)
+
+
+def observed(inputs: RuleInputs) -> Iterator[Observation]:
+    """What all other rules see on a loaded project and its plan."""
+    queries = Queries(inputs.after, inputs.before)
+    yield from _project((*MODEL_FILE_RULES, *PROJECT_RULES), inputs)
+    for observation in _project(STATEMENT_RULES, inputs):
+        # Its silence would let a statement through that writes prod.
+        crashed = observation.spec is CRASHED
+        yield replace(observation, severity="high") if crashed else observation
+    changed = list(_safely_pairs(inputs, queries))
+    for pair in changed:
+        for change_rule in CHANGE_RULES:
+            yield from _safely(
+                partial(change_rule, pair, inputs),
+                _name(change_rule),
+                pair.after,
+            )
+    yield from _model_rules(inputs, changed, queries)
+
+
+def _safely_pairs(inputs: RuleInputs, queries: Queries) -> Iterator[Any]:
+    if inputs.loaded:
+        yield from pairs(inputs, queries)
+
+
+def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> Iterator[Observation]:
+    if not inputs.loaded:
+        return
+    now = ProjectView(
+        inputs.after,
+        variables=_variables(inputs.config_after),
+        row_counts=inputs.row_counts,
+        queries=queries,
+        names=inputs.names,
+        gateways=inputs.config_after.gateways if inputs.config_after is not None else {},
+    )
+    then = ProjectView(
+        inputs.before,
+        variables=_variables(inputs.config_before or inputs.config_after),
+        row_counts=inputs.row_counts,
+        queries=queries,
+        names=inputs.names,
+        gateways=_gateways_before(inputs),
+    )
+    for rule_type in MODEL_RULES:
+        new, old = rule_type(now), rule_type(then)
+        for before, after in touched(inputs, changed):
+            observations = list(_safely(partial(new.see, after), rule_type.spec.id, after))
+            if observations and before is not None:
+                known = _safely(partial(old.see, before), rule_type.spec.id, before)
+                observations = new_since(known, observations)
+            yield from observations
+    new_models = [after for before, after in touched(inputs, changed) if before is None]
+    for new_rule in NEW_MODEL_RULES:
+        for model in new_models:
+            yield from _safely(partial(new_rule, model, inputs), _name(new_rule), model)
+
+
+def _gateways_before(inputs: RuleInputs) -> Mapping[str, GatewayFacts]:
+    config = inputs.config_before or inputs.config_after
+    return config.gateways if config is not None else {}
+
+
+def _variables(config: ConfigFacts | None) -> frozenset[str] | None:
+    return None if config is None else config.variables
+
+
+def _name(rule: Callable[..., Any]) -> str:
+    return f"{rule.__module__.rpartition('.')[2]}.{rule.__name__}"
+
+
+def _safely(
+    run: Callable[[], Iterable[Observation] | None], name: str, model: Any
+) -> list[Observation]:
+    try:
+        return list(run() or ())
+    except Exception as error:  # the project's own code runs in here, and may raise anything
+        return [
+            Observation(
+                CRASHED,
+                f"{name} could not look at this: {type(error).__name__}.",
+                "nothing to do; please report it with the model's definition",
+                model=model,
+                subject=(name,),
+            )
+        ]
+
+
+def _placed(observation: Observation, inputs: RuleInputs, texts: dict[str, str | None]) -> Finding:
+    path, line = observation.path, observation.line
+    if path is None and observation.written_in is not None:
+        path = inputs.path_of(observation.written_in)
+    if path is None and observation.model is not None:
+        path = inputs.path_of(observation.model)
+        if path is None:
+            twin = inputs.after.get(observation.model.fqn)
+            path = inputs.path_of(twin) if twin is not None else None
+    if path is not None and line is None:
+        if path not in texts:
+            texts[path] = inputs.text_after(path)
+        text = texts[path]
+        if text is not None:
+            name = observation.model.name if observation.model is not None else None
+            line = line_of(text, observation.anchors, name)
+    return finding(observation, inputs.names, path, line)

@@ -1,1 +1,0 @@
-"""What queries mean: sources, columns, filters, kinds of joins."""

@@ -1,1 +1,0 @@
-"""Queries as relational algebra, where spelling drops out: what is read, how, what comes out."""

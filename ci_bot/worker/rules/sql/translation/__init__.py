@@ -1,1 +1,0 @@
-"""From the parser's trees of queries to algebra, with notes on what was not understood."""

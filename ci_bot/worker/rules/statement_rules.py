@@ -1,0 +1,176 @@
+"""SQL statements that write, destroy or load what is not the environment's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from ci_bot.protocol.plan import (Severity, StatementEffect)
+from ci_bot.protocol.rules import (RuleSpec, rule)
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.model_pair import (pairs, touched)
+from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.registry import on_statement
+from ci_bot.worker.sql.model_query import Queries
+from ci_bot.worker.sql_effects.effects import display_name
+from ci_bot.worker.sql_effects.judgement import JudgedEffect
+from ci_bot.worker.sql_effects.plan_statements import judge_models
+
+STATEMENT = rule("destructive-statement")
+CODE = rule("code-in-sql")
+STANDING = rule("standing-statement")
+SETTING = rule("session-setting")
+
+STATEMENT_RULES = on_statement
+
+_CONFIGS = ("config.yaml", "config.yml", "config.py")
+_AROUND = ("before_all", "after_all")
+_OF_THE_SESSION = (
+    " SQLMesh builds all models in one session and sets nothing back: it also holds for models "
+    "that are built after it, and which these are differs from run to run."
+)
+_CLEARS = {
+    "code": "the program is no longer called, or its owner runs it outside of the models",
+    "sets": "the setting stands in the connection's `config`, where it holds for all models, or "
+    "the query itself says what it means",
+    "fails": "the statement is written in the way that is named, or gone",
+}
+
+
+def model_statements(model: Any) -> Iterator[tuple[str, str]]:
+    """(when, text) of the statements around a model's query."""
+    for when, attribute in (
+        ("pre", "pre_statements_"),
+        ("post", "post_statements_"),
+        ("on-virtual-update", "on_virtual_update_"),
+    ):
+        for item in getattr(model, attribute, None) or []:
+            yield when, item.sql
+
+
+@on_statement(STATEMENT, CODE, SETTING, STANDING)
+def statements(inputs: RuleInputs) -> Iterator[Observation]:
+    """What the statements of changed models, and those around every plan, do to others."""
+    for item in _judged(inputs):
+        if not item.standing:
+            yield _new(item, inputs)
+        elif item.severity == "blocker":
+            yield _standing(item, inputs)
+
+
+def _judged(inputs: RuleInputs) -> tuple[JudgedEffect, ...]:
+    if inputs.judged is not None:
+        return inputs.judged
+    if not inputs.loaded:
+        return ()
+    changed = touched(inputs, pairs(inputs, Queries()))
+    after_and_before = ((after, before) for before, after in changed)
+    return tuple(judge_models(after_and_before, inputs.default_dialect))
+
+
+def _new(item: JudgedEffect, inputs: RuleInputs) -> Observation:
+    slot = item.statement.slot
+    severity: Severity = item.severity
+    told = f"New or changed in {slot}: it {item.said}."
+    if item.effect.action == "sets":
+        told += _OF_THE_SESSION if slot != "after_all" else ""
+        severity = severity if slot != "after_all" else "medium"
+    elif item.environment == "prod":
+        told += " It does so in prod, and not in a PR environment."
+    elif slot in _AROUND:
+        told += " It runs with every plan and every run."
+    elif severity == "blocker":
+        told += " It runs whenever the model is built, also in a PR environment."
+    if severity == "blocker" and item.statement.model in inputs.from_base:
+        severity = "high"
+        told += (
+            " The base branch has it already and prod has not; an apply is refused until prod has "
+            "caught up."
+        )
+    return _observation(
+        rule_of(item),
+        told,
+        _CLEARS.get(
+            item.effect.action, "the statement is gone, or a person has run it once instead"
+        ),
+        severity,
+        item,
+        inputs,
+    )
+
+
+def rule_of(item: JudgedEffect) -> RuleSpec:
+    """Which rule a statement's deed belongs to."""
+    if item.effect.action == "code":
+        return CODE
+    return SETTING if item.effect.action in ("sets", "fails") and _is_set(item) else STATEMENT
+
+
+def _is_set(item: JudgedEffect) -> bool:
+    return item.effect.kind.split()[0] == "SET"
+
+
+def _standing(item: JudgedEffect, inputs: RuleInputs) -> Observation:
+    return _observation(
+        STANDING,
+        f"In {item.statement.slot}, as in prod already: it {item.said}.",
+        "nothing to do; it is not this change's doing, but it runs when a PR environment is built",
+        "low",
+        item,
+        inputs,
+    )
+
+
+def _observation(
+    spec: Any, told: str, clears: str, severity: Severity, item: JudgedEffect, inputs: RuleInputs
+) -> Observation:
+    name = item.statement.model
+    model = inputs.after.get(name) if name is not None else None
+    words = item.statement.source.split()
+    anchors = (" ".join(words[:3]), " ".join(words[:2]), *words[:1])
+    path, line = (None, None) if name is not None else place_of_text(inputs, item.statement.source)
+    return Observation(
+        spec,
+        told,
+        clears,
+        severity=severity,
+        model=model,
+        model_name=name,
+        anchors=anchors,
+        path=path,
+        line=line,
+        subject=subject_of(item),
+        effect=effect_of(item),
+    )
+
+
+def subject_of(item: JudgedEffect) -> tuple[str, ...]:
+    """Where the statement stands, what it does, and to what: not its words, and not ours."""
+    effect, statement = item.effect, item.statement
+    if effect.action == "unknown":
+        return statement.slot, effect.action, effect.kind, statement.source
+    target = display_name(effect.target) if effect.target is not None else ""
+    parts = (statement.slot, effect.action, effect.kind, effect.detail, target)
+    return tuple(part for part in parts if part)
+
+
+def effect_of(item: JudgedEffect) -> StatementEffect | None:
+    """What a team's policy can allow: something that is done to an object of a known name."""
+    target = item.effect.target
+    if target is None:
+        return None
+    return StatementEffect(action=item.effect.action, target=list(target))
+
+
+def place_of_text(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:
+    """The place of a statement in a changed configuration; None where it is in none."""
+    words = sql.split()
+    for path in inputs.changed_files or ():
+        if PurePosixPath(path).name in _CONFIGS:
+            text = inputs.text_after(path)
+            if text is not None and words and words[0] in text:
+                anchors = (" ".join(words[:4]), " ".join(words[:2]), *_AROUND)
+                return path, line_of(text, anchors)
+    return None, None

@@ -1,0 +1,169 @@
+"""Where the project's Python modules are found, and where its relative paths begin.
+
+Plain `sqlmesh` finds modules through PYTHONPATH, and opens relative paths where the user started
+it. The worker ignores PYTHONPATH, so that nothing can change how it starts; what the team has set
+is put in place here, before the project's first line runs.
+"""
+
+from __future__ import annotations
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from __future__ import annotations
+import sys
+from collections.abc import Callable
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
+from pathlib import Path
+from typing import Any
+from __future__ import annotations
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+
+def use(directories: Sequence[str]) -> None:
+    """Puts `directories` where PYTHONPATH would: before everything that is installed.
+
+    Processes that are forked or spawned by Python's own means take `sys.path` along; others, such
+    as Spark's, have them in their environment.
+    """
+    sys.path[:0] = [directory for directory in directories if directory not in sys.path]
+
+
+def move(directories: Sequence[str], old: Path, new: Path) -> None:
+    """Turns this process from one tree to another: its search path, and where it stands.
+
+    Args:
+        directories: What `use` was given. Other entries stay, also where they lie in the old tree,
+            as a virtual environment may.
+    """
+    moved = {directory: str(_moved(Path(directory), old, new)) for directory in directories}
+    sys.path[:] = [moved.get(entry, entry) for entry in sys.path]
+    if inherited := os.environ.get("PYTHONPATH"):
+        entries = inherited.split(os.pathsep)
+        os.environ["PYTHONPATH"] = os.pathsep.join(moved.get(entry, entry) for entry in entries)
+    here = _moved(Path.cwd(), old, new)
+    while not here.is_dir():  # the other tree may lack the directory
+        here = here.parent
+    os.chdir(here)
+
+
+def _moved(path: Path, old: Path, new: Path) -> Path:
+    """`path` in the other tree, where it lies in the old one."""
+    for top in (old, old.resolve()):
+        if path.is_relative_to(top):
+            return new / path.relative_to(top)
+    return path
+
+
+# Imports of the project's modules that leave nothing beside them.
+#
+# Python writes `__pycache__` into the directory of every module that it imports, and on a laptop
+# that is the user's checkout, which a review promises not to change. To switch that off for the
+# whole process would mean to compile SQLMesh anew in every run where its packages came without
+# byte code.
+
+
+_PACKAGES = ("site-packages", "dist-packages")
+
+
+class _Loader(SourceFileLoader):
+    """Reads byte code that is there, and writes none."""
+
+    def set_data(self, path: Any, data: Any, *, _mode: int = 0o666) -> None:
+        """Where `SourceFileLoader` would write the file."""
+
+
+_finder = FileFinder.path_hook(
+    (ExtensionFileLoader, EXTENSION_SUFFIXES),
+    (_Loader, SOURCE_SUFFIXES),
+    (SourcelessFileLoader, BYTECODE_SUFFIXES),
+)
+
+
+def keep_out_of(repository: Path) -> None:
+    """From now on no import writes below `repository`, except in environments that lie there."""
+    hook = _hook(repository.resolve(), Path(sys.prefix).resolve())
+    sys.path_hooks.insert(0, hook)
+    sys.path_importer_cache.clear()
+
+
+def _hook(repository: Path, environment: Path) -> Callable[[str], Any]:
+    def finder(entry: str) -> Any:
+        place = Path(entry or ".").resolve()
+        inside = place.is_relative_to(repository) and not place.is_relative_to(environment)
+        if not inside or not set(_PACKAGES).isdisjoint(place.parts):
+            raise ImportError("for the next hook")
+        return _finder(entry)
+
+    return finder
+
+
+# Regular expressions that importing SQLMesh compiles and hardly a run asks for, compiled late.
+#
+# SQLMesh reads dates with dateparser, whose list of time zones is two thousand expressions: a
+# tenth of a worker's start. A date that names no zone asks for one of them.
+
+
+_MODULE = "dateparser.timezone_parser"
+
+
+def compile_late() -> None:
+    """Has the expressions of `dateparser.timezone_parser` compiled at their first use each. Without
+    effect where that is imported already."""
+    sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Finds that one module where it is, and runs it with another `regex.compile`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != _MODULE:
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(fullname, path, target)
+        loader: Any = spec.loader if spec else None
+        if loader is not None:
+            run = loader.exec_module
+            loader.exec_module = lambda module: _with_late_patterns(lambda: run(module))
+        return spec
+
+
+def _with_late_patterns(run: Any) -> None:
+    # It is dateparser's dependency and not ours.
+    module: Any = import_module("regex")
+    plain = module.compile
+    module.compile = lambda *given, **named: _Late(plain, given, named)
+    try:
+        run()
+    finally:
+        module.compile = plain
+
+
+class _Late:
+    """A compiled expression, from the first question on."""
+
+    def __init__(self, plain: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self._made = plain, given, named
+
+    def __getattr__(self, name: str) -> Any:
+        plain, given, named = self._made
+        pattern = plain(*given, **named)
+        # Whoever asks again finds what is asked for most here, and comes not to this point.
+        self.search, self.match = pattern.search, pattern.match
+        return getattr(pattern, name)

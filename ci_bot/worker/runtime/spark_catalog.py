@@ -1,0 +1,333 @@
+"""What Spark's catalog holds, asked with plain statements whose errors are not swallowed.
+
+SQLMesh's own listing turns every error into "no objects" (`_get_data_objects`), which is no proof
+that something is gone.
+"""
+
+from __future__ import annotations
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal, Protocol
+from sqlglot import exp
+from __future__ import annotations
+from collections.abc import Iterable
+from typing import Any
+from sqlmesh.core.environment import Environment
+from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
+
+ObjectKind = Literal["view", "table"]
+
+SESSION_CATALOG = "spark_catalog"
+
+# Spark's error classes, and the words of catalogs that have none.
+_NO_SCHEMA = ("SCHEMA_NOT_FOUND", "NoSuchNamespace", "NoSuchDatabase")
+
+_NO_VIEW = (*_NO_SCHEMA, "TABLE_OR_VIEW_NOT_FOUND", "VIEW_NOT_FOUND", "NoSuchView", "NoSuchTable")
+
+_NO_VIEWS = ("does not support views", "MISSING_CATALOG_ABILITY")
+# A chain of unions is a tree as deep as it is long, and Spark walks down trees by recursion; and
+# where it plans again after each part (adaptively), it walks through all of them.
+_COUNTED_TOGETHER = 25
+
+
+class SqlPort(Protocol):
+    """Runs one statement on Spark and returns its rows, whose fields have names and numbers."""
+
+    def rows(self, sql: str) -> Sequence[Any]: ...
+
+
+class AdapterSql:
+    """`SqlPort` over SQLMesh's Spark adapter; the session starts at the first statement."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+
+    def rows(self, sql: str) -> Sequence[Any]:
+        rows: Sequence[Any] = self._adapter.spark.sql(sql).collect()
+        return rows
+
+
+class FilesPort(Protocol):
+    """Looks at the storage below tables."""
+
+    def size(self, location: str) -> int | None: ...
+
+
+class AdapterFiles:
+    """`FilesPort` over the Hadoop file systems that Spark itself uses."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+
+    def size(self, location: str) -> int | None:
+        """Bytes of all files at or below a location; 0 where there is nothing, None: unknown.
+
+        It is no question to Spark: no job runs, and a file system that Hadoop does not know (an
+        object store behind Iceberg's own client) is no failure.
+        """
+        try:
+            spark: Any = self._adapter.spark
+            path = spark._jvm.org.apache.hadoop.fs.Path(location)
+            files = path.getFileSystem(spark._jsc.hadoopConfiguration())
+            if not files.exists(path):
+                return 0
+            return int(files.getContentSummary(path).getLength())
+        except Exception:
+            return None
+
+
+@dataclass(frozen=True, order=True)
+class Relation:
+    """A schema-qualified name in one catalog; `kind` is what the catalog says it is."""
+
+    catalog: str
+    schema: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str, default_catalog: str) -> Relation:
+        """The object that a name means as SQLMesh writes it, in SQLGlot's own dialect.
+
+        SQLMesh's adapters read it so, too. In Spark's dialect a backslash in it would begin an
+        escape, and the view of another name would be looked for.
+        """
+        table = exp.to_table(text)
+        return cls(table.catalog or default_catalog, table.db, table.name)
+
+    @property
+    def sql(self) -> str:
+        return ".".join(quoted(part) for part in (self.catalog, self.schema, self.name))
+
+    @property
+    def shown(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Equal for what lies in one schema: Spark tells no upper from lower case."""
+        return self.catalog.lower(), self.schema.lower()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Equal for names of one object: Spark tells no upper from lower case."""
+        return *self.place, self.name.lower()
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A table's format ("iceberg", "parquet"; empty: unknown), and where its files are."""
+
+    provider: str = ""
+    location: str | None = None
+
+
+def quoted(identifier: str) -> str:
+    """An identifier in Spark's quotes; a backtick inside is doubled."""
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+class Catalog:
+    """Questions and single drops. Every method raises what Spark raises."""
+
+    def __init__(self, sql: SqlPort) -> None:
+        self._sql = sql
+
+    def schema_exists(self, catalog: str, schema: str) -> bool:
+        pattern = schema.replace("'", "\\'")
+        rows = self._sql.rows(f"SHOW NAMESPACES IN {quoted(catalog)} LIKE '{pattern}'")
+        # LIKE takes patterns (`_` is literal, `*` and `|` are not), so the answer is compared too.
+        return any(str(row[0]).strip("`").lower() == schema.lower() for row in rows)
+
+    def objects(self, catalog: str, schema: str) -> dict[str, ObjectKind]:
+        """Names of all tables and views of a schema; empty where the schema does not exist."""
+        tables = self._tables(catalog, schema)
+        if tables is None:
+            return {}
+        # Depending on the catalog SHOW TABLES lists views as well (Hive) or leaves them out
+        # (Iceberg), so views are asked for by themselves and win.
+        found: dict[str, ObjectKind] = dict.fromkeys(tables, "table")
+        return found | dict.fromkeys(self._views(catalog, schema) or (), "view")
+
+    def names(self, catalog: str, schema: str) -> set[str] | None:
+        """Names of all tables and views of a schema; None where the schema does not exist.
+
+        With the fewest questions that settle it, because each takes tenths of a second in a fresh
+        session. Spark's own catalog lists views among the tables, also where Iceberg's
+        `SparkSessionCatalog` stands before it; other catalogs need not.
+        """
+        tables = self._tables(catalog, schema)
+        if tables is None or catalog.lower() == SESSION_CATALOG:
+            return tables
+        if not tables and not self.schema_exists(catalog, schema):
+            # Some list nothing where there is nothing to list from.
+            return None
+        return tables | (self._views(catalog, schema) or set())
+
+    def list_absent(self, relations: Iterable[Relation]) -> list[Relation]:
+        """Those of the relations that are not there, asked schema by schema."""
+        wanted = sorted(relations)
+        places = {relation.place: relation for relation in wanted}
+        there = {
+            Relation(each.catalog, each.schema, name).key
+            for each in places.values()
+            for name in self.names(each.catalog, each.schema) or ()
+        }
+        return [relation for relation in wanted if relation.key not in there]
+
+    def holds_views(self, catalog: str, schema: str) -> bool:
+        """Whether the catalog knows views at all; the schema need not be there."""
+        # Iceberg's Hadoop catalog holds tables only, and answers SHOW VIEWS with nothing.
+        (setting,) = self._sql.rows(f"SET {quoted(f'spark.sql.catalog.{catalog}.type')}")
+        if str(setting["value"]).lower() == "hadoop":
+            return False
+        try:
+            return self._views(catalog, schema) is not None
+        except Exception as error:
+            if _says(error, _NO_SCHEMA):
+                return True
+            raise
+
+    def _tables(self, catalog: str, schema: str) -> set[str] | None:
+        """What SHOW TABLES lists; None where it says that there is no such schema."""
+        try:
+            rows = self._sql.rows(f"SHOW TABLES IN {quoted(catalog)}.{quoted(schema)}")
+        except Exception as error:
+            if _says(error, _NO_SCHEMA):
+                return None
+            raise
+        return {str(row["tableName"]) for row in rows if not row["isTemporary"]}
+
+    def _views(self, catalog: str, schema: str) -> set[str] | None:
+        """What SHOW VIEWS lists; None where the catalog does not know views."""
+        try:
+            rows = self._sql.rows(f"SHOW VIEWS IN {quoted(catalog)}.{quoted(schema)}")
+        except Exception as error:
+            if _says(error, _NO_VIEWS):
+                return None
+            raise
+        return {str(row["viewName"]) for row in rows if not row["isTemporary"]}
+
+    def drop_view(self, view: Relation) -> bool:
+        """Drops a view; False where there was none."""
+        try:
+            self._sql.rows(f"DROP VIEW {view.sql}")
+        except Exception as error:
+            if _says(error, _NO_VIEW):
+                return False
+            raise
+        return True
+
+    def drop_table(self, table: Relation, *, purge: bool = False) -> None:
+        """Drops a table. Iceberg leaves its files where they are unless they are purged, too."""
+        self._sql.rows(f"DROP TABLE IF EXISTS {table.sql}{' PURGE' if purge else ''}")
+
+    def storage(self, table: Relation) -> Storage:
+        """How and where a table is stored, as far as the catalog says."""
+        known = {
+            str(row["col_name"]): str(row["data_type"])
+            for row in self._sql.rows(f"DESCRIBE TABLE EXTENDED {table.sql}")
+            if row["data_type"]
+        }
+        return Storage(known.get("Provider", "").lower(), known.get("Location"))
+
+    def drop_empty_schema(self, catalog: str, schema: str) -> None:
+        """Drops a schema that holds nothing; never with CASCADE.
+
+        What CASCADE does depends on the catalog. In Spark's own (Hive's, also with Iceberg's
+        `SparkSessionCatalog` over it) it takes everything along, objects of other people too. In
+        Iceberg's own catalogs (seen with JDBC) Spark hands it on but they know no such thing: a
+        schema that holds a view or a table is refused as "not empty" either way, so SQLMesh's
+        cleanup, which relies on CASCADE, leaves schema and views where they are.
+        """
+        self._sql.rows(f"DROP SCHEMA IF EXISTS {quoted(catalog)}.{quoted(schema)}")
+
+    def analyse(self, relation: Relation) -> None:
+        """Has Spark analyse a relation."""
+        # Names come from SQLMesh's own naming, and `Relation.sql` quotes them.
+        self._sql.rows(f"SELECT * FROM {relation.sql} LIMIT 0")  # noqa: S608 - quoted  # nosec B608
+
+    def resolve(
+        self,
+        relations: Iterable[Relation],
+        *,
+        at_once: int = 1,
+        analyse: Callable[[Relation], None] | None = None,
+    ) -> dict[Relation, Exception | None]:
+        """Asks Spark to analyse each relation; the value is its error, None where it resolves.
+
+        Args:
+            at_once: How many questions may be on their way. No job runs for one; its time goes to
+                the driver and to the metastore.
+            analyse: How Spark is asked, where that is to be of use for more.
+        """
+        asked = list(relations)
+        ask = partial(_unresolved, analyse or self.analyse)
+        with ThreadPoolExecutor(at_once, thread_name_prefix="ci-bot-resolve") as pool:
+            return dict(zip(asked, pool.map(ask, asked), strict=True))
+
+    def count(
+        self, relations: Sequence[Relation], names: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[Relation, int]:
+        """Row counts, many in one statement, so that Spark schedules them side by side.
+
+        Args:
+            names: What those are called that the session has looked at already, by their SQL.
+        """
+        found: dict[Relation, int] = {}
+        for first in range(0, len(relations), _COUNTED_TOGETHER):
+            part = relations[first : first + _COUNTED_TOGETHER]
+            named = [names.get(relation.sql, relation.sql) for relation in part]
+            sql = " UNION ALL ".join(
+                f"SELECT {index} AS position, COUNT(*) AS n FROM {name}"  # noqa: S608 - quoted  # nosec B608
+                for index, name in enumerate(named)
+            )
+            found |= {part[int(row[0])]: int(row[1]) for row in self._sql.rows(sql)}
+        return found
+
+
+def _unresolved(analyse: Callable[[Relation], None], relation: Relation) -> Exception | None:
+    try:
+        analyse(relation)
+    except Exception as error:
+        return error
+    return None
+
+
+def _says(error: Exception, signs: tuple[str, ...]) -> bool:
+    text = f"{type(error).__name__} {error}"
+    return any(sign in text for sign in signs)
+
+
+# Which schemas, views and physical tables an environment consists of.
+
+
+
+
+
+def views_of(context: Any, environment: Environment) -> dict[str, Relation]:
+    """The view of each promoted model of an environment, by SQLMesh's own naming rule."""
+    naming = environment.naming_info
+    catalog, dialect = str(context.default_catalog), context.engine_adapter.dialect
+    found = {}
+    for info in sorted(environment.promoted_snapshots, key=lambda item: str(item.name)):
+        if not info.is_model or info.is_symbolic:
+            continue
+        name = info.qualified_view_name.for_environment(naming, dialect=dialect)
+        found[str(info.name)] = Relation.parse(name, catalog)
+    return found
+
+
+def physical_tables(
+    snapshots: Iterable[Snapshot], deployable: DeployabilityIndex, default_catalog: str
+) -> list[Relation]:
+    """The tables that building `snapshots` fills: prod's to be, or the `__dev` preview."""
+    return sorted(
+        {
+            Relation.parse(snapshot.table_name(deployable.is_deployable(snapshot)), default_catalog)
+            for snapshot in snapshots
+            if snapshot.is_model and not snapshot.is_symbolic and snapshot.version
+        }
+    )

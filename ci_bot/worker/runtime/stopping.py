@@ -1,0 +1,168 @@
+"""Stopping within seconds, whatever SQLMesh and Spark are doing at that moment.
+
+SQLMesh waits for its thread pool before it lets an interrupt through; with a Python model that took
+36 s, and the runner gives 7.5. So a thread of our own gives the last words, cancels Spark's jobs,
+releases the leases and ends the process.
+"""
+
+from __future__ import annotations
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+from ci_bot.worker.runtime.channel import log
+from __future__ import annotations
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+from ci_bot.worker.runtime.channel import log
+
+
+# Spark's end, which goes on beside what is left to do without it.
+#
+# A JVM whose process just leaves it takes most of a second to go, and whoever waits for it waits
+# for nothing. But a Spark that is killed before it has stopped leaves its application without an
+# end: in its event log, and at the cluster's manager. So it is stopped as soon as its last
+# question is answered, and once it has, its JVM has nothing left to do and is killed.
+
+
+# On a cluster that does not answer. The cage gives the JVM a moment more, and ends it.
+PATIENCE_SECONDS = 2.0
+
+
+def active_context() -> Any | None:
+    """The SparkContext of this process; None where there is none, or no PySpark."""
+    context: Any = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return getattr(context, "_active_spark_context", None)
+
+
+class SparkEnd:
+    """Ends the Spark of this process, if it has one. Nothing here raises.
+
+    Args:
+        context: The SparkContext, asked for when Spark is to end.
+        patience: Seconds that Spark gets to stop.
+    """
+
+    def __init__(
+        self,
+        context: Callable[[], Any | None] = active_context,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._context, self._patience = context, patience
+        self._thread: threading.Thread | None = None
+        self._jvm: Any = None
+
+    def begin(self) -> None:
+        """Spark will not be asked any more; comes back at once."""
+        context = self._context()
+        if self._thread is not None or context is None:
+            return
+        # The process that PySpark has started; none where it was given a JVM.
+        self._jvm = getattr(context._gateway, "proc", None)
+        self._thread = threading.Thread(
+            target=_quietly, args=(context.stop,), name="spark-end", daemon=True
+        )
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Ends the JVM of a Spark that has stopped. One that has not is left to the cage."""
+        if self._thread is None:
+            return
+        self._thread.join(self._patience)
+        if self._jvm is not None and not self._thread.is_alive():
+            _quietly(self._jvm.kill)
+            _quietly(self._jvm.wait)
+
+
+def _quietly(action: Callable[[], Any]) -> None:
+    try:
+        action()
+    except Exception as error:
+        log(f"while Spark ends: {error}")
+
+
+# The bot kills the process group after 5 s.
+EXIT_AFTER_SECONDS = 4.0
+
+
+class Stop:
+    """Whether this process was asked to stop, and what happens then.
+
+    Args:
+        monotonic: A clock in seconds.
+        exit_now: Ends the process without waiting for threads.
+    """
+
+    def __init__(self, *, monotonic: Callable[[], float], exit_now: Callable[[int], Any]) -> None:
+        self._monotonic = monotonic
+        self._exit_now = exit_now
+        self._event = threading.Event()
+        self._signal = signal.SIGTERM
+        self._last_words: list[Callable[[], None]] = []
+        self._at_the_end: list[Callable[[], None]] = []
+
+    @property
+    def requested(self) -> bool:
+        return self._event.is_set()
+
+    def on_last_words(self, action: Callable[[], None]) -> None:
+        """Adds what must be done before the process ends; last added, first done."""
+        self._last_words.append(action)
+
+    def at_the_end(self, action: Callable[[], None]) -> None:
+        """Adds what is done after everything else, if there is time left for it."""
+        self._at_the_end.append(action)
+
+    def install(self) -> None:
+        """Handles SIGINT and SIGTERM, and starts the thread that acts on them.
+
+        SparkContext replaces the SIGINT handler when it starts; call `install_handlers` again then.
+        """
+        threading.Thread(target=self._watch, name="stop", daemon=True).start()
+        self.install_handlers()
+
+    def install_handlers(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._handle)
+            signal.signal(signal.SIGINT, self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._event.is_set():
+            self._exit_now(128 + number)
+        self._signal = signal.Signals(number)
+        self._event.set()
+
+    def _watch(self) -> None:
+        self._event.wait()
+        started = self._monotonic()
+        worker = threading.Thread(target=self._wind_down, name="wind-down", daemon=True)
+        worker.start()
+        worker.join(timeout=max(0.0, EXIT_AFTER_SECONDS - (self._monotonic() - started)))
+        self._exit_now(128 + self._signal)
+
+    def _wind_down(self) -> None:
+        # The leases after the jobs: whoever waits for one may begin the moment that it is free.
+        first = (*reversed(self._last_words), cancel_spark_jobs, release_leases)
+        for action in (*first, *self._at_the_end):
+            try:
+                action()
+            except Exception as error:
+                log(f"while stopping: {error}")
+
+
+def cancel_spark_jobs() -> None:
+    """Cancels every job of this process's Spark, if it has one."""
+    active = active_context()
+    if active is not None:
+        active.cancelAllJobs()
+
+
+def release_leases() -> None:
+    """Gives back every lease of this process, on a connection of this thread's own."""
+    module: Any = sys.modules.get("ci_bot.worker.state_store.leases")
+    if module is not None:
+        module.release_all()

@@ -1,0 +1,418 @@
+"""One SELECT in normal form: sources, conditions, groups, results.
+
+Inner joins are sources side by side with conditions among the others, as a cross product with a
+filter is the same as they are; what hangs on them (outer, semi and anti joins, lateral views) is
+kept with its own conditions. That says which must come first, as far as it matters: a LEFT JOIN
+that another one's condition needs is named in it.
+"""
+
+from __future__ import annotations
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+from __future__ import annotations
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+# Scalar expressions without names: trees whose leaves are columns of occurrences of sources.
+#
+# A term says everything that its expression says, but for aliases, parentheses and the order of
+# operands where that order means nothing. Two terms with one key are one value.
+
+
+TermKey = int
+
+
+class Order(Enum):
+    """Whether the parts of a node stand in an order that means something."""
+
+    MATTERS = 0
+    FREE = 1
+    FREE_AND_ONCE = 2  # saying a part twice is saying it once
+
+
+@dataclass(eq=False)
+class QuerySource:
+    """One occurrence of something that rows come from.
+
+    Attributes:
+        turn: the how manieth occurrence of the same thing it is in its SELECT, from 1.
+    """
+
+    turn: int = field(default=1, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceColumn:
+    """A column of one occurrence of a source; the name is in lower case, `*` for all columns."""
+
+    source: QuerySource
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nested:
+    """A query within an expression; it may use columns of the queries around it."""
+
+    block: Any  # a `Block`, which is made of terms and so comes after them
+
+
+class Operation:
+    """An operation on other terms.
+
+    Attributes:
+        op: the operation and the names of its arguments; equal ops mean the same operation.
+        ordered: it depends on the order in which rows come, here or below.
+        windowed, aggregated: there is a window function, or an aggregate outside of one.
+    """
+
+    __slots__ = ("aggregate", "aggregated", "op", "order", "ordered", "parts", "windowed")
+
+    def __init__(
+        self,
+        op: str,
+        parts: tuple[Term, ...] = (),
+        order: Order = Order.MATTERS,
+        *,
+        ordered: bool = False,
+        windowed: bool = False,
+        aggregate: bool = False,
+    ) -> None:
+        self.op = op
+        self.parts = parts
+        self.order = order
+        self.aggregate = aggregate
+        self.ordered: bool = ordered or any(is_ordered(part) for part in parts)
+        self.windowed: bool = windowed or any(is_windowed(part) for part in parts)
+        self.aggregated: bool = aggregate or any(is_aggregated(part) for part in parts)
+
+
+Term = Operation | SourceColumn | Nested
+
+
+def leaf(kind: str, text: str) -> Operation:
+    """A constant, or any other text that means the same wherever it stands."""
+    return Operation(f"{kind}:{text}")
+
+
+def is_ordered(term: Term) -> bool:
+    return isinstance(term, Operation) and term.ordered
+
+
+def is_windowed(term: Term) -> bool:
+    return isinstance(term, Operation) and term.windowed
+
+
+def is_aggregated(term: Term) -> bool:
+    return isinstance(term, Operation) and term.aggregated
+
+
+def walk(term: Term) -> Iterator[Term]:
+    """The term and everything below it, without the insides of nested queries."""
+    queue = [term]
+    for item in queue:
+        yield item
+        if isinstance(item, Operation):
+            queue.extend(item.parts)
+
+
+TRUE = leaf("boolean", "true")
+
+_OPPOSITE = {"eq": "neq", "neq": "eq", "lt": "gte", "gte": "lt"}
+
+
+def comparison(op: str, left: Term, right: Term) -> Operation:
+    """`left op right`, where op is one of eq, neq, lt, lte, gt, gte."""
+    if op in {"eq", "neq"}:
+        return Operation(op, (left, right), Order.FREE)
+    if op in {"gt", "lte"}:
+        # Two of the four are enough: a > b is b < a, and a <= b is b >= a.
+        op, left, right = ("lt" if op == "gt" else "gte"), right, left
+    return Operation(op, (left, right))
+
+
+def junction(op: str, items: list[Term]) -> Term:
+    """AND or OR of `items`, flat."""
+    flat: list[Term] = []
+    for item in items:
+        if isinstance(item, Operation) and item.op == op:
+            flat.extend(item.parts)
+        else:
+            flat.append(item)
+    return flat[0] if len(flat) == 1 else Operation(op, tuple(flat), Order.FREE_AND_ONCE)
+
+
+def negation(term: Term) -> Term:
+    """NOT in three-valued logic, pushed down to where it stands before something else."""
+    if isinstance(term, Operation):
+        if term.op == "not":
+            return term.parts[0]
+        if term.op in {"and", "or"}:
+            other = "or" if term.op == "and" else "and"
+            return junction(other, [negation(part) for part in term.parts])
+        if term.op in _OPPOSITE:
+            return Operation(_OPPOSITE[term.op], term.parts, term.order)
+    return Operation("not", (term,))
+
+
+def conjuncts(term: Term) -> list[Term]:
+    """The parts of a condition that all have to hold."""
+    if isinstance(term, Operation):
+        if term.op == "and":
+            return [item for part in term.parts for item in conjuncts(part)]
+        if term.op == TRUE.op:
+            return []
+    return [term]
+
+
+class Naming(Protocol):
+    """How columns and nested queries are called in keys.
+
+    `known` keeps the keys of terms: a term that is used often is written out once. A term equals
+    itself alone, and is held here, so that no other one gets its identity.
+    """
+
+    known: dict[Term, TermKey]
+
+    def column(self, column: SourceColumn) -> tuple[object, ...]: ...
+
+    def nested(self, nested: Nested) -> tuple[object, ...]: ...
+
+
+class Interner:
+    """Small numbers for structures: two structures have one number exactly if they are equal."""
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[object, ...], TermKey] = {}
+
+    def key(self, structure: tuple[object, ...]) -> TermKey:
+        return self._keys.setdefault(structure, len(self._keys))
+
+    def of(self, term: Term, naming: Naming) -> TermKey:
+        """The key of a term whose leaves are called as `naming` says."""
+        known = naming.known.get(term)
+        if known is None:
+            known = naming.known[term] = self.key(self._structure(term, naming))
+        return known
+
+    def _structure(self, term: Term, naming: Naming) -> tuple[object, ...]:
+        if isinstance(term, SourceColumn):
+            return naming.column(term)
+        if isinstance(term, Nested):
+            return naming.nested(term)
+        keys = [self.of(part, naming) for part in term.parts]
+        if term.order is not Order.MATTERS:
+            keys = sorted(set(keys) if term.order is Order.FREE_AND_ONCE else keys)
+        return (term.op, *keys)
+
+
+
+SetKind = Literal["union", "intersect", "except"]
+
+Hanging = Literal["left", "semi", "anti", "lateral", "lateral outer"]
+
+
+@dataclass(eq=False)
+class TableRead(QuerySource):
+    """A stored table; `version` is the text of a time travel."""
+
+    name: str
+    version: str = ""
+
+
+@dataclass(eq=False)
+class Derived(QuerySource):
+    """A query whose rows are read as those of a table."""
+
+    block: Block
+
+
+@dataclass(eq=False)
+class Values(QuerySource):
+    """Rows that are written out; columns are called by their place."""
+
+    rows: Term
+
+
+@dataclass(eq=False)
+class Generated(QuerySource):
+    """Rows that a function makes of each row before it; columns are called by their place."""
+
+    call: Term
+
+
+@dataclass(eq=False)
+class SetOperation(QuerySource):
+    """Rows of several queries. `names` are the columns, by place, of every branch.
+
+    `loose` says that branches may change places although there are more than two: their columns
+    have one type, and none is converted on the way.
+    """
+
+    kind: SetKind
+    distinct: bool
+    branches: list[Block]
+    names: list[str]
+    loose: bool = False
+
+
+@dataclass(eq=False)
+class Outer(QuerySource):
+    """A RIGHT or FULL JOIN of two parts: `kept` with `other`, either of which may have no match."""
+
+    kept: Part
+    other: Part
+    full: bool
+    on: list[Term]
+
+
+@dataclass
+class Hung:
+    """A source that hangs on others: its conditions filter its own rows and not theirs."""
+
+    source: QuerySource
+    how: Hanging
+    on: list[Term]
+
+
+@dataclass
+class Part:
+    """Sources side by side, what hangs on them, and conditions on all of it."""
+
+    inner: list[QuerySource] = field(default_factory=list)
+    hung: list[Hung] = field(default_factory=list)
+    where: list[Term] = field(default_factory=list)
+
+    def add(self, other: Part) -> None:
+        self.inner += other.inner
+        self.hung += other.hung
+        self.where += other.where
+
+    def sources(self) -> Iterator[QuerySource]:
+        """Every occurrence that has columns, in the order in which they stand."""
+        for source in self.inner:
+            if isinstance(source, Outer):
+                yield from source.kept.sources()
+                yield from source.other.sources()
+            else:
+                yield source
+        for hung in self.hung:
+            yield hung.source
+
+    def terms(self) -> Iterator[Term]:
+        yield from self.where
+        for hung in self.hung:
+            yield from hung.on
+        for source in self.inner:
+            if isinstance(source, Outer):
+                yield from source.on
+                yield from source.kept.terms()
+                yield from source.other.terms()
+
+
+@dataclass
+class Group:
+    """GROUP BY: its keys, and ROLLUP, CUBE or GROUPING SETS. No keys at all: one group."""
+
+    keys: list[Term] = field(default_factory=list)
+    sets: list[Term] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Block:
+    """A SELECT, or a set operation as the one source of a SELECT.
+
+    Attributes:
+        generators: results that make another number of rows.
+        distinct: what DISTINCT tells rows apart by; None without it.
+        order: ORDER BY; `has_whole_order` says that rows which it cannot tell apart are equal.
+            `layout` is what only says where rows are stored, and hints.
+        outputs: results by name in lower case; `*`, `*1` and so on for stars that stay.
+    """
+
+    part: Part = field(default_factory=Part)
+    group: Group | None = None
+    having: list[Term] = field(default_factory=list)
+    qualify: list[Term] = field(default_factory=list)
+    generators: list[Term] = field(default_factory=list)
+    distinct: list[Term] | None = None
+    order: list[Term] = field(default_factory=list)
+    has_whole_order: bool = False
+    limits: list[Term] = field(default_factory=list)
+    layout: list[Term] = field(default_factory=list)
+    outputs: dict[str, Term] = field(default_factory=dict)
+
+    def output(self, name: str) -> Term | None:
+        """The result called `name`, also by way of a star over one table."""
+        if name in self.outputs:
+            return self.outputs[name]
+        stars = [term for key, term in self.outputs.items() if key.startswith("*")]
+        if len(stars) == 1 and isinstance(stars[0], SourceColumn):
+            return SourceColumn(stars[0].source, name)
+        return None
+
+    @property
+    def has_star(self) -> bool:
+        return any(name.startswith("*") for name in self.outputs)
+
+    @property
+    def is_windowed(self) -> bool:
+        terms = (*self.outputs.values(), *(self.distinct or ()), *self.qualify)
+        return any(is_windowed(term) for term in terms)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it only joins, filters and computes row by row."""
+        more = (self.having, self.qualify, self.generators, self.order, self.limits, self.layout)
+        plain = self.group is None and self.distinct is None and not any(more)
+        return plain and not self.is_windowed
+
+    @property
+    def looks_at_order(self) -> bool:
+        """Whether its rows depend on the order in which those below come."""
+        cut = bool(self.limits) and not self.has_whole_order
+        return cut or any(is_ordered(term) for term in self.terms())
+
+    def terms(self) -> Iterator[Term]:
+        """Every term of its own."""
+        yield from self.part.terms()
+        if self.group is not None:
+            yield from self.group.keys
+            yield from self.group.sets
+        for terms in (self.having, self.qualify, self.generators, self.order, self.limits):
+            yield from terms
+        yield from self.layout
+        yield from self.distinct or ()
+        yield from self.outputs.values()
+
+    def keep(self, conditions: list[Term]) -> None:
+        """Filters its results, after everything else that it does but for a limit."""
+        if self.is_windowed:
+            self.qualify += conditions
+        elif self.group is not None:
+            self.having += conditions
+        else:
+            self.part.where += conditions
+
+    def settle(self) -> None:
+        """Moves conditions to the earliest place that means the same."""
+        told = self.distinct
+        if told is not None and self.group is None and not (self.generators or self.is_windowed):
+            # DISTINCT is GROUP BY of every result.
+            self.distinct, self.group = None, Group(keys=told)
+        if self.qualify and not self.is_windowed:
+            waiting, self.qualify = self.qualify, []
+            self.keep(waiting)
+        if self.group is not None and self.group.keys and not self.group.sets:
+            early = [term for term in self.having if _is_of_keys(term)]
+            self.having = [term for term in self.having if not _is_of_keys(term)]
+            self.part.where += early
+        self.part.where = [item for term in self.part.where for item in conjuncts(term)]
+
+
+def _is_of_keys(term: Term) -> bool:
+    """Whether a condition on groups is one on their keys: it has no aggregate."""
+    return not is_aggregated(term) and not any(isinstance(item, Nested) for item in walk(term))

@@ -1,0 +1,306 @@
+"""What a model's audits promise, in a form that can be compared."""
+
+from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from sqlglot import exp
+from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlmesh.core import dialect as d
+from ci_bot.worker.sql.algebra_keys import Sealer
+from ci_bot.worker.sql.algebra_blocks import (Interner, Operation, Term, TermKey)
+from ci_bot.worker.sql.translate_query import (QueryTooLargeError, Reader)
+
+_NOT_NULL = frozenset({"not_null", "not_null_non_blocking"})
+
+_UNIQUE = frozenset({"unique_values", "unique_values_non_blocking"})
+
+_TOGETHER = frozenset(
+    {"unique_combination_of_columns", "unique_combination_of_columns_non_blocking"}
+)
+
+
+@dataclass(frozen=True)
+class Promises:
+    """The audits of one model.
+
+    Attributes:
+        not_null: columns that may not be null, with whether a failure stops the run.
+        unique: sets of columns that are unique together, likewise.
+        other: every other audit by name and arguments, likewise.
+        skipped: audits that are attached but switched off.
+        queries: the text of the project's own audits.
+        arguments: the arguments of each call in `other`.
+    """
+
+    not_null: Mapping[str, bool] = field(default_factory=dict)
+    unique: Mapping[frozenset[str], bool] = field(default_factory=dict)
+    other: Mapping[str, bool] = field(default_factory=dict)
+    skipped: frozenset[str] = frozenset()
+    queries: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def makes_unique(self, key: frozenset[str]) -> bool:
+        """Whether some audit promises that `key` identifies a row."""
+        return any(columns <= key for columns in self.unique)
+
+
+def promises(model: Any) -> Promises:
+    """Reads the audits of `model`; one that cannot be resolved counts by its name."""
+    definitions = model.audit_definitions
+    not_null: dict[str, bool] = {}
+    unique: dict[frozenset[str], bool] = {}
+    other: dict[str, bool] = {}
+    skipped: set[str] = set()
+    queries: dict[str, str] = {}
+    arguments: dict[str, Mapping[str, Any]] = {}
+    calls = list(model.audits)
+    calls += [(name, {}) for name in definitions if name not in {call for call, _ in calls}]
+    for raw_name, args in calls:
+        name = raw_name.lower()
+        own = definitions.get(raw_name)
+        blocking = own.blocking if own is not None else not name.endswith("_non_blocking")
+        blocking = _flag(args.get("blocking"), blocking)
+        if (own is not None and own.skip) or _flag(args.get("skip"), False):
+            skipped.add(name)
+            continue
+        if own is not None:
+            queries[name] = own.query_.sql
+        named = args.get("columns")
+        if named is None:
+            named = args.get("column")
+        if name in _NOT_NULL and own is None and "condition" not in args:
+            for column in column_names(named):
+                not_null[column] = blocking or not_null.get(column, False)
+        elif name in _UNIQUE and own is None and "condition" not in args:
+            for column in column_names(named):
+                key = frozenset({column})
+                unique[key] = blocking or unique.get(key, False)
+        elif name in _TOGETHER and own is None and "condition" not in args:
+            key = frozenset(column_names(named))
+            unique[key] = blocking or unique.get(key, False)
+        else:
+            base = name.removesuffix("_non_blocking")
+            call = f"{base}({_arguments(args)})"
+            other[call] = blocking
+            arguments[call] = {k: v for k, v in args.items() if k not in {"blocking", "skip"}}
+    return Promises(not_null, unique, other, frozenset(skipped), queries, arguments)
+
+
+def _flag(value: Any, default: bool) -> bool:
+    if value is None:
+        return default
+    if isinstance(value, bool):
+        return value
+    return str(getattr(value, "name", value)).lower() not in {"false", "0", ""} and not (
+        isinstance(value, exp.Boolean) and not value.this
+    )
+
+
+def _arguments(args: Mapping[str, Any]) -> str:
+    shown = {
+        name: value.sql() if hasattr(value, "sql") else str(value)
+        for name, value in args.items()
+        if name not in {"blocking", "skip"}
+    }
+    return ", ".join(f"{name}={value}" for name, value in sorted(shown.items()))
+
+
+def column_names(value: Any) -> list[str]:
+    """Column names, in lower case, of an audit's argument, a grain or a key."""
+    items = value if isinstance(value, list | tuple) else [value]
+    found: list[str] = []
+    for item in items:
+        if isinstance(item, str):
+            found.append(item.lower())
+        elif isinstance(item, exp.Literal | exp.Identifier):
+            found.append(item.name.lower())
+        elif isinstance(item, exp.Expression):
+            parts = [column.name.lower() for column in item.find_all(exp.Column, exp.Literal)]
+            found.extend(part for part in parts if part)
+    return list(dict.fromkeys(found))
+
+
+# Whether an audit got stricter or weaker, where its text tells.
+#
+# An audit's query returns the rows that are wrong. It is stricter when it returns at least the
+# rows that it returned before.
+
+
+Strictness = Literal["stricter", "weaker", "unknown"]
+# Arguments of SQLMesh's own audits that bound values from below and from above.
+_MINIMUM = frozenset({"min_v", "min_value", "threshold", "min_count"})
+
+_MAXIMUM = frozenset({"max_v", "max_value", "max_count"})
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A comparison of a value with a number: `value > limit`, or the like."""
+
+    kind: str
+    value: TermKey
+    limit: float
+    is_upper: bool
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """What picks the wrong rows: alternatives, each of them demands, with what is known of them."""
+
+    rest: tuple[object, ...]
+    demands: Mapping[TermKey, _Bound | None]
+    alternatives: Mapping[TermKey, _Bound | None]
+
+
+def compare_queries(old: str, new: str, dialect: str) -> Strictness:
+    """The verdict on two versions of an audit's query; the same condition is no weaker."""
+    keys = Interner()
+    before, after = _condition(old, dialect, keys), _condition(new, dialect, keys)
+    # Everything but the condition has to be the same, or nothing can be said.
+    if before is None or after is None or before.rest != after.rest:
+        return "unknown"
+    # Fewer demands pick more wrong rows, and so do more alternatives.
+    verdict = _inclusion(set(after.demands), set(before.demands))
+    old_parts, new_parts = before.demands, after.demands
+    if verdict is None and len(old_parts) == len(new_parts) == 1:
+        old_parts, new_parts = before.alternatives, after.alternatives
+        verdict = _inclusion(set(old_parts), set(new_parts))
+    return verdict or _moved(old_parts, new_parts)
+
+
+def _inclusion(less: set[TermKey], more: set[TermKey]) -> Strictness | None:
+    if less <= more:
+        return "stricter"
+    return "weaker" if more < less else None
+
+
+def _condition(text: str, dialect: str, keys: Interner) -> _Condition | None:
+    try:
+        tree = d.parse_one(text, dialect=dialect)
+    except (SqlglotError, ValueError):
+        return None
+    if not isinstance(tree, exp.Select) or tree.args.get("where") is None:
+        return None
+    try:
+        block = Reader({}).read(tree)
+        terms, block.part.where = block.part.where, []
+        # Both are numbered as they are written, so that the conditions can be compared alone.
+        sealer = Sealer(keys)
+        rest, names = sealer.as_written(block)
+        alternatives = _alternatives(terms)
+        return _Condition(
+            (rest.rows, tuple(rest.outputs.items())),
+            {keys.of(term, names): _bound(term, keys, names) for term in terms},
+            {keys.of(term, names): _bound(term, keys, names) for term in alternatives},
+        )
+    except (RecursionError, QueryTooLargeError, KeyError):
+        return None
+
+
+def _alternatives(terms: list[Term]) -> list[Term]:
+    only = terms[0] if len(terms) == 1 else None
+    return list(only.parts) if isinstance(only, Operation) and only.op == "or" else terms
+
+
+def _bound(term: Term, keys: Interner, names: Any) -> _Bound | None:
+    """The bound that a comparison is; None for anything else.
+
+    There are two comparisons only: `lt` and `gte`, with the number on either side.
+    """
+    if not isinstance(term, Operation) or term.op not in {"lt", "gte"}:
+        return None
+    left, right = term.parts
+    for value, limit, is_right in ((left, right, True), (right, left, False)):
+        number = _number_of(limit)
+        if number is not None:
+            is_upper = is_right == (term.op == "lt")
+            return _Bound(f"{term.op} {is_right}", keys.of(value, names), number, is_upper)
+    return None
+
+
+def _number_of(term: Term) -> float | None:
+    if not isinstance(term, Operation):
+        return None
+    if term.op.startswith("neg("):
+        number = _number_of(term.parts[0])
+        return None if number is None else -number
+    kind, _, text = term.op.partition(":")
+    return float(text) if kind == "number" else None
+
+
+def _moved(
+    old: Mapping[TermKey, _Bound | None], new: Mapping[TermKey, _Bound | None]
+) -> Strictness:
+    """Parts that compare the same values with other numbers."""
+    gone = [old[key] for key in old if key not in new]
+    came = [new[key] for key in new if key not in old]
+    by_value = {(bound.kind, bound.value): bound for bound in came if bound is not None}
+    verdicts: set[Strictness] = set()
+    for bound in gone:
+        later = by_value.pop((bound.kind, bound.value), None) if bound is not None else None
+        if bound is None or later is None:
+            return "unknown"
+        more = later.limit > bound.limit if bound.is_upper else later.limit < bound.limit
+        verdicts.add("stricter" if more else "weaker")
+    return verdicts.pop() if len(verdicts) == 1 and len(gone) == len(came) else "unknown"
+
+
+def _number(node: Any) -> float | None:
+    sign = 1.0
+    if isinstance(node, exp.Neg):
+        sign, node = -1.0, node.this
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return sign * float(node.this)
+    return None
+
+
+def compare_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> Strictness:
+    """The verdict on two calls of the same audit."""
+    if set(old) != set(new):
+        return "unknown"
+    if same_arguments(old, new):
+        return "stricter"  # as strict as before
+    verdicts = {
+        _argument(name, old[name], new[name]) for name in old if _sql(old[name]) != _sql(new[name])
+    }
+    return verdicts.pop() if len(verdicts) == 1 else "unknown"
+
+
+def same_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two calls differ in their spelling at most."""
+    return set(old) == set(new) and all(_sql(old[name]) == _sql(new[name]) for name in old)
+
+
+def _argument(name: str, old: Any, new: Any) -> Strictness:
+    before, after = _number(old), _number(new)
+    if before is not None and after is not None and name in _MINIMUM | _MAXIMUM:
+        return "stricter" if (after > before) == (name in _MINIMUM) else "weaker"
+    if name == "is_in":
+        was, now = _members(old), _members(new)
+        return "stricter" if now <= was else "weaker" if was <= now else "unknown"
+    if name == "columns":
+        was, now = _members(old), _members(new)
+        return "stricter" if was <= now else "weaker" if now <= was else "unknown"
+    return "unknown"
+
+
+def _members(value: Any) -> set[str]:
+    inner = value.unnest() if isinstance(value, exp.Expression) else value
+    items = getattr(inner, "expressions", None) or [inner]
+    return {_sql(item) for item in items}
+
+
+def _sql(value: Any) -> str:
+    """A value as text: names in lower case, and texts as they are."""
+    if not isinstance(value, exp.Expression):
+        return str(value)
+    spelled = value.copy()
+    for name in spelled.find_all(exp.Identifier):
+        name.replace(exp.to_identifier(name.name.lower()))
+    return spelled.sql()

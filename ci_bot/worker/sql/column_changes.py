@@ -1,0 +1,238 @@
+"""Columns that a change adds, drops or retypes, and who reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.protocol.plan import ColumnChange
+from ci_bot.worker.sqlmesh_compat.parser_versions import column_types
+from ci_bot.worker.sql.model_query import (Queries, origins, outer, plain, projection, selects, source_of, table_name)
+
+# A chain of models longer than this is not followed.
+MOST_STEPS = 12
+
+_FLOATS = ("FLOAT", "DOUBLE")
+_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "TIMESTAMPTZ", "DATETIME")
+TIMESTAMPS = frozenset({*_TIMES} - {"DATE"})
+_TEXTS = ("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "TEXT", "NAME")
+_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19, "INT128": 38, "INT256": 76}
+
+
+def _reads_the_same(before: Any, after: Any) -> bool:
+    """Whether one definition stands on the same columns; then nothing needs to be rendered."""
+    return bool(
+        before.mapping_schema == after.mapping_schema and before.data_hash == after.data_hash
+    )
+
+
+def list_column_changes(
+    before: Any,
+    after: Any,
+    readers: Iterable[Any] = (),
+    *,
+    queries: Queries | None = None,
+) -> list[ColumnChange]:
+    """How the columns of a model change.
+
+    Args:
+        before, after: the model on both sides; None where a side has none.
+        readers: models of the head that read it directly.
+        queries: shared renderings, where there are some.
+
+    Returns:
+        Added, dropped and retyped columns, in the order of the old and then the new definition.
+        Columns of a side that cannot be told (SELECT * of an unknown table) give no changes.
+    """
+    if before is not None and after is not None and _reads_the_same(before, after):
+        return []
+    old, new = known_types(before), known_types(after)
+    if old is None or new is None:
+        return []
+    queries = queries or Queries()
+    readers = list(readers)
+    dialect = (after or before).dialect
+    changes: list[ColumnChange] = []
+    for name, kind in old.items():
+        replaced = new.get(name)
+        if replaced is None or retyped(kind, replaced) is not None:
+            fqn = (before or after).fqn
+            changes.append(
+                ColumnChange(
+                    name=name,
+                    before=kind.sql(dialect=dialect),
+                    after=None if replaced is None else replaced.sql(dialect=dialect),
+                    readers=[m.fqn for m in readers if reads(m, fqn, name, queries)],
+                )
+            )
+    changes.extend(
+        ColumnChange(name=name, before=None, after=kind.sql(dialect=dialect), readers=[])
+        for name, kind in new.items()
+        if name not in old
+    )
+    return changes
+
+
+def known_types(model: Any) -> Mapping[str, Any] | None:
+    """Column types by name in lower case; None where the columns cannot be told."""
+    if model is None:
+        return {}
+    try:
+        types = column_types(model)
+    except Exception:  # a rendering of the project may raise anything
+        return None
+    if types is None or "*" in types:
+        return None
+    return {name.lower(): kind for name, kind in types.items()}
+
+
+def reads(model: Any, fqn: str, column: str, queries: Queries) -> bool:
+    """Whether `model` reads `column` of the model `fqn`.
+
+    Of a Python model only the text of its SQL is known: a word in a string counts as reading.
+    """
+    if model.is_python:
+        word = re.compile(rf"\b{re.escape(column)}\b", re.IGNORECASE)
+        return any(word.search(item.payload) for item in model.python_env.values())
+    query = queries.of(model)
+    if query is None:
+        return False
+    wanted = plain(fqn)
+    for scope in selects(query.root or query.written_root):
+        sources = {
+            alias: source
+            for alias, (_, source) in scope.selected_sources.items()
+            if isinstance(source, exp.Table) and _is(source, wanted)
+        }
+        if not sources:
+            continue
+        alone = len(scope.selected_sources) == 1
+        for item in scope.columns:
+            if item.name.lower() == column.lower() and (
+                item.table in sources or (not item.table and alone)
+            ):
+                return True
+    return False
+
+
+def _is(table: Any, wanted: str) -> bool:
+    name = table_name(table)
+    return name == wanted or wanted.endswith(f".{name}")
+
+
+def retyped(old: Any, new: Any) -> str | None:
+    """How a type changes: "wider", "narrower", "other", or None where it stays.
+
+    Types that cannot be told are no change, and neither is another length of a VARCHAR: Spark
+    casts it to STRING whatever the number says.
+    """
+    if old == new or _unknown(old) or _unknown(new):
+        return None
+    before, after = old.this.value, new.this.value
+    for family, compare in _FAMILIES:
+        if before in family and after in family:
+            return compare(old, new)
+    if before == after and not old.expressions and not new.expressions:
+        return None
+    return "other"
+
+
+def is_supposed(model: Any, name: str, models: Mapping[str, Any], queries: Queries) -> bool:
+    """Whether only the parser takes a column for BIGINT: of INT and 0 it makes BIGINT in COALESCE,
+    IF and CASE, and Spark makes INT.
+
+    Args:
+        models: by full name, lower case and without quotes.
+    """
+    for _ in range(MOST_STEPS):
+        query = queries.of(model) if model is not None else None
+        if query is None or getattr(model, "columns_to_types_", None):
+            return False
+        branches = outer(query.root)
+        if len(branches) != 1:
+            return False
+        (branch,) = branches
+        item = projection(branch, name)
+        if not isinstance(item, exp.Column):
+            parts = _alternatives(item)
+            return bool(parts) and all(
+                part.type is not None
+                and _DIGITS.get(str(part.type.this.value), 99) <= _DIGITS["INT"]
+                for part in parts
+            )
+        found = origins(branch, item)
+        if len(found) != 1:
+            return False
+        ((table, name),) = found
+        if table == plain(model.fqn):
+            return False
+        # Through its own CTEs a column is not followed: what they compute is seen as a whole.
+        source = source_of(branch, item)
+        model = models.get(table) if isinstance(source, exp.Table) else None
+    return False
+
+
+def _alternatives(node: Any) -> list[Any]:
+    """The values that one of is taken, as COALESCE, IF and CASE do."""
+    if isinstance(node, exp.Coalesce):
+        return [node.this, *node.expressions]
+    if isinstance(node, exp.If):
+        return [part for part in (node.args.get("true"), node.args.get("false")) if part]
+    if isinstance(node, exp.Case):
+        chosen = [branch.args.get("true") for branch in node.args.get("ifs") or []]
+        return [part for part in (*chosen, node.args.get("default")) if part]
+    return []
+
+
+def _same(old: Any, new: Any) -> str | None:
+    return None
+
+
+def _times(old: Any, new: Any) -> str | None:
+    before, after = old.this.value, new.this.value
+    if before == after or "DATE" not in {before, after}:
+        return None
+    return "narrower" if after == "DATE" else "wider"
+
+
+def _exact(old: Any, new: Any) -> str | None:
+    """Whole numbers and decimals: digits before and after the point."""
+    (whole_old, scale_old), (whole_new, scale_new) = _digits(old), _digits(new)
+    if (whole_old, scale_old) == (whole_new, scale_new):
+        return None if old.this == new.this else "wider"
+    return "wider" if whole_new >= whole_old and scale_new >= scale_old else "narrower"
+
+
+def _digits(kind: Any) -> tuple[int, int]:
+    name = kind.this.value
+    if name in _DIGITS:
+        return _DIGITS[name], 0
+    precision, scale = _numbers(kind)
+    return precision - scale, scale
+
+
+def _floats(old: Any, new: Any) -> str | None:
+    before, after = _FLOATS.index(old.this.value), _FLOATS.index(new.this.value)
+    return None if before == after else "wider" if before < after else "narrower"
+
+
+def _unknown(kind: Any) -> bool:
+    return bool(kind.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL))
+
+
+def _numbers(kind: Any) -> tuple[int, int]:
+    """Precision and scale; Spark's own default is (10, 0)."""
+    numbers = [int(n) for item in kind.expressions if (n := item.name or item.sql()).isdigit()]
+    precision = numbers[0] if numbers else 10
+    return precision, numbers[1] if len(numbers) > 1 else 0
+
+
+_FAMILIES = (
+    (_TEXTS, _same),
+    (_TIMES, _times),
+    ((*_DIGITS, "DECIMAL"), _exact),
+    (_FLOATS, _floats),
+)

@@ -1,0 +1,267 @@
+"""Queries in a form in which they can be proved to give the same rows."""
+
+from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from ci_bot.worker.sql.algebra_blocks import Block
+from ci_bot.worker.sql.algebra_keys import Sealer
+from ci_bot.worker.sql.algebra_blocks import (Interner, TermKey)
+from ci_bot.worker.sql.query_notes import Notes
+from ci_bot.worker.sql.translate_query import (QueryTooLargeError, Reader)
+from __future__ import annotations
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from sqlglot import exp
+from ci_bot.worker.sql.algebra_keys import (Origins, below)
+from ci_bot.worker.sql.algebra_blocks import (Operation, Term, TermKey)
+from ci_bot.worker.sql.interval_filters import is_interval_predicate
+
+
+@dataclass(frozen=True)
+class Form:
+    """A query in normal form. Forms of one `Interner` can be compared.
+
+    Attributes:
+        gaps: what was not understood, in words. Where there is any, nothing is proved.
+        rows: the key of its rows; None where there is no telling.
+        results: the keys of its results by name, in their order.
+        notes: its clauses as they are met.
+    """
+
+    block: Block
+    notes: Notes
+    sealer: Sealer
+    gaps: tuple[str, ...]
+    rows: TermKey | None
+    results: Mapping[str, TermKey]
+
+    def proves_same(self, other: Form, *, one_text: bool = False) -> bool:
+        """Whether both give the same rows on any data, up to the order of rows and columns.
+
+        Args:
+            one_text: Whether the engine gets one text for both; what is not understood may give
+                other rows all the same.
+        """
+        if not (self.is_understood and other.is_understood):
+            return False
+        return one_text or (self.rows == other.rows and self.results == other.results)
+
+    @property
+    def is_understood(self) -> bool:
+        """Whether there is nothing in the query of which it is unknown what it gives."""
+        return not self.gaps and self.rows is not None
+
+    @property
+    def grouped_by(self) -> frozenset[str]:
+        """The results that tell each row from every other; empty where none are known to."""
+        group = self.block.group
+        if group is None or group.sets or self.gaps:
+            return frozenset()
+        _, names = self.sealer.as_written(self.block)
+        keys = {self.sealer.keys.of(term, names) for term in group.keys}
+        found = {
+            name: self.sealer.keys.of(term, names) for name, term in self.block.outputs.items()
+        }
+        if not keys <= set(found.values()):
+            return frozenset()
+        return frozenset(name for name, key in found.items() if key in keys)
+
+
+def form_of(tree: Any, keys: Interner, new_names: Mapping[str, str] | None = None) -> Form | None:
+    """The form of a query; None where it is too large to be taken apart.
+
+    Args:
+        tree: the query as the parser gives it.
+        keys: shared by the forms that are to be compared.
+        new_names: tables that only got another name, so that both sides call them alike.
+    """
+    reader, sealer = Reader(new_names or {}), Sealer(keys)
+    try:
+        block = reader.read(tree)
+        if any("#" in name for name in block.outputs):
+            reader.gap("two results of one name")
+        sealed = sealer.seal(block)
+    except KeyError:  # a column of a query around one that cannot see it
+        reader.gap("a column from outside")
+        return Form(block, reader.notes, sealer, tuple(reader.gaps), None, {})
+    except (RecursionError, QueryTooLargeError):
+        return None
+    gaps = tuple(reader.gaps)
+    return Form(block, reader.notes, sealer, gaps, sealed.rows, dict(sealed.outputs))
+
+
+# What a query does, so that two versions can be compared whatever their spelling.
+#
+# Aliases, CTE names, nesting and the order of operands do not change what a query means. Each
+# column is followed to the stored column, or the expression, that it comes from; what is left are
+# filters, joins, groupings, unions and results that are equal exactly where they mean the same.
+
+
+
+# A key that no term has.
+WHOLE: TermKey = -1
+
+
+@dataclass(frozen=True)
+class Join:
+    """One join: what is joined, how, and on which conditions.
+
+    `places` are, for each condition, the (target, column) pairs that it compares, where all of
+    them are columns of queries.
+    """
+
+    target: str
+    how: str
+    on: frozenset[TermKey]
+    node: Any = field(compare=False, hash=False, default=None)
+    places: Mapping[TermKey, frozenset[tuple[str, str]]] = field(
+        compare=False, hash=False, default_factory=dict
+    )
+
+    @property
+    def is_inner(self) -> bool:
+        return self.how in {"INNER", "CROSS"}
+
+
+class Meaning:
+    """What a query does, as sets and bags that do not depend on names or order.
+
+    Keys can be compared with those of a meaning whose form was made with the same `Interner`;
+    `show` turns one back into SQL for a reader.
+
+    Attributes:
+        reads: what stands in FROM or is joined by inner joins, and how often.
+        columns: the columns of queries that are joined, by what these read.
+        totals: for each result the aggregates that its value goes through.
+    """
+
+    def __init__(self, form: Form, dialect: str) -> None:
+        self._form = form
+        self._dialect = dialect
+        self._nodes: dict[TermKey, Any] = {}
+        self._count_turns()
+        self._names = Origins(form.sealer)
+        notes = form.notes
+        self.filters = Counter(
+            self._key(term, node) for term, node in notes.filters if not is_interval_predicate(node)
+        )
+        self.joins = [self._join(join) for join in notes.joins]
+        self.groups = [
+            frozenset(self._key(term, node) for term, node in group) for group in notes.groups
+        ]
+        self.distincts: int = notes.distincts
+        self.unions: Counter[str] = notes.unions
+        self.reads: Counter[str] = notes.reads
+        self.columns: Mapping[str, set[str]] = notes.columns
+
+    @cached_property
+    def inner_conditions(self) -> frozenset[TermKey]:
+        """The conditions of inner joins, which filter like a WHERE."""
+        return frozenset(key for join in self.joins if join.is_inner for key in join.on)
+
+    @cached_property
+    def before_windows(self) -> Counter[TermKey]:
+        """The filters that keep rows from a window function of the same SELECT.
+
+        One that holds for all rows of a partition or for none is not among them.
+        """
+        return Counter(
+            self._key(term, node)
+            for term, node in self._form.notes.filters
+            if _keeps_from_windows(node)
+        )
+
+    @cached_property
+    def totals(self) -> dict[str, Counter[str]]:
+        return {name: Counter(_totals(term)) for name, term in self._form.block.outputs.items()}
+
+    @cached_property
+    def quotients(self) -> dict[str, Counter[TermKey]]:
+        """For each result how often it divides by what; by `WHOLE` how many quotients are whole."""
+        return {name: self._quotients(term) for name, term in self._form.block.outputs.items()}
+
+    def show(self, key: TermKey) -> str:
+        """The SQL that `key` stands for, without quotes."""
+        return unquoted(self._nodes[key].sql(dialect=self._dialect, comments=False))
+
+    def _key(self, term: Term, node: Any) -> TermKey:
+        key = self._form.sealer.keys.of(term, self._names)
+        self._nodes.setdefault(key, node)
+        return key
+
+    def _join(self, join: Any) -> Join:
+        on = {self._key(term, node): places for term, node, places in join.on}
+        return Join(join.target, join.how, frozenset(on), join.node, on)
+
+    def _count_turns(self) -> None:
+        """Numbers the occurrences of one thing in a SELECT, as they stand in it."""
+        sealer = self._form.sealer
+        for block in self._form.notes.blocks:
+            met: Counter[TermKey] = Counter()
+            for source in block.part.sources():
+                try:
+                    base = sealer.base(source)
+                except KeyError:
+                    base = sealer.keys.key(("unknown", id(source)))
+                met[base] += 1
+                source.turn = met[base]
+
+    def _quotients(self, term: Term) -> Counter[TermKey]:
+        found: Counter[TermKey] = Counter()
+        for node in below(term):
+            if isinstance(node, Operation) and node.op.startswith(("div(", "intdiv(")):
+                found[WHOLE] += int(node.op.startswith("intdiv("))
+                found[self._form.sealer.keys.of(_unguarded(node.parts[1]), self._names)] += 1
+        return found
+
+
+def _keeps_from_windows(node: Any) -> bool:
+    below, select = node, node.parent
+    while select is not None and not isinstance(select, exp.Select):
+        below, select = select, select.parent
+    if select is None or below.arg_key not in {"where", "having"}:
+        return False
+    filtered = {column.name.lower() for column in node.find_all(exp.Column)}
+    return any(
+        window.find_ancestor(exp.Select) is select and not filtered <= _partition(window)
+        for part in (*select.expressions, select.args.get("qualify"))
+        if part is not None
+        for window in part.find_all(exp.Window)
+    )
+
+
+def _partition(window: Any) -> set[str]:
+    return {
+        column.name.lower()
+        for part in window.args.get("partition_by") or []
+        for column in part.find_all(exp.Column)
+    }
+
+
+def _totals(term: Term) -> Iterator[str]:
+    for node in below(term):
+        if isinstance(node, Operation) and node.aggregate:
+            inner = node.parts[0] if node.parts else None
+            distinct = isinstance(inner, Operation) and inner.op.startswith("distinct(")
+            name = node.op.partition("(")[0].upper()
+            yield f"{name}{' DISTINCT' if distinct else ''}"
+
+
+def _unguarded(term: Term) -> Term:
+    """A denominator without its guard against zero, which changes no quotient."""
+    while isinstance(term, Operation):
+        guard = term.parts[1] if term.op.startswith("nullif(") else None
+        is_guarded = isinstance(guard, Operation) and guard.op in {"number:0", "number:0.0"}
+        if not is_guarded and not term.op.startswith(("cast(", "trycast(")):
+            break
+        term = term.parts[0]
+    return term
+
+
+def unquoted(text: str) -> str:
+    """SQL without the quotes of identifiers: views are rendered without, tables with them."""
+    return text.replace("`", "").replace('"', "")

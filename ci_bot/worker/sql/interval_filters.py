@@ -1,0 +1,236 @@
+"""Whether a query reads no more than the interval that it is computed for.
+
+SQLMesh deletes and writes the rows of an interval. A query that does not filter on it reads all of
+history in each run; one that filters on another column writes rows that are thrown away again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
+from sqlmesh.core import dialect as d
+
+from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
+from ci_bot.worker.sql.model_query import (EPOCH, SENTINEL_END, SENTINEL_START, Query, origins, outer, projection, selects)
+
+MAX_DEPTH = 12
+_DATES = {
+    "start": (EPOCH, SENTINEL_START),
+    "end": (EPOCH, SENTINEL_END),
+}
+# Jinja within a text is not rendered unless the whole query is Jinja.
+_JINJA = {
+    "start": re.compile(r"\{\{\s*start_"),
+    "end": re.compile(r"\{\{\s*(end|execution)_"),
+}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a predicate says about the interval, and the columns that it says it of."""
+
+    lower: bool = False
+    upper: bool = False
+    columns: frozenset[tuple[str, str]] = frozenset()
+
+    def both(self, other: Bounds) -> Bounds:
+        """Either predicate holds for every row: their bounds add up."""
+        return Bounds(
+            self.lower or other.lower, self.upper or other.upper, self.columns | other.columns
+        )
+
+    def either(self, other: Bounds) -> Bounds:
+        """A row passes by one of them: only what both bound is bounded."""
+        return Bounds(
+            self.lower and other.lower, self.upper and other.upper, self.columns | other.columns
+        )
+
+    @property
+    def any(self) -> bool:
+        return self.lower or self.upper
+
+
+NONE = Bounds()
+
+
+def bounds_of(query: Query) -> Bounds:
+    """The bounds that every row of the query's result meets.
+
+    The written form is read where it shows its structure, else the rendered one.
+    """
+    if query.scopes is None:
+        return Bounds(True, True)  # nothing can be said, so nothing is
+    return _scope_bounds(query.scopes, 0)
+
+
+def mentions_interval(query: Query) -> bool:
+    """Whether start or end of the interval occur anywhere."""
+    names = [var.name.lower() for var in query.written_tree.all(d.MacroVar)]
+    if any(name.startswith(("start_", "end_")) for name in names):
+        return True
+    return query.hides_structure and _marks(query.rendered, "start")
+
+
+def is_interval_predicate(node: Any) -> bool:
+    """Whether a predicate, written or rendered, compares with start or end of the interval."""
+    return bool(_marks(node, "start") or _marks(node, "end"))
+
+
+def _marks(node: Any, side: str) -> bool:
+    if node is None:
+        return False
+    for var in node.find_all(d.MacroVar):
+        name = var.name.lower()
+        if name.startswith(f"{side}_") or (side == "end" and name.startswith("execution_")):
+            return True
+    return any(
+        literal.is_string
+        and (literal.name.startswith(_DATES[side]) or _JINJA[side].search(literal.name) is not None)
+        for literal in node.find_all(exp.Literal)
+    )
+
+
+def _scope_bounds(scope: Any, depth: int) -> Bounds:
+    expression = scope.expression
+    if depth > MAX_DEPTH:
+        return NONE
+    if isinstance(expression, exp.SetOperation):
+        branches = [_scope_bounds(branch, depth + 1) for branch in scope.union_scopes or []]
+        if not branches:
+            return NONE
+        if isinstance(expression, exp.Except | exp.Intersect) or _is_recursive(scope):
+            return branches[0]
+        result = branches[0]
+        for branch in branches[1:]:
+            result = result.either(branch)
+        return result
+    leaves = outer(scope)
+    if not isinstance(expression, exp.Select):
+        return _scope_bounds(leaves[0], depth + 1) if leaves else NONE
+    return _select_bounds(scope, expression, depth)
+
+
+def _is_recursive(scope: Any) -> bool:
+    with_ = scope.expression.find_ancestor(exp.With)
+    return bool(with_ is not None and with_.args.get("recursive"))
+
+
+def _select_bounds(scope: Any, select: Any, depth: int) -> Bounds:
+    result = NONE
+    for clause in ("where", "qualify", "having"):
+        part = select.args.get(clause)
+        if part is not None:
+            result = result.both(predicate_bounds(scope, part.this))
+    from_ = select.args.get(FROM)
+    joins = select.args.get("joins") or []
+    if from_ is None:
+        return Bounds(True, True) if not joins else result
+    only_right = any(join.side == "RIGHT" for join in joins)
+    if not only_right:
+        result = result.both(_source_bounds(scope, from_.this, depth))
+    for join in joins:
+        if join.side in {"LEFT", "FULL"}:
+            continue
+        on = join.args.get("on")
+        if on is not None and not join.side:
+            result = result.both(predicate_bounds(scope, on))
+        result = result.both(_source_bounds(scope, join.this, depth))
+    for lateral in select.args.get("laterals") or []:
+        result = result.both(_generated(lateral))
+    return result
+
+
+def _source_bounds(scope: Any, node: Any, depth: int) -> Bounds:
+    source = scope.sources.get(node.alias_or_name)
+    if isinstance(source, Scope):
+        inner = _scope_bounds(source, depth + 1)
+        return inner if inner.any else _generated(source.expression)
+    return NONE if isinstance(node, exp.Table) else _generated(node)
+
+
+def _generated(node: Any) -> Bounds:
+    """A list of dates made from start and end is bounded by them, as in SEQUENCE(start, end)."""
+    tables = list(node.find_all(exp.Table))
+    if tables:
+        return NONE
+    return Bounds(_marks(node, "start"), _marks(node, "end"))
+
+
+def predicate_bounds(scope: Any, node: Any) -> Bounds:
+    """What one boolean expression says about the interval."""
+    if isinstance(node, exp.Paren):
+        return predicate_bounds(scope, node.this)
+    if isinstance(node, exp.And):
+        return predicate_bounds(scope, node.this).both(predicate_bounds(scope, node.expression))
+    if isinstance(node, exp.Or):
+        return predicate_bounds(scope, node.this).either(predicate_bounds(scope, node.expression))
+    if isinstance(node, exp.Not):
+        return NONE
+    return _comparison(scope, node)
+
+
+def _comparison(scope: Any, node: Any) -> Bounds:
+    if isinstance(node, exp.Between):
+        low, high = _marks(node.args["low"], "start"), _marks(node.args["high"], "end")
+        if low or high or is_interval_predicate(node):
+            return Bounds(
+                low, high or _marks(node.args["high"], "start"), _columns(scope, node.this)
+            )
+        return NONE
+    if not is_interval_predicate(node):
+        return NONE
+    columns = _columns(scope, node)
+    if isinstance(node, exp.GT | exp.GTE | exp.LT | exp.LTE):
+        left = is_interval_predicate(node.this)
+        at_least = isinstance(node, exp.GT | exp.GTE) is not left
+        return Bounds(lower=at_least, upper=not at_least, columns=columns)
+    # Equality, IN, and functions over the interval: taken to bound both ends.
+    return Bounds(True, True, columns)
+
+
+def _columns(scope: Any, node: Any) -> frozenset[tuple[str, str]]:
+    return frozenset(origins(scope, node))
+
+
+def day_macro(node: Any) -> str | None:
+    """start_ds or its kin where a side is exactly that, cast or not; a shifted one is no edge."""
+    while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate | exp.Date):
+        node = node.this
+    name = node.name.lower() if isinstance(node, d.MacroVar) else ""
+    return name if name in {"start_ds", "end_ds", "start_date", "end_date"} else None
+
+
+def last_days(query: Query) -> Iterator[tuple[Any, Any, str]]:
+    """Columns and casts that may be no later than the interval's last day.
+
+    Yields the scope, the column or cast, and the macro that the day is written as.
+    """
+    for scope in selects(query.written_root):
+        for test in scope.find_all(exp.Between, exp.LTE, exp.GTE):
+            if isinstance(test, exp.Between):
+                side, day = test.this, test.args["high"]
+            elif isinstance(test, exp.LTE):
+                side, day = test.this, test.expression
+            else:
+                side, day = test.expression, test.this
+            name = day_macro(day)
+            if name in {"end_ds", "end_date"} and isinstance(
+                side, exp.Column | exp.Cast | exp.TryCast
+            ):
+                yield scope, side, name
+
+
+def time_column_origins(roots: Iterable[Any], name: str) -> set[tuple[str, str]]:
+    """The table columns that the time column of the result is computed from."""
+    found: set[tuple[str, str]] = set()
+    for root in roots:
+        for branch in outer(root):
+            item = projection(branch, name)
+            if item is not None:
+                found |= origins(branch, item)
+    return found

@@ -1,0 +1,102 @@
+"""The document of an impact: bounded, in words, and honest about what it leaves out."""
+
+from __future__ import annotations
+
+from ci_bot.protocol.review_report import (ChangedPart, Impact, IndirectModel, ReachedModel)
+from ci_bot.worker.sql.lineage_propagation import OwnPart
+from ci_bot.worker.sql.lineage_facts import ChangedProject
+from ci_bot.worker.sql.lineage_propagation import (Parts, Reach, Spread, spread)
+
+MOST_ENTRIES = 5_000  # models reached, over all parts
+MOST_OF_ONE_PART = 200
+MOST_COLUMNS = 50
+MOST_INDIRECT = 10_000
+MOST_REASONS = 3
+
+
+def impact_of(project: ChangedProject) -> Impact:
+    """What depends on each changed part of `project`, and which rebuilds read none of them."""
+    found = spread(project)
+    entries = _reached_by_part(project, found)
+    changed = [
+        ChangedPart(
+            model=project.shown(part.model),
+            column=part.column,
+            how=part.how,
+            why=part.why,
+            reached=entries.listed[number],
+            more_models=entries.counts[number] - len(entries.listed[number]),
+        )
+        for number, part in enumerate(found.parts.known)
+    ]
+    indirect = [model.name for model in project.models if model.change == "indirect"]
+    return Impact(
+        changed=changed,
+        more_changed=found.parts.more,
+        indirect=[_indirect(name, found, project) for name in sorted(indirect)[:MOST_INDIRECT]],
+        more_indirect=max(len(indirect) - MOST_INDIRECT, 0),
+    )
+
+
+class _Entries:
+    """The models that each part reaches, as far as there is room."""
+
+    def __init__(self, parts: int) -> None:
+        self.listed: list[list[ReachedModel]] = [[] for _ in range(parts)]
+        self.counts = [0] * parts
+        self.left = MOST_ENTRIES
+
+
+def _reached_by_part(project: ChangedProject, found: Spread) -> _Entries:
+    entries = _Entries(len(found.parts.known))
+    for model in project.models:
+        reach = found.reached[model.name]
+        for number in found.parts.of(reach.any & ~reach.own):
+            if found.parts.known[number].model == model.name:
+                continue  # that the model is unknown is its own part, found on the way
+            entries.counts[number] += 1
+            if entries.left > 0 and len(entries.listed[number]) < MOST_OF_ONE_PART:
+                entries.left -= 1
+                entries.listed[number].append(_entry(project.shown(model.name), reach, 1 << number))
+    return entries
+
+
+def _entry(name: str, reach: Reach, bit: int) -> ReachedModel:
+    columns = sorted(column for column, bits in reach.columns.items() if bits & bit)
+    return ReachedModel(
+        model=name,
+        columns=columns[:MOST_COLUMNS],
+        more_columns=max(len(columns) - MOST_COLUMNS, 0),
+        rows=bool(reach.rows & bit),
+    )
+
+
+def _indirect(name: str, found: Spread, project: ChangedProject) -> IndirectModel:
+    reach, parts = found.reached[name], found.parts
+    shown = project.shown(name)
+    certain = reach.any & ~parts.uncertain
+    if certain:
+        why = f"Reads {_named(certain, parts, project)}."
+        return IndirectModel(model=shown, reached="yes", why=why)
+    if reach.any:
+        own = [parts.known[n] for n in parts.of(reach.any) if parts.known[n].model == name]
+        why = (own[0].why or "") if own else f"Below {_named(reach.any, parts, project)}."
+        return IndirectModel(model=shown, reached="unknown", why=why)
+    return IndirectModel(model=shown, reached="no", why="Reads nothing that changed.")
+
+
+def _named(bits: int, parts: Parts, project: ChangedProject) -> str:
+    known = [parts.known[number] for number in parts.of(bits)]
+    told = list(dict.fromkeys(_name(part, project) for part in known))
+    rest = len(told) - MOST_REASONS
+    text = ", ".join(told[:MOST_REASONS]) or "one of very many changes"
+    return f"{text} and {rest} more" if rest > 0 else text
+
+
+def _name(part: OwnPart, project: ChangedProject) -> str:
+    model = project.shown(part.model)
+    if part.how == "unknown":
+        return f"`{model}`, which cannot be read"
+    if part.how == "reordered":
+        return f"the order of the columns of `{model}`"
+    return f"`{part.column}` of `{model}`" if part.column else f"the rows of `{model}`"

@@ -1,0 +1,393 @@
+"""How changed parts spread from model to model: one pass, every part a bit of a number."""
+
+from __future__ import annotations
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ci_bot.protocol.review_report import HowChanged
+from ci_bot.worker.sql.lineage_expressions import UnreadableError
+from ci_bot.worker.sql.lineage_facts import (Definition, KnownColumns, Model)
+from ci_bot.worker.sql.lineage_query import (Relations, StoredTables, read_definition)
+from ci_bot.worker.sql.lineage_scopes import (ANY, Rowset, Terms)
+from __future__ import annotations
+import re
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, MutableMapping
+from dataclasses import dataclass, field
+from typing import cast
+from ci_bot.worker.sql.lineage_expressions import UnreadableError
+from ci_bot.worker.sql.lineage_facts import (ChangedProject, Definition, Model)
+from ci_bot.worker.sql.lineage_query import (Dependencies, StoredTables, read_definition, reading_of)
+from ci_bot.worker.sql.lineage_scopes import (ANY, ANYWHERE, DOUBT, ORDER, ROWS, Atom, Terms)
+
+
+# What a change changes of a model itself: columns that are computed differently, and rows.
+
+
+_CLAUSES = {
+    "sources": "what it reads",
+    "branches": "what it reads",
+    "joins": "its joins",
+    "filter": "its filter",
+    "grouping": "its GROUP BY",
+    "distinct": "its DISTINCT",
+    "limit and order": "its LIMIT",
+    "set operation": "its UNION, EXCEPT or INTERSECT",
+    "generator": "the rows that it makes of values",
+}
+
+
+@dataclass(frozen=True)
+class OwnPart:
+    """A part of a changed model: a column, or, where that is None, its rows.
+
+    `shifts` where a column comes or goes before others, so that those stand elsewhere.
+    """
+
+    model: str
+    column: str | None
+    how: HowChanged
+    why: str | None = None
+    shifts: bool = False
+
+
+def differences(model: Model, columns: KnownColumns) -> list[OwnPart]:
+    """The changed parts of an edited model.
+
+    Nothing is listed only where both sides were read and mean the same; what cannot be compared is
+    `unknown`.
+    """
+    found = list(_listed(model))
+    if model.same_result:
+        return [part for part in found if part.how == "reordered"]
+    if model.beside_query is not None:
+        found.append(OwnPart(model.name, None, "rows", model.beside_query))
+    if model.is_source:
+        return found
+    before = model.before() if model.before is not None else Definition(opaque="It was not there.")
+    after = model.after() if model.after is not None else Definition(opaque="It is gone.")
+    opaque = model.opaque or after.opaque or before.opaque
+    if opaque is not None:
+        return [*found, OwnPart(model.name, None, "unknown", opaque)]
+    terms = Terms()
+    tables = StoredTables(terms, (*model.parents, model.name), columns)
+    hides = before.hides or after.hides
+    try:
+        old = read_definition(before, terms, tables, with_written=hides)
+        new = read_definition(after, terms, tables, with_written=hides)
+    except UnreadableError as error:
+        return [*found, OwnPart(model.name, None, "unknown", f"Its query cannot be read: {error}.")]
+    known = {part.column for part in found if part.column is not None}
+    found += [part for part in _of_queries(model.name, old, new) if part.column not in known]
+    if hides and (old.written is None or new.written is None) and before.text != after.text:
+        found.append(OwnPart(model.name, None, "rows", "Its Jinja differs in what times decide."))
+    return _once(found)
+
+
+def _listed(model: Model) -> Iterator[OwnPart]:
+    """What the lists of columns say."""
+    old, new = model.columns_before, model.columns_after
+    if old is not None and new is not None:
+        shifts = old[: len(new)] != new[: len(old)]
+        yield from (OwnPart(model.name, n, "dropped", shifts=shifts) for n in old if n not in new)
+        yield from (OwnPart(model.name, n, "added", shifts=shifts) for n in new if n not in old)
+        common = [name for name in old if name in new]
+        if common != [name for name in new if name in old]:
+            yield OwnPart(model.name, None, "reordered", "Its columns stand in another order.")
+    yield from (OwnPart(model.name, name, how) for name, how in sorted(model.changed.items()))
+
+
+def _of_queries(model: str, old: Relations, new: Relations) -> Iterator[OwnPart]:
+    yield from _of_relations(model, old.rendered, new.rendered)
+    if old.written is not None and new.written is not None:
+        yield from _of_relations(model, old.written, new.written)
+
+
+def _of_relations(model: str, old: Rowset, new: Rowset) -> Iterator[OwnPart]:
+    if old.rows.key != new.rows.key:
+        yield OwnPart(model, None, "rows", _which(old, new))
+    for name, value in new.columns.items():
+        other = old.column(name)
+        if name.startswith("\n"):  # it has no name to be read by; a macro's are in the rendering
+            continue
+        if other is None:
+            yield OwnPart(model, name, "added", shifts=True)
+        elif other.key != value.key:
+            yield OwnPart(model, name, "computed")
+    yield from (
+        OwnPart(model, name, "dropped", shifts=True)
+        for name in old.columns
+        if new.column(name) is None and not name.startswith("\n")
+    )
+    unlisted = [side.missing(ANY).key if side.missing else None for side in (old, new)]
+    if unlisted[0] != unlisted[1]:
+        yield OwnPart(model, None, "rows", "Columns that cannot be listed changed.")
+
+
+def _which(old: Rowset, new: Rowset) -> str:
+    names = dict.fromkeys((*old.clauses, *new.clauses))
+    told = dict.fromkeys(
+        _CLAUSES[name] for name in names if old.clauses.get(name) != new.clauses.get(name)
+    )
+    return f"Other rows: {', '.join(told) or 'its query'} changed."
+
+
+def _once(parts: list[OwnPart]) -> list[OwnPart]:
+    """One entry for each column, the weightiest, and one for the rows."""
+    kept: dict[tuple[str | None, bool], OwnPart] = {}
+    for part in parts:
+        kept.setdefault((part.column, part.how == "reordered"), part)
+    return list(kept.values())
+
+# Parts beyond these are taken together; a number of so many bits is still quick to work with.
+MOST_PARTS = 500
+
+_HOW = ("rows", "dropped", "retyped", "computed", "added", "reordered", "unknown")
+
+
+@dataclass
+class Reach:
+    """Which parts reach a model: bits over the parts, for each column and for the rows."""
+
+    columns: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+    order: int = 0
+    unlisted: int = 0
+    own: int = 0  # the model's own parts
+
+    @property
+    def all_columns(self) -> int:
+        bits = self.unlisted
+        for column in self.columns.values():
+            bits |= column
+        return bits
+
+    @property
+    def any(self) -> int:
+        return self.all_columns | self.rows | self.order
+
+    def of(self, what: str) -> int:
+        """The parts that reach a column, or what one of the atoms' names stands for."""
+        if what == ROWS:
+            return self.rows
+        if what == ORDER:
+            return self.order
+        if what == DOUBT:
+            return self.any
+        if what == ANY:
+            return self.all_columns
+        found = self.columns.get(what)
+        # A column that no query shows, such as one that SQLMesh adds, may hold anything.
+        return self.all_columns if found is None else found
+
+
+class Parts:
+    """The changed parts, each with its bit; the last bit stands for all that are too many."""
+
+    def __init__(self) -> None:
+        self.known: list[OwnPart] = []
+        self.more = 0
+        self.uncertain = 0  # the bits of those that are `unknown`
+        self.dropped = 0  # and of those that are dropped columns
+
+    def bit(self, part: OwnPart) -> int:
+        """A bit for one more part."""
+        if len(self.known) < MOST_PARTS:
+            bit = 1 << len(self.known)
+            self.known.append(part)
+        else:
+            self.more += 1
+            bit = 1 << (MOST_PARTS + (part.how == "unknown"))
+        if part.how == "unknown":
+            self.uncertain |= bit
+        if part.how == "dropped":
+            self.dropped |= bit
+        return bit
+
+    def of(self, bits: int) -> Iterator[int]:
+        """The numbers of the listed parts among `bits`."""
+        while bits:
+            low = bits & -bits
+            index = low.bit_length() - 1
+            if index < len(self.known):
+                yield index
+            bits ^= low
+
+
+@dataclass
+class Spread:
+    """All parts, and what each model is reached by."""
+
+    parts: Parts
+    reached: dict[str, Reach]
+
+
+def spread(project: ChangedProject) -> Spread:
+    """Follows every changed part down to the leaves."""
+    parts = Parts()
+    reached: dict[str, Reach] = {}
+    # Those of most tables are never asked for: a copy would ask for all. It is not written to.
+    given = cast(MutableMapping[str, tuple[str, ...] | None], project.columns)
+    columns = ChainMap[str, tuple[str, ...] | None]({}, given)
+    own = {model.name: list(_own_parts(model, project)) for model in project.models}
+    bits = _numbered(own, parts)
+    for model in project.models:
+        reach = reached[model.name] = Reach()
+        if model.is_source:  # a query says itself what its other columns are made of
+            reach.columns = dict.fromkeys(columns.get(model.name) or (), 0)
+        for part in own[model.name]:
+            _change(reach, part, bits[part])
+        if model.after is None or model.is_source or reach.own & parts.uncertain:
+            continue
+        above = any(reached[name].any for name in model.parents if name in reached)
+        if above or reach.any or model.opaque is not None:
+            _Step(model, project, columns, parts, reached).run()
+    return Spread(parts, reached)
+
+
+def _own_parts(model: Model, project: ChangedProject) -> Iterable[OwnPart]:
+    if model.change == "direct":
+        return differences(model, project.columns)
+    if model.change == "removed":
+        return [OwnPart(model.name, None, "rows", "The model is removed.")]
+    if model.change == "added":
+        return [OwnPart(model.name, None, "rows", "The model is new.")]
+    return []
+
+
+def _numbered(own: dict[str, list[OwnPart]], parts: Parts) -> dict[OwnPart, int]:
+    every = sorted(
+        (part for found in own.values() for part in found),
+        key=lambda part: (_HOW.index(part.how), part.model, part.column or ""),
+    )
+    return {part: parts.bit(part) for part in every}
+
+
+def _change(reach: Reach, part: OwnPart, bit: int) -> None:
+    reach.own |= bit
+    if part.how == "reordered":
+        reach.order |= bit
+    elif part.column is None:
+        reach.rows |= bit
+    else:
+        reach.columns[part.column] = reach.columns.get(part.column, 0) | bit
+        if part.shifts:
+            reach.order |= bit
+
+
+class _Step:
+    """What reaches one model, through what it reads."""
+
+    def __init__(
+        self,
+        model: Model,
+        project: ChangedProject,
+        columns: MutableMapping[str, tuple[str, ...] | None],
+        parts: Parts,
+        reached: dict[str, Reach],
+    ) -> None:
+        self._model = model
+        self._project = project
+        self._columns = columns
+        self._parts = parts
+        self._reached = reached
+        self._reach = reached[model.name]
+        self._doubt = 0
+
+    def run(self) -> None:
+        model = self._model
+        if model.opaque is not None or model.after is None:
+            return self._unknown(model.opaque or "It has no query.")
+        definition = model.after()
+        if definition.opaque is not None:
+            return self._unknown(definition.opaque)
+        terms = Terms()
+        tables = StoredTables(terms, (*model.parents, model.name), self._columns)
+        with_written = definition.hides or definition.has_star
+        try:
+            relations = read_definition(definition, terms, tables, with_written=with_written)
+        except UnreadableError as error:
+            return self._unknown(f"Its query cannot be read: {error}.")
+        reading = reading_of(relations, terms)
+        self._beside(reading)
+        self._named(definition)
+        while self._fold(reading):
+            pass  # it reads itself: what reaches it reaches it again
+        listed = self._columns.get(model.name)
+        if listed is not None:  # a column that a star lost on the way is read below, too
+            gone = [name for name in reading.columns if name not in listed]
+            self._columns[model.name] = (*listed, *gone)
+        return None
+
+    def _unknown(self, why: str) -> None:
+        if not self._doubt:
+            self._doubt = self._parts.bit(OwnPart(self._model.name, None, "unknown", why))
+        self._reach.rows |= self._doubt
+
+    def _beside(self, reading: Dependencies) -> None:
+        """What the model depends on and its query does not show."""
+        read = {atom.table for atom in reading.atoms}
+        for parent in self._model.parents:
+            above = self._reached.get(parent)
+            if above is None or not above.any:
+                continue
+            shown = self._project.shown(parent)
+            if parent not in read and ANYWHERE not in read:
+                self._unknown(f"It depends on {shown}, which its query does not read.")
+            elif parent in self._model.read_elsewhere:
+                self._unknown(f"Statements around its query name {shown}.")
+
+    def _named(self, definition: Definition) -> None:
+        """What a text names or spreads that no tree shows whole: it may decide about rows."""
+        for parent in self._model.parents:
+            above = self._reached.get(parent)
+            if above is None:
+                continue
+            if definition.has_star and definition.written is None:
+                self._reach.rows |= above.all_columns & self._parts.dropped
+            text = definition.text or ""
+            for name, bits in above.columns.items() if text else ():
+                if bits and re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
+                    self._reach.rows |= bits
+
+    def _fold(self, reading: Dependencies) -> bool:
+        """Takes over what reaches the sources; whether the model reads itself and was changed."""
+        reach = self._reach
+        before = (reach.any, reach.rows, reach.order)
+        bits = [self._bits(atom) for atom in reading.atoms]
+        for name, deps in reading.columns.items():
+            found = _union(bits, deps)
+            reach.columns[name] = reach.columns.get(name, 0) | found
+        reach.rows |= _union(bits, reading.rows)
+        reach.order |= _union(bits, reading.order)
+        reach.unlisted |= _union(bits, reading.unlisted)
+        if self._model.deciding is None:
+            reach.rows |= reach.all_columns
+        else:
+            for name in self._model.deciding:
+                reach.rows |= reach.of(name)
+        if all(atom.table != self._model.name for atom in reading.atoms):
+            return False
+        return before != (reach.any, reach.rows, reach.order)
+
+    def _bits(self, atom: Atom) -> int:
+        if atom.table == ANYWHERE:
+            found = [self._bits(Atom(parent, DOUBT)) for parent in self._model.parents]
+            return max(found, default=0)
+        above = self._reached.get(atom.table)
+        if above is None:
+            return 0
+        bits = above.of(atom.what)
+        if atom.what == DOUBT and bits:
+            shown = self._project.shown(atom.table)
+            self._unknown(f"Where a name in its query leads cannot be told: perhaps to {shown}.")
+            return self._doubt
+        return bits
+
+
+def _union(bits: list[int], deps: int) -> int:
+    found = 0
+    while deps:
+        low = deps & -deps
+        found |= bits[low.bit_length() - 1]
+        deps ^= low
+    return found

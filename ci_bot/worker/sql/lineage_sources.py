@@ -1,0 +1,207 @@
+"""FROM, JOIN and LATERAL: what a SELECT reads, under which names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.worker.sqlmesh_compat.parser_versions import (FROM, Tree)
+from ci_bot.worker.sql.lineage_expressions import (Expressions, ReadQuery, UnreadableError)
+from ci_bot.worker.sql.lineage_scopes import (FromEntry, NameScope)
+from ci_bot.worker.sql.lineage_scopes import (ANY, Rowset, Traced, blob, named)
+
+StoredTable = Callable[[str], Rowset]
+
+_TABLE = frozenset({"this", "db", "catalog", "alias", "joins", "laterals", "pivots", "hints"})
+_JOIN = frozenset({"this", "on", "using", "hint", "side", "kind", "method"})
+_IMPLICIT = frozenset({"", "INNER", "CROSS", "OUTER"})  # what conditions and a side say already
+_HIDDEN = frozenset({"SEMI", "ANTI"})
+
+
+def table_name(table: Any) -> str:
+    """catalog.db.name in lower case, without quotes and alias."""
+    return ".".join(part.name.lower() for part in table.parts)
+
+
+class FromClause:
+    """Reads the sources of a SELECT into a frame."""
+
+    def __init__(self, expressions: Expressions, read_query: ReadQuery, stored: StoredTable):
+        self._expressions = expressions
+        self._terms = expressions.terms
+        self._read_query = read_query
+        self._stored = stored
+
+    def read(self, node: Any, frame: NameScope) -> list[Traced]:
+        """Adds what `node` reads to `frame`.
+
+        Returns:
+            What decides, besides the rows of the sources, which rows come out.
+        """
+        conditions: list[Traced] = []
+        start = node.args.get(FROM)
+        if start is not None:
+            conditions += self._entry(start.this, frame)
+        return conditions + self._more(node, frame)
+
+    def _more(self, node: Any, frame: NameScope) -> list[Traced]:
+        conditions: list[Traced] = []
+        for join in node.args.get("joins") or ():
+            conditions += self._join(join, frame)
+        for lateral in node.args.get("laterals") or ():
+            conditions += self._entry(lateral, frame)
+        return conditions
+
+    def _entry(self, node: Any, frame: NameScope, *, hidden: bool = False) -> list[Traced]:
+        if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
+            return self._group(node, frame, hidden=hidden)  # FROM (a JOIN b ON …)
+        names, relation = (
+            self._table(node, frame)
+            if isinstance(node, exp.Table)
+            else (
+                frozenset({node.alias_or_name.lower()}),
+                self._made(node, frame),
+            )
+        )
+        alias = node.args.get("alias")
+        if isinstance(alias, exp.TableAlias) and alias.columns:
+            relation = self.renamed(relation, [name.name.lower() for name in alias.columns])
+        conditions: list[Traced] = []
+        if isinstance(node, exp.Table):
+            relation = self.pivoted(relation, node)
+        names |= {item.alias.lower() for item in node.args.get("pivots") or () if item.alias}
+        frame.add(names, relation, hidden=hidden)
+        if isinstance(node, exp.Table):
+            for name, argument in node.args.items():
+                if name not in _TABLE and isinstance(argument, Tree):
+                    conditions.append(self._expressions.value(argument, frame))
+            conditions += self._more(node, frame)
+        return conditions
+
+    def _group(self, node: Any, frame: NameScope, *, hidden: bool) -> list[Traced]:
+        if not node.alias and not node.args.get("pivots"):
+            return self._entry(node.this, frame, hidden=hidden) + self._more(node, frame)
+        inside = frame.beside()
+        conditions = self._entry(node.this, inside) + self._more(node, inside)
+        whole = self._terms.value("group", [inside.everything(), inside.rows(), *conditions])
+        tables = _tables(inside.sources)
+        frame.add(frozenset({node.alias.lower()}), blob(self._terms, whole, (), tables))
+        frame.mixed = frame.mixed or bool(node.args.get("pivots"))
+        return conditions
+
+    def _table(self, node: Any, frame: NameScope) -> tuple[frozenset[str], Rowset]:
+        if not isinstance(node.this, exp.Identifier):  # a function that gives a table
+            value = self._expressions.value(node.this, frame)
+            return frozenset({node.alias_or_name.lower()}), blob(
+                self._terms, value, (), frozenset()
+            )
+        name = table_name(node)
+        parts = name.split(".")
+        cte = frame.ctes.get(name) if len(node.parts) == 1 else None
+        relation = cte if cte is not None else self._stored(name)
+        if node.alias:
+            return frozenset({node.alias.lower()}), relation
+        return frozenset(".".join(parts[index:]) for index in range(len(parts))), relation
+
+    def _made(self, node: Any, frame: NameScope) -> Rowset:
+        """A subquery, or rows that are made of values."""
+        if isinstance(node, exp.Query):
+            return self._read_query(node, frame.beside())
+        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Query):
+            return self._read_query(node.this, frame)
+        value = self._terms.value(
+            "made",
+            [
+                self._expressions.value(item, frame)
+                for name, argument in node.args.items()
+                if name != "alias"
+                for item in (argument if isinstance(argument, list) else [argument])
+                if isinstance(item, Tree)
+            ],
+            type(node).__name__,
+            bool(node.args.get("outer")),
+        )
+        return blob(self._terms, value, (), frozenset())
+
+    def pivoted(self, relation: Rowset, node: Any) -> Rowset:
+        """A relation under the PIVOT or UNPIVOT behind `node`: any column may hold any of it."""
+        pivots = node.args.get("pivots") or ()
+        if not pivots:
+            return relation
+        if any(item.find(exp.Query) for item in pivots):
+            raise UnreadableError("a PIVOT over what a query gives")
+        text = [_without_its_name(item).sql(comments=False) for item in pivots]
+        whole = self._terms.value("pivot", [relation.whole(self._terms)], *text)
+        return blob(self._terms, whole, (), relation.tables)
+
+    def renamed(self, relation: Rowset, names: list[str]) -> Rowset:
+        """A relation whose columns are called otherwise, in their order."""
+        old = relation.listed()
+        if relation.missing is not None or relation.unplaced or len(names) > len(old):
+            value = relation.content(self._terms)
+            renamed = blob(self._terms, value, names, relation.tables)
+            return replace(renamed, rows=relation.rows)
+        pairs = [
+            (names[place] if place < len(names) else name, Traced(v.deps | relation.order, v.key))
+            for place, (name, v) in enumerate(old)
+        ]
+        columns, repeated = named(self._terms, pairs)
+        return replace(relation, columns=columns, repeated=repeated)
+
+    def _join(self, join: Any, frame: NameScope) -> list[Traced]:
+        left = list(frame.sources)
+        how = [str(join.args.get(part) or "").upper() for part in ("method", "side", "kind")]
+        conditions = self._entry(join.this, frame, hidden=not _HIDDEN.isdisjoint(how))
+        right = frame.sources[len(left) :]
+        if how[0] == "NATURAL":
+            conditions.append(self._natural(left, right, frame))
+        elif how[0] == "POSITIONAL":
+            frame.mixed = True
+        for name in (key.name.lower() for key in join.args.get("using") or ()):
+            frame.merged.add(name)
+            conditions += self._called(name, frame.sources)
+        on = join.args.get("on")
+        if on is not None and not (isinstance(on, exp.Boolean) and on.this):
+            conditions.append(self._expressions.value(on, frame))
+        for name, argument in join.args.items():
+            if name not in _JOIN and argument:
+                frame.mixed = True
+        return [self._terms.value("join", conditions, *(w for w in how if w not in _IMPLICIT))]
+
+    def _natural(
+        self, left: Iterable[FromEntry], right: Iterable[FromEntry], frame: NameScope
+    ) -> Traced:
+        names = [
+            {name for source in side for name in source.relation.columns} for side in (left, right)
+        ]
+        common = names[0] & names[1]
+        frame.merged |= common
+        values = [value for name in sorted(common) for value in self._called(name, frame.sources)]
+        for source in (*left, *right):
+            if source.relation.missing is not None:
+                values += [source.of(source.relation.missing(ANY), self._terms)]
+        return self._terms.value("natural", values)
+
+    def _called(self, name: str, sources: Iterable[FromEntry]) -> list[Traced]:
+        found: list[Traced] = []
+        for source in sources:
+            value = source.column(name, self._terms) or source.unlisted(name, self._terms)
+            if value is not None:
+                found.append(value)
+        return found
+
+
+def _tables(sources: Iterable[FromEntry]) -> frozenset[str]:
+    return frozenset(table for source in sources for table in source.relation.tables)
+
+
+def _without_its_name(pivot: Any) -> Any:
+    """A PIVOT in which only the columns of its alias are left, if it lists them."""
+    copied = pivot.copy()
+    alias = copied.args.get("alias")
+    if alias is not None:
+        alias.set("this", None)
+    return copied

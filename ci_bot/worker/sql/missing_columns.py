@@ -1,0 +1,269 @@
+"""Columns that a query reads and that none of its tables has."""
+
+from __future__ import annotations
+from collections.abc import Callable, Iterator
+from typing import Any
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, traverse_scope
+from ci_bot.worker.sql.model_query import table_name
+from __future__ import annotations
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from sqlglot import exp
+from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
+from sqlmesh.core.macros import RuntimeStage
+from ci_bot.worker.runtime.log_silence import silence_log
+from ci_bot.worker.sql.model_query import plain
+
+ColumnsBySource = dict[str, "frozenset[str] | None"]
+
+ColumnsOf = Callable[[str], frozenset[str] | None]
+
+# What Spark resolves although no table lists it: parts of a file's metadata, and functions that
+# are called without brackets.
+_HIDDEN = frozenset(
+    {
+        "_metadata", "_file", "_pos", "_spec_id", "_partition", "_deleted", "current_user", "user",
+        "session_user", "current_date", "current_timestamp", "current_time", "localtimestamp",
+        "current_catalog", "current_database", "current_schema", "current_timezone", "now",
+        "grouping__id",
+    }
+)  # fmt: skip
+
+
+def list_missing_columns(query: Any, columns_of: ColumnsOf) -> Iterator[tuple[str, str | None]]:
+    """(column, the table that it is read from, None where it could be any) of what is not there.
+
+    Where anything is unknown that could have the column, it is taken to be there.
+
+    Args:
+        columns_of: the columns of a table in lower case, or None where they are not known.
+    """
+    outputs: dict[int, frozenset[str] | None] = {}
+    for scope in traverse_scope(query):  # inner ones come first
+        sources = _known_sources(scope, outputs, columns_of)
+        if isinstance(scope.expression, exp.Select):
+            around: list[ColumnsBySource] = []
+            outer = scope.parent if scope.is_subquery else None
+            while outer is not None:
+                around.append(_known_sources(outer, outputs, columns_of))
+                outer = outer.parent
+            yield from _missing_in(scope, sources, around)
+        outputs[id(scope.expression)] = _outputs(scope, sources, outputs)
+
+
+def _known_sources(
+    scope: Any, outputs: dict[int, frozenset[str] | None], columns_of: ColumnsOf
+) -> ColumnsBySource:
+    """The columns of what a query selects from, by the name that it has there."""
+    return {
+        name.lower(): _columns_of_source(source, outputs, columns_of)
+        for name, (_, source) in scope.selected_sources.items()
+    }
+
+
+def _columns_of_source(
+    source: Any, outputs: dict[int, frozenset[str] | None], columns_of: ColumnsOf
+) -> frozenset[str] | None:
+    if isinstance(source, exp.Table):
+        # A table with a list of names for its columns, a function, or another version of itself.
+        plain = not any(source.args.get(name) for name in ("pivots", "when", "version", "changes"))
+        renamed = bool(source.args.get("alias") and source.args["alias"].columns)
+        known = plain and not renamed and isinstance(source.this, exp.Identifier)
+        return columns_of(table_name(source)) if known else None
+    if isinstance(source, Scope):
+        if source.outer_columns:  # `q(a, b)` gives its columns other names
+            return frozenset(name.lower() for name in source.outer_columns)
+        return outputs.get(id(source.expression))
+    return None
+
+
+def _outputs(
+    scope: Any, sources: ColumnsBySource, outputs: dict[int, frozenset[str] | None]
+) -> frozenset[str] | None:
+    """The columns that a query gives."""
+    expression = scope.expression
+    if isinstance(expression, exp.SetOperation):
+        return outputs.get(id(expression.left.unnest()))
+    if not isinstance(expression, exp.Select) or expression.args.get("laterals"):
+        return None
+    found: set[str] = set()
+    for item in expression.expressions:
+        if item.is_star:
+            read = list(sources.values())
+            plain = isinstance(item, exp.Star) and not any(item.args.values())
+            if not plain or None in read or not read:
+                return None
+            found.update(*(columns for columns in read if columns is not None))
+        elif item.alias_or_name:
+            found.add(item.alias_or_name.lower())
+    return frozenset(found)
+
+
+def _missing_in(
+    scope: Any, sources: ColumnsBySource, around: list[ColumnsBySource]
+) -> Iterator[tuple[str, str | None]]:
+    expression = scope.expression
+    if not sources or expression.args.get("laterals") or expression.args.get("pivots"):
+        return
+    aliases = {item.alias.lower() for item in expression.expressions if item.alias}
+    inner = {id(column) for query in scope.subquery_scopes for column in query.columns}
+    every = [columns for known in (sources, *around) for columns in known.values()]
+    for column in scope.columns:
+        name, table = column.name.lower(), column.table.lower()
+        if isinstance(column.this, exp.Star) or name in _HIDDEN or _of_lambda(column):
+            continue
+        if table in sources:
+            known = sources[table]
+            if known is not None and name not in known:
+                yield name, _table_of(scope, column.table)
+        elif id(column) not in inner and not any(table in known for known in around):
+            # A qualifier that is no table is a column with parts.
+            read = column.parts[0].name.lower()
+            given = {each for columns in every for each in columns or ()} | aliases | _HIDDEN
+            if None not in every and read not in given:
+                yield read, _table_of(scope, None)
+
+
+def _of_lambda(column: Any) -> bool:
+    around = column.find_ancestor(exp.Lambda)
+    while around is not None:
+        if any(
+            parameter.name.lower() in (column.name.lower(), column.table.lower())
+            for parameter in around.expressions
+        ):
+            return True
+        around = around.find_ancestor(exp.Lambda)
+    return False
+
+
+def _table_of(scope: Any, alias: str | None) -> str | None:
+    names = [alias] if alias is not None else list(scope.selected_sources)
+    if len(names) != 1:
+        return None
+    source = scope.sources.get(names[0])
+    return table_name(source) if isinstance(source, exp.Table) else None
+
+
+# What keeps an audit from running: columns that are not there, and arguments that nobody gives.
+#
+# SQLMesh renders an audit as it does when it runs it; nothing is asked of the engine.
+
+
+_UNDEFINED = re.compile(r"Macro variable '(\w+)' is undefined")
+# A variable of the audit's query; in `rank_@c` the name of a lambda's parameter is put in.
+_VARIABLE = re.compile(r"(?<!\w)@(\w+)\b(?!\s*\()")
+# Of a call, and not of the query.
+_OF_THE_CALL = frozenset({"blocking", "skip"})
+
+_GIVEN = frozenset({"this_model"})
+
+
+@dataclass(frozen=True)
+class AuditFault:
+    """One thing that an audit needs and that is not there.
+
+    Attributes:
+        audit: the audit as SQLMesh defines it.
+        column: what it reads; None where an argument is missing.
+        table: where it reads the column, unless that is the audited model or not known.
+        argument: the argument that is missing.
+    """
+
+    audit: Any = field(compare=False)
+    column: str | None = None
+    table: str | None = None
+    argument: str | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the project defines the audit."""
+        return self.audit.name not in BUILT_IN_AUDITS
+
+
+def list_audit_faults(model: Any, columns_of: ColumnsOf) -> Iterator[AuditFault]:
+    """What the audits of a model need in vain; those that are switched off need nothing."""
+    own = columns_of(plain(model.fqn))
+    if own is None:
+        return
+    for audit, arguments in model.audits_with_args:
+        if audit.skip or str(arguments.get("skip", "")).lower() == "true":
+            continue
+        given = {name: value for name, value in arguments.items() if name not in _OF_THE_CALL}
+        faults = _of_built_in(audit, given, own)
+        if faults is None:
+            faults = _of_rendered(model, audit, given, columns_of)
+        yield from dict.fromkeys(faults)
+
+
+def list_standalone_audit_faults(audit: Any, columns_of: ColumnsOf) -> list[AuditFault]:
+    """What an audit that no model has attached needs in vain."""
+    if audit.skip:
+        return []
+    try:
+        with silence_log("sqlmesh.core.renderer"):
+            missing = list(list_missing_columns(audit.render_audit_query(), columns_of))
+    except Exception as error:  # the project's own macros run in here
+        return _of_undefined(audit, error)
+    return [AuditFault(audit, column=column, table=table) for column, table in missing]
+
+
+def _of_undefined(audit: Any, error: Exception) -> list[AuditFault]:
+    """Anything else may be there when the audit runs: what a macro asks of the engine, say."""
+    undefined = _UNDEFINED.search(str(error))
+    return [AuditFault(audit, argument=undefined.group(1))] if undefined else []
+
+
+def _of_built_in(
+    audit: Any, given: Mapping[str, Any], own: frozenset[str]
+) -> list[AuditFault] | None:
+    """Of SQLMesh's own audits, without rendering: they read what their arguments name.
+
+    None where that does not say everything.
+    """
+    if audit.name not in BUILT_IN_AUDITS:
+        return None
+    read: list[str] = []
+    for value in given.values():
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if not isinstance(part, exp.Expression) or _is_more(part):
+                return None
+            read += [column.parts[0].name.lower() for column in part.find_all(exp.Column)]
+    defined = {definition.name for definition in audit.macro_definitions}
+    wanted = (
+        set(_VARIABLE.findall(audit.query_.sql))
+        - defined
+        - set(given)
+        - set(audit.defaults)
+        - _GIVEN
+    )
+    return [
+        *(AuditFault(audit, column=name) for name in read if name not in own),
+        *(AuditFault(audit, argument=name) for name in sorted(wanted)),
+    ]
+
+
+def _is_more(part: Any) -> bool:
+    """Whether an argument holds a query, a macro, or names of its own."""
+    return any(
+        isinstance(node, exp.Query | exp.Lambda) or node.key.startswith(("macro", "jinja"))
+        for node in part.walk()
+    )
+
+
+def _of_rendered(
+    model: Any, audit: Any, given: Mapping[str, Any], columns_of: ColumnsOf
+) -> list[AuditFault]:
+    try:
+        with silence_log("sqlmesh.core.renderer"):
+            query = model.render_audit_query(audit, **given, runtime_stage=RuntimeStage.AUDITING)
+        missing = list(list_missing_columns(query, columns_of))
+    except Exception as error:  # the project's own macros run in here
+        return _of_undefined(audit, error)
+    mine = plain(model.fqn)
+    return [
+        AuditFault(audit, column=column, table=None if table in (None, mine) else table)
+        for column, table in missing
+    ]

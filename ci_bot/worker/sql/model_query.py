@@ -1,0 +1,376 @@
+"""A model's query as rules read it: written and rendered, with its scopes, computed once."""
+
+from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
+from __future__ import annotations
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import Scope, build_scope
+from sqlmesh.core import dialect as d
+from sqlmesh.core.macros import RuntimeStage
+from sqlmesh.utils.errors import SQLMeshError
+from __future__ import annotations
+from typing import Any
+from sqlglot import exp
+
+
+# A syntax tree that was walked once: nodes by type, for the many rules that ask.
+
+
+
+class Tree:
+    """The nodes of one expression, in the order of a breadth-first walk."""
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self._by_type: dict[type, list[Any]] | None = None
+        self._answers: dict[tuple[type, ...], list[Any]] = {}
+
+    def all(self, *types: type) -> list[Any]:
+        """Every node of the given types or of a subtype of theirs."""
+        if types not in self._answers:
+            index = self._index()
+            found = [known for known in index if issubclass(known, types)]
+            self._answers[types] = [node for known in found for node in index[known]]
+        return self._answers[types]
+
+    def has(self, *types: type) -> bool:
+        """Whether there is any such node."""
+        return bool(self.all(*types))
+
+    def _index(self) -> dict[type, list[Any]]:
+        if self._by_type is None:
+            self._by_type = {}
+            for node in _walk(self.root):
+                self._by_type.setdefault(type(node), []).append(node)
+        return self._by_type
+
+
+def _walk(root: Any) -> Iterator[Any]:
+    if root is None:
+        return
+    queue = [root]
+    for node in queue:
+        yield node
+        queue.extend(node.iter_expressions())
+
+
+
+MAX_DEPTH = 12
+# While a project is loaded, SQLMesh renders start and end at the epoch. Where the two have to be
+# told apart, the query is rendered once more between days that nobody writes into a model.
+EPOCH = "1970-01-01"
+
+SENTINEL_START = "1971-03-05"
+
+SENTINEL_END = "1973-07-09"
+
+SENTINEL_NOW = "1977-11-23"
+
+
+class Query:
+    """One SQL model's query.
+
+    `written` is as in the file, with macro variables (None where it is Jinja or one big macro);
+    `rendered` has macros expanded and columns qualified where schemas are known, with the dates of
+    the interval at the epoch. Trees and scopes are made when they are first asked for.
+    """
+
+    def __init__(self, model: Any, written: Any, embedded: Mapping[str, Any]) -> None:
+        self._model = model
+        self._embedded = embedded
+        self.written = written
+
+    @cached_property
+    def rendered(self) -> Any:
+        """The query as SQLMesh would run it; None where that takes the engine, or fails."""
+        try:
+            query = self._render()
+            if query is not None and self._may_fold(query) and _is_emptied(query):
+                query = self._render(start=SENTINEL_START, end=SENTINEL_END)
+        except Exception:  # a macro of the project may raise anything; the load reports it
+            return None
+        return query
+
+    @cached_property
+    def rendered_apart(self) -> Any:
+        """As `rendered`, with start, end and now at three days, and as in a run; None as there."""
+        try:
+            return self._render(
+                start=SENTINEL_START,
+                end=SENTINEL_END,
+                execution_time=SENTINEL_NOW,
+                runtime_stage=RuntimeStage.EVALUATING,
+            )
+        except Exception:  # a macro of the project may raise anything
+            return None
+
+    @cached_property
+    def rendered_as_written(self) -> Any:
+        """As `rendered`, with columns as they are written, whether or not schemas are known."""
+        try:
+            return self._render(start=SENTINEL_START, end=SENTINEL_END, needs_optimization=False)
+        except Exception:  # a macro of the project may raise anything
+            return None
+
+    @cached_property
+    def knows_its_tables(self) -> bool:
+        """Whether the columns of every table that it reads are known.
+
+        Otherwise SQLMesh renders columns without their tables, and stars as they stand.
+        """
+        known = {plain(name) for name in _tables_of(self._model.mapping_schema)}
+        return all(plain(name) in known for name in self._model.depends_on - {self._model.fqn})
+
+    def _render(self, **when: Any) -> Any:
+        query = self._model.render_query(**when)
+        return query if query is None else _with_embedded(query, self._embedded, when)
+
+    def _may_fold(self, query: Any) -> bool:
+        """Whether a comparison with start or end is strict: on one epoch day it folds to FALSE."""
+        if self.written is None or self.hides_structure:
+            return True
+        strict = self.written_tree.all(exp.LT, exp.GT, exp.NEQ, exp.EQ)
+        return any(node.find(d.MacroVar) is not None for node in strict)
+
+    @cached_property
+    def written_tree(self) -> Tree:
+        return Tree(self.written)
+
+    @cached_property
+    def rendered_tree(self) -> Tree:
+        return Tree(self.rendered)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of the written form where it shows its structure, else of the rendered one."""
+        if self.written is not None and not self.hides_structure:
+            return self.written_tree
+        return self.rendered_tree if self.rendered is not None else self.written_tree
+
+    @cached_property
+    def hides_structure(self) -> bool:
+        """Whether macro functions or Jinja stand where joins, filters or columns could be."""
+        return self.written is None or self.written_tree.has(
+            d.MacroFunc, d.JinjaQuery, d.JinjaStatement
+        )
+
+    @cached_property
+    def root(self) -> Any:
+        """The scopes of the rendered form."""
+        return _scope(self.rendered)
+
+    @cached_property
+    def written_root(self) -> Any:
+        """The scopes of the written form."""
+        return _scope(self.written)
+
+    @property
+    def scopes(self) -> Any:
+        """The scopes of `tree`: cheaper than `root` where columns need not be qualified."""
+        return self.written_root if self.tree is self.written_tree else self.root
+
+
+class Queries:
+    """Queries by model object, so that every rule of a run shares them.
+
+    Args:
+        sides: Models by fully qualified name, of a project before and after. Those of kind
+            EMBEDDED have no table: each query holds their queries, as SQLMesh runs it.
+    """
+
+    def __init__(self, *sides: Mapping[str, Any]) -> None:
+        self._known: dict[int, tuple[Any, Query | None]] = {}
+        self._embedded: dict[int, Mapping[str, Any]] = {}
+        for side in sides:
+            embedded = {name: model for name, model in side.items() if model.kind.is_embedded}
+            if embedded:
+                self._embedded |= dict.fromkeys(map(id, side.values()), embedded)
+
+    def of(self, model: Any) -> Query | None:
+        """The query of `model`; None for models that have none."""
+        known = self._known.get(id(model))
+        if known is None:
+            query = _query(model, self._embedded.get(id(model), {}))
+            known = (model, query)  # the model is kept, so its id stays its own
+            self._known[id(model)] = known
+        return known[1]
+
+
+def _query(model: Any, embedded: Mapping[str, Any]) -> Query | None:
+    if not getattr(model, "is_sql", False):
+        return None
+    try:
+        written = model.query
+    except (SqlglotError, SQLMeshError):
+        written = None
+    query = Query(model, written if isinstance(written, exp.Query) else None, embedded)
+    if query.written is None and query.rendered is None:
+        return None
+    return query
+
+
+def _with_embedded(query: Any, embedded: Mapping[str, Any], when: Mapping[str, Any]) -> Any:
+    """The query with those of the embedded models that it reads, as SQLMesh puts them in."""
+    names = embedded and {
+        exp.table_name(table, identify=True) for table in query.find_all(exp.Table)
+    }
+    if not names or names.isdisjoint(embedded):
+        return query
+
+    def put_in(node: Any) -> Any:
+        model = (
+            embedded.get(exp.table_name(node, identify=True))
+            if isinstance(node, exp.Table)
+            else None
+        )
+        inner = model.render_query(**when) if model is not None else None
+        if model is None or inner is None:
+            return node
+        return _with_embedded(inner, embedded, when).subquery(alias=node.alias or model.view_name)
+
+    return query.copy().transform(put_in, copy=False)
+
+
+def _tables_of(schema: Mapping[str, Any]) -> Iterator[str]:
+    """The names of the tables in SQLMesh's mapping of catalogs, schemas, tables and columns."""
+    for name, inner in schema.items():
+        if isinstance(inner, Mapping) and any(isinstance(one, Mapping) for one in inner.values()):
+            yield from (f"{name}.{rest}" for rest in _tables_of(inner))
+        else:
+            yield name
+
+
+def with_queries(query: Any, models: Mapping[str, Any]) -> Any:
+    """The query with those of `models` in the place of their tables; itself where it reads none."""
+    try:
+        return _with_embedded(query, models, {})
+    except Exception:  # a macro of the project may raise anything
+        return query
+
+
+def _is_emptied(query: Any) -> bool:
+    """Whether a condition was folded to FALSE, as `x >= start AND x < end` is on one epoch day."""
+    return any(
+        isinstance(where.this, exp.Boolean) and not where.this.this
+        for where in query.find_all(exp.Where)
+    )
+
+
+def _scope(query: Any) -> Any:
+    if not isinstance(query, exp.Query):
+        return None
+    try:
+        return build_scope(query)
+    except (SqlglotError, RecursionError, KeyError, AttributeError):
+        return None
+
+
+def selects(root: Any) -> Iterator[Any]:
+    """Every scope below and including `root` whose expression is a SELECT."""
+    if root is None:
+        return
+    for scope in root.traverse():
+        if isinstance(scope.expression, exp.Select):
+            yield scope
+
+
+def outer(root: Any) -> list[Any]:
+    """The scopes whose projections are the model's columns: one, or the branches of a UNION."""
+    if root is None:
+        return []
+    expression = root.expression
+    if isinstance(expression, exp.SetOperation):
+        return [leaf for branch in root.union_scopes or [] for leaf in outer(branch)]
+    if isinstance(expression, exp.Subquery) and root.subquery_scopes:
+        return outer(root.subquery_scopes[0])
+    return [root] if isinstance(expression, exp.Select) else []
+
+
+def projection(select: Any, name: str) -> Any:
+    """The projection called `name`, without its alias; None where there is none."""
+    for item in select.expression.expressions:
+        if item.alias_or_name.lower() == name.lower():
+            return item.unalias()
+    return None
+
+
+def conjuncts(condition: Any) -> list[Any]:
+    """The parts of a condition, as they are written, that all have to hold."""
+    if isinstance(condition, exp.Paren):
+        return conjuncts(condition.this)
+    if isinstance(condition, exp.And):
+        return [*conjuncts(condition.this), *conjuncts(condition.expression)]
+    return [condition]
+
+
+def source_of(scope: Any, column: Any) -> Any:
+    """Where a column comes from: a table, a scope, or None."""
+    if column.table:
+        return scope.sources.get(column.table)
+    candidates = list(scope.selected_sources.values())
+    return candidates[0][1] if len(candidates) == 1 else None
+
+
+def origins(scope: Any, node: Any, depth: int = 0) -> set[tuple[str, str]]:
+    """The (table, column) pairs, in lower case, that a node's value is computed from.
+
+    The table is "" where it is not known. CTEs and subqueries are followed to the tables below.
+    """
+    found: set[tuple[str, str]] = set()
+    for column in node.find_all(exp.Column):
+        found |= _origin(scope, column, depth)
+    return found
+
+
+def _origin(scope: Any, column: Any, depth: int) -> set[tuple[str, str]]:
+    name = column.name.lower()
+    source = source_of(scope, column)
+    if isinstance(source, exp.Table):
+        return {(table_name(source), name)}
+    if isinstance(source, Scope) and depth < MAX_DEPTH:
+        found: set[tuple[str, str]] = set()
+        for branch in outer(source):
+            item = projection(branch, name)
+            if item is not None and branch is not scope:
+                found |= origins(branch, item, depth + 1)
+        return found or {("", name)}
+    return {("", name)}
+
+
+def table_name(table: Any) -> str:
+    """catalog.db.name in lower case, without quotes and alias."""
+    return ".".join(part.name.lower() for part in table.parts)
+
+
+def plain(fqn: str) -> str:
+    """A model's name as `table_name` writes it."""
+    return fqn.replace('"', "").replace("`", "").lower()
+
+
+# Where in a query something stands, in words that a renamed alias or CTE leaves as they are.
+
+
+
+
+
+def place_of(node: Any, query: Query) -> str:
+    """The result column or the clause that a node of one of its trees or scopes is a part of."""
+    below, above = node, node.parent
+    while above is not None and not isinstance(above, exp.Select):
+        below, above = above, above.parent
+    if above is None:
+        return "the query"
+    top = above.parent is None or any(
+        above is scope.expression
+        for root in (query.root, query.written_root)
+        for scope in outer(root)
+    )
+    if below.arg_key == "expressions":
+        return f"column {below.alias_or_name}" if top else "a column of a subquery"
+    clause = str(below.arg_key).strip("_").upper()
+    return clause if top else f"{clause} of a subquery"

@@ -1,0 +1,227 @@
+"""Whether a value can be NULL, as far as a query and the project around it say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
+
+from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
+from ci_bot.worker.sql.audit_promises import (column_names, promises)
+from ci_bot.worker.sql.model_query import (conjuncts, outer, projection, selects, table_name)
+
+MAX_DEPTH = 12
+NEVER = "never"
+UNKNOWN = ""
+"""Nothing says whether it can be NULL. Every other text is the reason why it can."""
+
+_PASSING_ON = (
+    exp.Cast, exp.Paren, exp.Upper, exp.Lower, exp.Trim, exp.Max, exp.Min, exp.AnyValue, exp.First,
+    exp.Last, exp.SHA2, exp.MD5, exp.Abs, exp.Alias, exp.Distinct,
+)  # fmt: skip
+_NEVER = (exp.Literal, exp.Count, exp.CountIf, exp.RowNumber, exp.Boolean, exp.CurrentDate,
+          exp.CurrentTimestamp)  # fmt: skip
+_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like)
+
+
+class ProjectQueries(Protocol):
+    """What is asked about the project: models by table, queries by model, and how to say a name."""
+
+    @property
+    def models(self) -> Any: ...
+
+    @property
+    def by_table(self) -> Any: ...
+
+    @property
+    def queries(self) -> Any: ...
+
+    def called(self, table: str) -> str: ...
+
+
+def null_reason(model: Any, column: str, project: ProjectQueries) -> str:
+    """Why a result column of `model` can be NULL; `NEVER` or `UNKNOWN` otherwise."""
+    told = promises(model)
+    if told.not_null.get(column.lower()):
+        return NEVER
+    query = project.queries.of(model)
+    if query is None or query.root is None:
+        return UNKNOWN
+    items = [(branch, projection(branch, column)) for branch in outer(query.root)]
+    return _worst(
+        UNKNOWN if item is None else _reason(branch, item, project, 0) for branch, item in items
+    )
+
+
+def _worst(reasons: Iterable[str]) -> str:
+    found = list(reasons)
+    named = [one for one in found if one not in {NEVER, UNKNOWN}]
+    if named:
+        return named[0]
+    return NEVER if found and all(one == NEVER for one in found) else UNKNOWN
+
+
+def _reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads best
+    scope: Any, node: Any, project: ProjectQueries, depth: int
+) -> str:
+    if depth > MAX_DEPTH:
+        return UNKNOWN
+    if isinstance(node, exp.Null):
+        return "it is NULL in a branch"
+    if isinstance(node, _NEVER):
+        return NEVER
+    if isinstance(node, exp.Column):
+        return _of_column(scope, node, project, depth)
+    # The parser reads a plain CAST of Spark as one that does not fail, too.
+    if isinstance(node, exp.TryCast) and node.args.get("safe"):
+        return "TRY_CAST gives NULL for what it cannot read"
+    if isinstance(node, exp.Coalesce):
+        values = (node.this, *node.expressions)
+        parts = [_reason(scope, value, project, depth + 1) for value in values]
+        if NEVER in parts:
+            return NEVER
+        return parts[0] if UNKNOWN not in parts else UNKNOWN
+    if isinstance(node, exp.Nullif):
+        return "NULLIF gives NULL"
+    if isinstance(node, exp.Case):
+        results = [branch.args["true"] for branch in node.args.get("ifs") or []]
+        default = node.args.get("default")
+        if default is None:
+            return "its CASE has no ELSE"
+        return _worst(_reason(scope, part, project, depth + 1) for part in (*results, default))
+    if isinstance(node, exp.If):
+        other = node.args.get("false")
+        if other is None:
+            return "its IF has no other value"
+        sides = (node.args["true"], other)
+        return _worst(_reason(scope, side, project, depth + 1) for side in sides)
+    if isinstance(node, _PASSING_ON):
+        return _reason(scope, node.this, project, depth + 1)
+    if isinstance(node, exp.Concat | exp.DPipe | exp.Binary):
+        columns = [_reason(scope, one, project, depth + 1) for one in node.find_all(exp.Column)]
+        return _worst(columns)
+    return UNKNOWN
+
+
+def _of_column(scope: Any, column: Any, project: ProjectQueries, depth: int) -> str:
+    if _is_tested(scope, column):
+        return NEVER
+    name = column.name.lower()
+    alias, source = column.table, scope.sources.get(column.table)
+    if not alias and len(scope.selected_sources) == 1:
+        alias, (_, source) = next(iter(scope.selected_sources.items()))
+    how = _unmatched_by(scope.expression, alias)
+    if how:
+        return f"rows without a match have none (`{alias}` comes by {how})"
+    if isinstance(source, Scope):
+        found = [(branch, projection(branch, name)) for branch in outer(source)]
+        return _worst(
+            UNKNOWN
+            if item is None or branch is scope
+            else _reason(branch, item, project, depth + 1)
+            for branch, item in found
+        )
+    if isinstance(source, exp.Table):
+        return _of_table(table_name(source), name, project, depth)
+    return UNKNOWN
+
+
+def _of_table(table: str, name: str, project: ProjectQueries, depth: int) -> str:
+    model = project.by_table.get(table)
+    if model is None:
+        return _treated_as_nullable(table, name, project)
+    if promises(model).not_null.get(name) or any(
+        name in column_names(grain) for grain in model.grains
+    ):
+        return NEVER
+    query = project.queries.of(model)
+    if query is not None and query.root is not None:
+        above = _worst(
+            UNKNOWN if item is None else _reason(branch, item, project, depth + 1)
+            for branch in outer(query.root)
+            for item in [projection(branch, name)]
+        )
+        if above != UNKNOWN:
+            return above
+    return _treated_as_nullable(table, name, project)
+
+
+def _treated_as_nullable(table: str, name: str, project: ProjectQueries) -> str:
+    """Whether another query of the project gives the column a value where it has none."""
+    for model in project.models.values():
+        query = project.queries.of(model)
+        if query is None or query.root is None:
+            continue
+        if not any(table_name(one) == table for one in query.rendered_tree.all(exp.Table)):
+            continue
+        for scope in selects(query.root):
+            for test in scope.expression.find_all(exp.Coalesce, exp.Is):
+                column = test.this
+                while isinstance(column, exp.Cast | exp.Trim | exp.Upper | exp.Lower | exp.Paren):
+                    column = column.this
+                if not isinstance(column, exp.Column) or column.name.lower() != name:
+                    continue
+                if isinstance(test, exp.Is) and not isinstance(test.expression, exp.Null):
+                    continue
+                source = scope.sources.get(column.table)
+                if (
+                    isinstance(source, exp.Table)
+                    and table_name(source) == table
+                    and not _unmatched_by(scope.expression, column.table)
+                ):
+                    return f"`{project.called(model.fqn)}` asks whether it is NULL in its source"
+    return UNKNOWN
+
+
+def _unmatched_by(select: Any, alias: str) -> str:
+    """The outer join by which rows come that have no match in a source; "" where there is none."""
+    if not alias or not isinstance(select, exp.Select):
+        return ""
+    first = select.args.get(FROM)
+    before = {first.this.alias_or_name} if first is not None else set()
+    found = ""
+    for join in select.args.get("joins") or []:
+        mine = join.this.alias_or_name
+        if (mine == alias and join.side in {"LEFT", "FULL"}) or (
+            alias in before and join.side in {"RIGHT", "FULL"}
+        ):
+            found = f"{join.side} JOIN"
+        before.add(mine)
+    return found
+
+
+def _is_tested(scope: Any, column: Any) -> bool:
+    """Whether a condition that every row has met is never true for a NULL in the column."""
+    select = scope.expression
+    where = select.args.get("where")
+    conditions = list(conjuncts(where.this)) if where is not None else []
+    for join in select.args.get("joins") or []:
+        if not join.side and join.args.get("on") is not None:
+            conditions += conjuncts(join.args["on"])
+    return any(_rejects_null(part, column) for part in conditions)
+
+
+def _rejects_null(condition: Any, column: Any) -> bool:
+    if isinstance(condition, exp.Not):
+        inner = condition.this.unnest()
+        return (
+            isinstance(inner, exp.Is)
+            and isinstance(inner.expression, exp.Null)
+            and _same(inner.this, column)
+        )
+    if not isinstance(condition, _TESTS):
+        return False
+    sides = [condition.this, condition.args.get("expression")]
+    return any(side is not None and _same(side, column) for side in sides)
+
+
+def _same(node: Any, column: Any) -> bool:
+    while isinstance(node, exp.Cast | exp.Paren):
+        node = node.this
+    return (
+        isinstance(node, exp.Column)
+        and node.name.lower() == column.name.lower()
+        and (not node.table or not column.table or node.table == column.table)
+    )

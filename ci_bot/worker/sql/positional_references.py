@@ -1,0 +1,123 @@
+"""What GROUP BY and ORDER BY name by its position, and what branches of a union pair by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.worker.sql.model_query import Query
+
+
+@dataclass(frozen=True)
+class ClauseKey:
+    """A key of GROUP BY or ORDER BY.
+
+    Attributes:
+        position: the position that it is written as, from 1; None where it is no position.
+        name: what it stands for, as readers of the query call it.
+        expression: the same as it is computed, without the names of tables.
+        direction: for ORDER BY, DESC and where NULLs stand, as far as they are not the usual ones.
+    """
+
+    position: int | None
+    name: str
+    expression: str
+    direction: str
+
+    def means(self, other: ClauseKey) -> bool:
+        """Whether both stand for one column: it may have got another name or be computed anew."""
+        return self.direction == other.direction and (
+            self.expression == other.expression or self.name == other.name
+        )
+
+
+def list_clauses(before: Query, after: Query, clause: str) -> Iterator[tuple[Any, Any]]:
+    """The queries with a `group` or an `order`, before and after, as they follow each other.
+
+    Positions are as they are written; where a star stands before one, as SQLMesh writes it out.
+    None at all where a query came or went, so that nobody knows which is which.
+    """
+    for form in ("rendered_as_written", "rendered"):
+        sides = [_with_clause(getattr(query, form), clause) for query in (before, after)]
+        if len(sides[0]) != len(sides[1]):
+            return
+        hidden = any(_is_behind_star(query, clause) for side in sides for query in side)
+        if not hidden:
+            yield from zip(*sides, strict=True)
+            return
+
+
+def list_keys(query: Any, clause: str) -> list[ClauseKey]:
+    """The keys of a query's GROUP BY or ORDER BY that depend on its rows."""
+    keys = [_key(query, key) for key in query.args[clause].expressions]
+    return [key for key in keys if key is not None]
+
+
+def describe_moved(
+    before: Sequence[ClauseKey], after: Sequence[ClauseKey], clause: str
+) -> list[str]:
+    """The positions that are written on both sides and mean two columns."""
+    old = {key.position: key for key in before if key.position is not None}
+    return [
+        f"`{key.position}` in {clause} now means `{key.name}`, no longer `{was.name}`"
+        for key in after
+        if key.position is not None
+        and (was := old.get(key.position)) is not None
+        and not was.means(key)
+    ]
+
+
+def item_text(item: Any) -> str:
+    """An item of a SELECT list without its alias and the names of tables."""
+    bare = item.unalias().copy()
+    for column in bare.find_all(exp.Column):
+        for part in ("table", "db", "catalog"):
+            column.set(part, None)
+    for identifier in bare.find_all(exp.Identifier):
+        identifier.set("quoted", False)
+    return str(bare.sql(dialect="spark", comments=False)).lower()
+
+
+def _with_clause(tree: Any, clause: str) -> list[Any]:
+    if not isinstance(tree, exp.Query):
+        return []
+    return [query for query in tree.find_all(exp.Query) if query.args.get(clause) is not None]
+
+
+def _position(key: Any) -> int | None:
+    inner = key.this if isinstance(key, exp.Ordered) else key
+    is_position = isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdigit()
+    return int(inner.name) if is_position else None
+
+
+def _is_behind_star(query: Any, clause: str) -> bool:
+    highest = max((_position(key) or 0 for key in query.args[clause].expressions), default=0)
+    return any(item.is_star for item in query.selects[:highest])
+
+
+def _key(query: Any, key: Any) -> ClauseKey | None:
+    position, items = _position(key), query.selects
+    node = key.this if isinstance(key, exp.Ordered) else key
+    if position is not None:
+        if not 1 <= position <= len(items):
+            return None
+        node = items[position - 1]
+    elif isinstance(node, exp.Column) and not node.table:
+        name = node.name.lower()
+        node = next((item for item in items if item.alias_or_name.lower() == name), node)
+    inner = node.unalias()
+    if position is None and inner.find(exp.Column, exp.AggFunc) is None:
+        return None  # a constant puts nothing in order
+    expression = item_text(node)
+    named = next((item for item in items if item_text(item) == expression), node)
+    name = (named.alias_or_name or expression).lower()
+    direction = ""
+    if isinstance(key, exp.Ordered):
+        is_first, descends = bool(key.args.get("nulls_first")), bool(key.args.get("desc"))
+        direction = f"{' DESC' if descends else ''}"
+        if is_first == descends:
+            direction += f" NULLS {'FIRST' if is_first else 'LAST'}"
+    return ClauseKey(position, name, expression, direction)

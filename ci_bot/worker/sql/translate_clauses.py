@@ -1,0 +1,311 @@
+"""The clauses of a SELECT beside its sources and conditions: results, groups, order."""
+
+from __future__ import annotations
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from sqlglot import exp
+from ci_bot.worker.sqlmesh_compat.parser_versions import (FROM, WITH)
+from ci_bot.worker.sql.functions import (is_aggregate, makes_rows)
+from __future__ import annotations
+from typing import Any
+from sqlglot import exp
+from ci_bot.worker.sql.algebra_blocks import (Block, Group)
+from ci_bot.worker.sql.functions import (is_aggregate, makes_rows)
+from ci_bot.worker.sql.algebra_blocks import (Operation, Term, leaf)
+from ci_bot.worker.sql.name_scopes import Frame
+from ci_bot.worker.sql.translate_scalars import (Host, Scalars)
+
+
+# What a SELECT's own clauses mention, found by one walk.
+
+
+# Clauses that are read on their own: their names are not those of this SELECT.
+_ELSEWHERE = frozenset({WITH, FROM})
+
+
+@dataclass
+class Mentions:
+    """What the clauses of a SELECT name and do, without the queries that it reads from.
+
+    Attributes:
+        columns: per alias the columns that are used, also within subqueries.
+        bare: columns without an alias.
+        all_of: aliases whose every column is used; "" for all aliases.
+    """
+
+    columns: dict[str, set[str]] = field(default_factory=dict)
+    bare: set[str] = field(default_factory=set)
+    all_of: set[str] = field(default_factory=set)
+    aggregates: bool = False
+    windows: bool = False
+    generators: bool = False
+
+    def of(self, alias: str) -> frozenset[str] | None:
+        """The columns of `alias` that may be used; None for all of them."""
+        if self.all_of & {"", alias}:
+            return None
+        return frozenset(self.columns.get(alias, set()) | self.bare)
+
+
+def mentions(select: Any) -> Mentions:
+    """The names and kinds of functions in the clauses of `select`."""
+    found = Mentions(all_of={_starred(item) for item in select.expressions if item.is_star})
+    for node, is_own in _clauses(select):
+        kind = _kind_of(node)
+        if kind == "column":
+            table = node.args.get("table")
+            if table is None:
+                found.bare.add(node.name.lower())
+            else:
+                found.columns.setdefault(table.this.lower(), set()).add(node.name.lower())
+        elif not kind or not is_own:
+            continue
+        elif kind == "window":
+            found.windows = True
+        elif kind == "generator":
+            found.generators = True
+        else:
+            found.aggregates = found.aggregates or not _is_of_a_window(node)
+    for join in select.args.get("joins") or []:
+        for key in join.args.get("using") or []:
+            found.bare.add(key.name.lower())
+    return found
+
+
+def _starred(item: Any) -> str:
+    """The alias whose columns a star means; "" for all."""
+    return item.table.lower() if isinstance(item, exp.Column) else ""
+
+
+def _kind_of(node: Any) -> str:
+    """What kind of node it is, as far as that is of interest; mostly its type tells."""
+    kind = _KINDS.get(type(node))
+    if kind is None:
+        kind = (
+            "column"
+            if isinstance(node, exp.Column)
+            else "window"
+            if isinstance(node, exp.Window)
+            else "generator"
+            if makes_rows(node)
+            else "aggregate"
+            if is_aggregate(node)
+            else ""
+        )
+        if not isinstance(node, exp.Anonymous):
+            _KINDS[type(node)] = kind
+    return kind
+
+
+_KINDS: dict[type, str] = {}
+
+
+def does(node: Any, what: Any) -> bool:
+    """Whether `what` holds of an expression or a part of it, leaving out subqueries."""
+    return any(what(part) for part, is_own in _walk([(node, True)]) if is_own)
+
+
+def _clauses(select: Any) -> Iterator[tuple[Any, bool]]:
+    queue: list[tuple[Any, bool]] = []
+    for name, value in select.args.items():
+        if name in _ELSEWHERE or value is None:
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, exp.Join):
+                # A function that makes rows uses columns of what stands before it.
+                made = None if isinstance(item.this, exp.Table | exp.Subquery) else item.this
+                queue += [(part, False) for part in (item.args.get("on"), made) if part is not None]
+            elif isinstance(item, exp.Expression):
+                queue.append((item, name != "laterals"))
+    yield from _walk(queue)
+
+
+def _walk(queue: list[tuple[Any, bool]]) -> Iterator[tuple[Any, bool]]:
+    while queue:
+        node, is_own = queue.pop()
+        yield node, is_own
+        is_own = is_own and not isinstance(node, exp.Query)
+        for value in node.args.values():
+            if isinstance(value, exp.Expression):
+                queue.append((value, is_own))
+            elif isinstance(value, list):
+                queue += [(item, is_own) for item in value if isinstance(item, exp.Expression)]
+
+
+def _is_of_a_window(node: Any) -> bool:
+    """Whether a function is the one that a window computes, and not in its order or partition."""
+    while isinstance(
+        node.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup
+    ):
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
+
+# What only says where rows are stored.
+LAYOUT = ("sort", "cluster", "distribute")
+
+
+class Clauses:
+    """Reads clauses of one SELECT, or of a set operation.
+
+    Args:
+        host: is told what is not understood.
+        scalars: reads expressions with the names of this SELECT.
+    """
+
+    def __init__(self, host: Host, scalars: Scalars) -> None:
+        self.host = host
+        self.scalars = scalars
+
+    def outputs(self, select: Any, used: frozenset[str] | None) -> dict[str, Term]:
+        """The results by name; of those that are named, only the used ones."""
+        found: dict[str, Term] = {}
+        for place, item in enumerate(select.expressions):
+            name = item.alias_or_name.lower() or f"_{place}"
+            if isinstance(item.unalias(), exp.Star) or (
+                isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+            ):
+                self._star(item, self.scalars.frame, found)
+                continue
+            if used is not None and name not in used:
+                continue
+            # Two results of one name cannot be told apart by it.
+            found[f"{name}#{place}" if name in found else name] = self.scalars.read(item.unalias())
+            if item.alias:
+                self.scalars.frame.results[name] = item.this
+        return found
+
+    def _star(self, item: Any, frame: Frame, found: dict[str, Term]) -> None:
+        star = item.this if isinstance(item, exp.Column) else item
+        if any(star.args.values()):
+            self.host.gap("a star with exceptions")
+        alias = item.table.lower() if isinstance(item, exp.Column) else ""
+        meant = [frame.items[alias]] if alias in frame.items else []
+        if not alias:
+            meant = [source for source in frame.items.values() if not source.is_hidden]
+        if not meant:
+            self.host.gap("it is not known what a star stands for")
+        for source in meant:
+            for name in source.results():
+                term = source.column(name)
+                told = f"*{len(found)}" if name.startswith("*") else name
+                if term is None or told in found:
+                    self.host.gap(f"two results are called {name}")
+                else:
+                    found[told] = term
+
+    def group(self, select: Any, own: Mentions) -> Group | None:
+        """GROUP BY; a group of everything where there are only aggregates."""
+        node = select.args.get("group")
+        if node is None:
+            return Group() if own.aggregates else None
+        group = Group()
+        for item in node.expressions:
+            chosen = _numbered_result(item, select)
+            if chosen is not None:
+                results, self.scalars.frame.results = self.scalars.frame.results, {}
+                group.keys.append(self.scalars.read(chosen))
+                self.scalars.frame.results = results
+            else:
+                group.keys.append(self.scalars.read(item))
+        if node.args.get("all"):
+            group.keys += [
+                self.scalars.read(item.unalias())
+                for item in select.expressions
+                if not does(item, is_aggregate) and not isinstance(item.unalias(), exp.Star)
+            ]
+        if node.args.get("totals"):
+            self.host.gap("GROUP BY WITH TOTALS")
+        for name in ("rollup", "cube", "grouping_sets"):
+            for item in node.args.get(name) or []:
+                # Without keys of its own it is one of all keys, in their order.
+                inside = [self.scalars.read(key) for key in item.expressions] or group.keys
+                group.sets.append(Operation(name, tuple(inside)))
+        return group
+
+    def generators(self, select: Any) -> list[Term]:
+        """The results that make another number of rows."""
+        return [
+            self.scalars.read(item.unalias())
+            for item in select.expressions
+            if does(item, makes_rows)
+        ]
+
+    def layout(self, select: Any) -> list[Term]:
+        """Hints, and what only says where rows are stored."""
+        found: list[Term] = []
+        hint = select.args.get("hint")
+        if hint is not None:
+            found.append(leaf("hint", hint.sql()))
+        self.scalars.results_first = True
+        for name in LAYOUT:
+            node = select.args.get(name)
+            if node is not None:
+                keys = tuple(self.scalars.read(item) for item in node.expressions)
+                found.append(Operation(name, keys))
+        self.scalars.results_first = False
+        return found
+
+    def order(self, block: Block, query: Any, items: list[Any], results: list[Term]) -> None:
+        """ORDER BY, LIMIT and OFFSET; a number in ORDER BY means a result.
+
+        Args:
+            items: the results as they are written.
+            results: the same as terms, as far as they are needed.
+        """
+        order = query.args.get("order")
+        self.scalars.results_first = True
+        if order is not None:
+            block.order = [self._order_key(item, results) for item in order.expressions]
+            block.has_whole_order = _names_all(order.expressions, items)
+        for name in ("limit", "offset"):
+            node = query.args.get(name)
+            if node is None:
+                continue
+            if not isinstance(node, exp.Limit | exp.Offset) or node.args.get("expressions"):
+                self.host.gap(f"{node.key} instead of LIMIT")
+            block.limits.append(Operation(name, (self.scalars.read(node.expression),)))
+        self.scalars.results_first = False
+
+    def _order_key(self, item: Any, results: list[Term]) -> Term:
+        asked = item.this if isinstance(item, exp.Ordered) else item
+        if isinstance(asked, exp.Literal) and not asked.is_string:
+            place = int(asked.this) - 1
+            term = self.scalars.read(item)
+            if 0 <= place < len(results) and isinstance(term, Operation):
+                return Operation(term.op, (results[place],))
+            self.host.gap("ORDER BY a number of a result that is not known")
+        return self.scalars.read(item)
+
+    def by_place(self, select: Any) -> list[Term]:
+        """The results by place, where a number in ORDER BY may mean one."""
+        order = select.args.get("order")
+        if order is None or not any(item.find(exp.Literal) for item in order.expressions):
+            return []
+        kept, self.scalars.frame.results = self.scalars.frame.results, {}
+        found = [self.scalars.read(item.unalias()) for item in select.expressions]
+        self.scalars.frame.results = kept
+        return found
+
+
+def _names_all(keys: list[Any], items: list[Any]) -> bool:
+    """Whether ORDER BY names every result, so that rows which it cannot tell apart are equal."""
+    named: set[int] = set()
+    for key in keys:
+        asked = key.this if isinstance(key, exp.Ordered) else key
+        for place, item in enumerate(items):
+            if (
+                (isinstance(asked, exp.Literal) and asked.this == str(place + 1))
+                or (isinstance(asked, exp.Column) and not asked.table and asked.name == item.alias)
+                or asked.sql() == item.unalias().sql()
+            ):
+                named.add(place)
+    return len(named) == len(items) and not any(item.is_star for item in items)
+
+
+def _numbered_result(item: Any, select: Any) -> Any:
+    """The result that a number in GROUP BY means; None where it is no number."""
+    if not isinstance(item, exp.Literal) or item.is_string:
+        return None
+    place = int(item.this) - 1
+    return select.expressions[place].unalias() if 0 <= place < len(select.expressions) else None

@@ -1,0 +1,355 @@
+"""From the parser's queries to blocks."""
+
+from __future__ import annotations
+from typing import Any
+from sqlglot import exp
+from ci_bot.worker.sqlmesh_compat.parser_versions import WITH
+from ci_bot.worker.sql.algebra_blocks import (Block, Part, SetKind, SetOperation)
+from ci_bot.worker.sql.algebra_blocks import SourceColumn
+from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from sqlglot import exp
+from ci_bot.worker.sqlmesh_compat.parser_versions import (FROM, WITH)
+from ci_bot.worker.sql.algebra_blocks import Block
+from ci_bot.worker.sql.algebra_blocks import (Term, conjuncts, leaf)
+from ci_bot.worker.sql.model_query import conjuncts as written_parts
+from ci_bot.worker.sql.model_query import table_name
+from ci_bot.worker.sql import translate_clauses as scan
+from ci_bot.worker.sql.translate_clauses import (LAYOUT, Clauses)
+from ci_bot.worker.sql.name_scopes import (Cte, Frame, Item)
+from ci_bot.worker.sql.query_notes import (Joined, Notes)
+from ci_bot.worker.sql.translate_scalars import Scalars
+from ci_bot.worker.sql.translate_sources import (From, Sources)
+
+
+# UNION, INTERSECT and EXCEPT as one source.
+
+
+_KINDS: dict[type, SetKind] = {
+    exp.Union: "union",
+    exp.Intersect: "intersect",
+    exp.Except: "except",
+}
+
+_SET_CLAUSES = frozenset({"this", "expression", "distinct", WITH, "order", "limit", "offset"})
+
+_TWO = 2
+
+
+def kind_of(node: Any) -> SetKind | None:
+    """Which set operation it is; None for one with clauses that change what it does."""
+    told = any(value for name, value in node.args.items() if name not in _SET_CLAUSES)
+    return None if told else _KINDS.get(type(node))
+
+
+def combined(
+    node: Any, kind: SetKind, branches: list[Block], used: frozenset[str] | None
+) -> tuple[SetOperation, list[str]] | None:
+    """The set operation of `branches`, and the names of its columns by place.
+
+    None where the branches cannot be matched: a star, or another number of columns.
+    """
+    distinct = bool(node.args.get("distinct"))
+    names = list(branches[0].outputs)
+    if any(b.has_star or len(b.outputs) != len(names) for b in branches):
+        return None
+    loose = _has_one_type_for_each_column(node)
+    if kind == "union" and loose:
+        branches = [leaf for branch in branches for leaf in _leaves(branch, distinct=distinct)]
+    places = range(len(names))
+    if kind == "union" and not distinct and used is not None:
+        # Rows are kept as they are, so a column that nobody reads is of no account.
+        places = [place for place, name in enumerate(names) if name in used]  # type: ignore[assignment]
+    for branch in branches:
+        terms = list(branch.outputs.values())
+        branch.outputs = {str(new): terms[old] for new, old in enumerate(places)}
+    names = [names[place] for place in places]
+    source = SetOperation(kind, distinct, branches, names, loose=loose or len(branches) == _TWO)
+    return source, names
+
+
+def wrapped(source: SetOperation, names: list[str]) -> Block:
+    """A SELECT of everything that a set operation gives."""
+    outputs = {name: SourceColumn(source, str(place)) for place, name in enumerate(names)}
+    return Block(part=Part([source]), outputs=dict(outputs))
+
+
+def _leaves(block: Block, *, distinct: bool) -> list[Block]:
+    """The branches of a nested UNION that may stand in the one around it."""
+    source = block.part.inner[0] if block.part.inner else None
+    if (
+        not isinstance(source, SetOperation)
+        or source.kind != "union"
+        or (source.distinct and not distinct)
+        or not block.is_simple
+        or len(block.part.inner) > 1
+        or block.part.hung
+        or block.part.where
+    ):
+        return [block]
+    places: list[str] = []
+    for term in block.outputs.values():
+        if not isinstance(term, SourceColumn) or term.source is not source:
+            return [block]
+        places.append(term.name)
+    if source.distinct and set(places) != {str(n) for n in range(len(source.names))}:
+        return [block]
+    for branch in source.branches:
+        branch.outputs = {str(new): branch.outputs[old] for new, old in enumerate(places)}
+    return source.branches
+
+
+def _has_one_type_for_each_column(node: Any) -> bool:
+    """Whether no branch's values are converted: the result of three types hangs on their order."""
+    rows = [[item.type for item in select.expressions] for select in _selects(node)]
+    if len({len(row) for row in rows}) != 1:
+        return False
+    return all(
+        first is not None and not first.is_type(exp.DataType.Type.UNKNOWN) and set(kinds) == {first}
+        for first, *kinds in zip(*rows, strict=True)
+    )
+
+
+def _selects(node: Any) -> list[Any]:
+    query = node.unnest() if isinstance(node, exp.Subquery) else node
+    if isinstance(query, exp.SetOperation):
+        return [*_selects(query.this), *_selects(query.expression)]
+    return [query] if isinstance(query, exp.Select) else []
+
+# Each use of a CTE that only filters is read anew, so a chain of them could double at each step.
+MOST_SELECTS = 500
+
+_CLAUSES = frozenset(
+    {WITH, FROM, "expressions", "joins", "laterals", "where", "group", "having", "qualify"}
+    | {"distinct", "order", "limit", "offset", "hint", "sort", "cluster", "distribute"}
+)
+
+
+class QueryTooLargeError(Exception):
+    """The query has too many SELECTs once its CTEs are written out."""
+
+
+class Reader:
+    """Reads one query; everything that it does not understand is a gap, and it goes on.
+
+    Attributes:
+        gaps: what was not understood, in words; empty where a key says all.
+        notes: joins, filters and so on as they are met, for whoever tells changes.
+    """
+
+    def __init__(self, new_names: Mapping[str, str]) -> None:
+        self.gaps: list[str] = []
+        self.notes = Notes()
+        self._new_names = new_names
+        self._kept: dict[tuple[int, frozenset[str] | None, tuple[str, ...]], Block] = {}
+        self._selects = 0
+
+    def read(self, query: Any) -> Block:
+        """The block of a whole query."""
+        return self._query(query, {}, None, None)
+
+    def gap(self, why: str) -> None:
+        if why not in self.gaps:
+            self.gaps.append(why)
+
+    def table_name(self, table: Any) -> str:
+        name = table_name(table)
+        return self._new_names.get(name, name)
+
+    def first(self, node: Any, item: Item) -> None:
+        if self.notes.begin(node):
+            self.notes.first.append(item)
+
+    def joined(self, join: Joined) -> None:
+        if self.notes.begin(join.node):
+            self.notes.joined.append(join)
+
+    def nested(self, query: Any, frame: Frame, columns: int | None) -> Block:
+        """A subquery in an expression, with as many columns as are used of it."""
+        block = self._query(query, frame.ctes, frame, frozenset() if columns == 0 else None)
+        if columns == 0:
+            block.outputs = {}
+        elif columns is not None and (len(block.outputs) != columns or block.has_star):
+            self.gap("a subquery with several columns")
+        return block
+
+    def from_query(
+        self,
+        query: Any,
+        ctes: Mapping[str, Cte | None],
+        names: tuple[str, ...],
+        used: frozenset[str] | None,
+        *,
+        fresh: bool,
+    ) -> Block:
+        """A query in FROM, with its columns called `names`, where these are given.
+
+        A block is the reader's own as long as it may still be changed: with `fresh`, or if it only
+        joins and filters. Others are read once for all that read them alike.
+        """
+        key = (id(query), used, names)
+        if not fresh and key in self._kept:
+            return self._kept[key]
+        block = self._query(query, ctes, None, None if names else used)
+        if names:
+            self._rename(block, names, used)
+        if not fresh and not block.is_simple:
+            self._kept[key] = block
+        return block
+
+    def _rename(self, block: Block, names: tuple[str, ...], used: frozenset[str] | None) -> None:
+        if block.has_star or len(names) != len(block.outputs):
+            self.gap("names for columns that are not known")
+            return
+        named = zip(names, block.outputs.values(), strict=True)
+        block.outputs = {name: term for name, term in named if used is None or name in used}
+
+    def _query(
+        self,
+        query: Any,
+        ctes: Mapping[str, Cte | None],
+        outer: Frame | None,
+        used: frozenset[str] | None,
+    ) -> Block:
+        if isinstance(query, exp.Subquery):
+            if any(value for name, value in query.args.items() if name not in {"this", "alias"}):
+                self.gap("clauses behind a subquery")
+            return self._query(query.this, ctes, outer, used)
+        known = self._with(query, ctes)
+        if isinstance(query, exp.SetOperation):
+            block = self._set_operation(query, known, outer, used)
+        elif isinstance(query, exp.Select):
+            block = self._select(query, known, outer, used)
+        else:
+            self.gap(f"a query of the kind {query.key}")
+            return Block(outputs={"*": leaf("unknown", query.sql())})
+        block.settle()
+        self.notes.blocks.append(block)
+        return block
+
+    def _with(self, query: Any, ctes: Mapping[str, Cte | None]) -> Mapping[str, Cte | None]:
+        with_ = query.args.get(WITH)
+        if with_ is None:
+            return ctes
+        known = dict(ctes)
+        for cte in with_.expressions:
+            name = cte.alias.lower()
+            around = {**known, name: None} if with_.args.get("recursive") else dict(known)
+            names = tuple(column.lower() for column in cte.alias_column_names)
+            known[name] = Cte(cte.this, names, around)
+        return known
+
+    def _set_operation(
+        self,
+        query: Any,
+        ctes: Mapping[str, Cte | None],
+        outer: Frame | None,
+        used: frozenset[str] | None,
+    ) -> Block:
+        kind = kind_of(query)
+        if kind is None:
+            self.gap("a set operation with more clauses")
+        branches = [
+            self._query(branch, ctes, outer, None) for branch in (query.this, query.expression)
+        ]
+        self.notes.set_operation(query)
+        made = combined(query, kind or "union", branches, used)
+        if made is None:
+            self.gap("a set operation whose columns are not known")
+            return branches[0]
+        source, names = made
+        block = wrapped(source, names)
+        # By name or by place, ORDER BY means the columns of the whole.
+        frame = Frame(ctes, items={"": Item(source=source, names=names, by_place=True)})
+        columns = [exp.column(name) for name in names]
+        clauses = Clauses(self, Scalars(self, frame))
+        clauses.order(block, query, columns, list(block.outputs.values()))
+        return block
+
+    def _select(
+        self,
+        select: Any,
+        ctes: Mapping[str, Cte | None],
+        outer: Frame | None,
+        used: frozenset[str] | None,
+    ) -> Block:
+        self._selects += 1
+        if self._selects > MOST_SELECTS:
+            raise QueryTooLargeError
+        for name, value in select.args.items():
+            if value and name not in _CLAUSES:
+                self.gap(f"a SELECT with {name}")
+        own = scan.mentions(select)
+        frame = Frame(ctes, outer)
+        scalars = Scalars(self, frame)
+        sources = Sources(self, frame, scalars, own)
+        found = sources.read(select, lambda block: _may_stand_for(block, select, own))
+        return self._rest(select, found, own, scalars, used)
+
+    def _rest(
+        self,
+        select: Any,
+        found: From,
+        own: scan.Mentions,
+        scalars: Scalars,
+        used: frozenset[str] | None,
+    ) -> Block:
+        """What a SELECT does with its sources."""
+        # The results of a query that is read alone can still be named while it becomes this one.
+        block = replace(found.alone) if found.alone is not None else Block()
+        block.part.add(found.part)
+        first = self.notes.begin(select)
+        where = self._conditions(select, "where", scalars, first=first)
+        distinct = select.args.get("distinct")
+        clauses = Clauses(self, scalars)
+        outputs = clauses.outputs(select, used if distinct is None else None)
+        scalars.frame.results = {
+            item.alias.lower(): item.this for item in select.expressions if item.alias
+        } | {item.name.lower(): item for item in select.expressions if isinstance(item, exp.Column)}
+        group = clauses.group(select, own)
+        having = self._conditions(select, "having", scalars, first=first)
+        qualify = self._conditions(select, "qualify", scalars, first=first)
+        layout = clauses.layout(select)
+        kept, block.outputs = block.outputs, outputs
+        clauses.order(block, select, select.expressions, clauses.by_place(select))
+        if found.alone is None:
+            block.part.where += where
+            block.group = group
+            block.having, block.qualify = having, qualify
+            block.distinct = list(outputs.values()) if distinct is not None else None
+            block.generators = clauses.generators(select) if own.generators else []
+        else:
+            # The filter comes after whatever the query below does, whose results it names.
+            block.outputs = {**kept, **outputs}
+            block.keep(where)
+            block.outputs = outputs
+        block.layout += layout
+        if distinct is not None and distinct.args.get("on") is not None:
+            self.gap("DISTINCT ON")
+        if first:
+            self.notes.select(select, group)
+        return block
+
+    def _conditions(self, select: Any, clause: str, scalars: Scalars, *, first: bool) -> list[Term]:
+        node = select.args.get(clause)
+        found: list[Term] = []
+        for part in written_parts(node.this) if node is not None else ():
+            terms = conjuncts(scalars.read(part))
+            if first:
+                self.notes.filters += [(term, part) for term in terms]
+            found += terms
+        return found
+
+
+def _may_stand_for(block: Block, select: Any, own: scan.Mentions) -> bool:
+    """Whether `select` only filters and chooses results of the query that it reads."""
+    if own.aggregates or own.windows or own.generators:
+        return False
+    if any(select.args.get(name) for name in ("group", "having", "qualify", "distinct")):
+        return False
+    if select.args.get("where") is not None and (block.limits or block.generators):
+        return False
+    shapes = any(select.args.get(n) for n in ("hint", "order", "limit", "offset", *LAYOUT))
+    return not shapes or not (block.order or block.limits or block.layout or block.generators)

@@ -1,0 +1,128 @@
+"""Statements that sqlglot keeps as text: a short list of forms, read word by word.
+
+Everything else of the kind is unknown. The forms are those of Spark's reference and of the SQL
+extensions of Delta and Iceberg.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import Dialect
+from sqlglot.errors import SqlglotError
+
+from ci_bot.worker.sql_effects.effects import RUNS_JAVA
+from ci_bot.worker.sql_effects.effects import (Action, Effect, ObjectName, unknown)
+from ci_bot.worker.sql_effects.effects import THIS_MODEL
+from ci_bot.worker.sql_effects import spark_settings as settings
+from ci_bot.worker.sql_effects.effects import SPARK
+
+_RESOURCES = frozenset({"JAR", "JARS", "FILE", "FILES", "ARCHIVE", "ARCHIVES"})
+# What may follow the name in ALTER TABLE, by its first words.
+_ALTERS: tuple[tuple[tuple[str, ...], Action], ...] = (
+    (("UNSET", "TBLPROPERTIES"), "describes"),
+    (("WRITE",), "describes"),
+    (("SET", "IDENTIFIER", "FIELDS"), "describes"),
+    (("DROP", "IDENTIFIER", "FIELDS"), "describes"),
+    (("RECOVER", "PARTITIONS"), "describes"),
+    (("CREATE", "BRANCH"), "alters"),
+    (("CREATE", "TAG"), "alters"),
+    (("DROP", "BRANCH"), "alters"),
+    (("DROP", "TAG"), "alters"),
+    (("ADD", "PARTITION", "FIELD"), "alters"),
+    (("DROP", "PARTITION", "FIELD"), "alters"),
+    (("REPLACE", "PARTITION", "FIELD"), "alters"),
+    (("DROP", "COLUMN"), "alters"),
+    (("DROP", "COLUMNS"), "alters"),
+    (("REPLACE", "COLUMNS"), "alters"),
+    (("DROP", "PARTITION"), "alters"),
+    (("DROP", "IF", "EXISTS", "PARTITION"), "alters"),
+)
+
+
+def of_command(tree: Any, dialect: str) -> Effect:
+    """What a statement without a tree does.
+
+    Args:
+        tree: sqlglot's `Command`: its first word or words, and the rest as text.
+    """
+    head, rest = tree.name.upper().split(), tree.text("expression").strip()
+    word = head[0] if head else ""
+    if word == "SHOW":
+        return Effect("nothing", "SHOW")
+    if word == "SET":
+        return settings.of_set(rest, dialect, parsed=False)
+    tokens = _tokens(rest, dialect) if dialect in SPARK else None
+    if tokens is None:
+        return unknown(word, "this kind of statement is not on the list")
+    words = [*head, *(token.text.upper() for token in tokens)]
+    if RUNS_JAVA & {token.text.lower() for token in tokens}:
+        return Effect("code", word)  # in a condition, say; there is no tree to find it in
+    return (
+        _resource(words)
+        or _create_function(words)
+        or _alter(tokens, words)
+        or _maintenance(tokens, words)
+        or unknown(word, "this form is not on the list")
+    )
+
+
+def _tokens(text: str, dialect: str) -> list[Any] | None:
+    """The words of a command; None where a comment could hide some from one of two readers."""
+    try:
+        tokens: list[Any] = Dialect.get_or_raise(dialect).tokenize(text)
+    except SqlglotError:
+        return None
+    return None if any(token.comments for token in tokens) else tokens
+
+
+def _resource(words: list[str]) -> Effect | None:
+    if words[:1] == ["ADD"] and len(words) > 1 and words[1] in _RESOURCES:
+        return Effect("code", f"ADD {words[1]}")
+    return None
+
+
+def _create_function(words: list[str]) -> Effect | None:
+    head = [word for word in words[:5] if word not in ("OR", "REPLACE", "TEMPORARY", "TEMP")]
+    if head[:2] == ["CREATE", "FUNCTION"]:
+        return Effect("code", "CREATE FUNCTION")
+    return None
+
+
+def _alter(tokens: list[Any], words: list[str]) -> Effect | None:
+    if words[:2] not in (["ALTER", "TABLE"], ["ALTER", "VIEW"]):
+        return None
+    target, at = _name(tokens, 1)  # TABLE, and then the name
+    for head, action in _ALTERS:
+        if target is not None and tuple(words[at + 1 :][: len(head)]) == head:
+            return Effect(action, f"{words[0]} {words[1]} {' '.join(head)}", target)
+    return None
+
+
+def _maintenance(tokens: list[Any], words: list[str]) -> Effect | None:
+    if words[:3] == ["MSCK", "REPAIR", "TABLE"]:
+        target, at = _name(tokens, 1)
+        return Effect("describes", "MSCK REPAIR TABLE", target) if at == len(tokens) else None
+    if words[:1] == ["OPTIMIZE"]:
+        return Effect("describes", "OPTIMIZE", _name(tokens, 0)[0])
+    if words[:1] == ["VACUUM"]:
+        return Effect("alters", "VACUUM", _name(tokens, 0)[0])
+    return None
+
+
+def _name(tokens: list[Any], at: int) -> tuple[ObjectName | None, int]:
+    """The dotted name at a place, and the place after it."""
+    parts: list[str] = []
+    if at < len(tokens) and tokens[at].token_type.name == "PARAMETER":
+        own = at + 1 < len(tokens) and tokens[at + 1].text.lower() == "this_model"
+        return (THIS_MODEL if own else None), at + 2
+    while at < len(tokens):
+        token = tokens[at]
+        if token.token_type.name in ("STRING", "L_PAREN", "DOT"):
+            return None, at
+        parts.append(token.text.lower())
+        at += 1
+        if at >= len(tokens) or tokens[at].token_type.name != "DOT":
+            break
+        at += 1
+    return (tuple(parts) or None), at

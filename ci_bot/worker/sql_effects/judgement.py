@@ -1,0 +1,174 @@
+"""Whether what a statement does is the environment's own business, and how that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from ci_bot.protocol.plan import Severity
+from ci_bot.worker.sql_effects.effects import (Effect, ObjectName, Own, display_name)
+from ci_bot.worker.sql_effects.effects import THIS_MODEL
+from ci_bot.worker.sql_effects.read_statement import effects_of
+
+_VERBS = {
+    "describes": "changes what the catalog says of",
+    "grants": "changes rights on",
+    "writes": "writes rows into",
+    "creates": "creates",
+    "replaces": "replaces",
+    "alters": "alters",
+    "drops": "drops",
+    "moves": "moves away",
+}
+# What is done to no object.
+_SAID = {
+    "unknown": "cannot be judged",
+    "code": "loads or runs a program",
+    "sets": "changes what queries give",
+}
+# The table that stands for SQLMesh's own where only a part of its statement is read.
+PLACEHOLDER: ObjectName = ("__its_own__",)
+_RUNS_WHERE = "something that is named only when it runs"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement that SQLMesh would execute.
+
+    Attributes:
+        slot: where it stands, as in `post-statement` or `before_all`.
+        model: fully qualified name of the model; None for statements of the project.
+        source: its text in the project.
+        text: what the engine is given; None where it cannot be rendered without the engine.
+        dialect: of the engine.
+        problem: why it cannot be rendered.
+        part: the text is only a part of a statement that SQLMesh makes.
+        literal: in place of a text, what stands literally in the source. It counts where no
+            rendering does it: behind a condition on a date, say, which holds on some other day.
+    """
+
+    slot: str
+    model: str | None
+    source: str
+    text: str | None
+    dialect: str
+    problem: str = ""
+    part: bool = False
+    literal: tuple[Effect, ...] | None = None
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        if self.literal is not None:
+            return self.literal
+        if self.text is None:
+            return (Effect("unknown", "statement", detail=self.problem),)
+        found = effects_of(self.text, self.dialect)
+        return tuple(e for e in found if not (self.part and e.target == PLACEHOLDER))
+
+
+@dataclass(frozen=True)
+class JudgedEffect:
+    """Something that a statement does and that is worth a reader's attention.
+
+    Attributes:
+        environment: for which the statement was rendered.
+        said: what it does, as the end of a sentence.
+        standing: prod's version of the project has the same statement, so nobody adds it now.
+    """
+
+    statement: Statement
+    effect: Effect
+    severity: Severity
+    environment: str
+    said: str
+    standing: bool = False
+
+
+Deed = tuple[str, str, str, str | None]
+
+
+def judged(statements: Iterable[Statement], own: Own) -> Iterator[JudgedEffect]:
+    """What the statements of one place do outside the environment's own objects, or to them."""
+    temporary: set[ObjectName] = set()
+    for statement in statements:
+        for effect in statement.effects:
+            if effect.action == "nothing" and effect.target is not None:
+                temporary.add(effect.target)
+            severity = weight(effect, own, temporary)
+            if statement.text is None and statement.part:
+                severity = "medium"  # SQLMesh lets nothing but a query, or an expression, in here
+            if severity is not None:
+                yield JudgedEffect(statement, effect, severity, own.environment, said(effect, own))
+
+
+def deeds(statements: Iterable[Statement], own: Own) -> set[Deed]:
+    """Action, kind, detail and every name of the target, of all that statements do."""
+    return {
+        (effect.action, effect.kind, effect.detail, name)
+        for statement in statements
+        for effect in statement.effects
+        for name in own.called(effect.target)
+    }
+
+
+def hidden(literal: Iterable[Statement], own: Own, done: set[Deed]) -> Iterator[JudgedEffect]:
+    """What stands literally in a place, reaches others, and is in no rendering of it.
+
+    Args:
+        done: the deeds of all renderings.
+    """
+    for statement in literal:
+        for effect in statement.effects:
+            told = deeds([replace(statement, literal=(effect,))], own)
+            severity = weight(effect, own) if effect.target != THIS_MODEL else None
+            reaches_others = severity == "blocker" or effect.action == "sets"
+            if severity is not None and reaches_others and not told & done:
+                yield JudgedEffect(statement, effect, severity, own.environment, said(effect, own))
+
+
+def key(item: JudgedEffect) -> tuple[str, str]:
+    """What two deeds must have in common to be the same one.
+
+    A query may change while the call in it stays; a statement is one thing.
+    """
+    statement = item.statement
+    if statement.text is None:
+        return statement.slot, statement.source
+    if statement.part:
+        return statement.slot, f"{item.effect.kind}\n{item.effect.detail}"
+    return statement.slot, statement.text
+
+
+def weight(
+    effect: Effect, own: Own, temporary: Container[ObjectName | None] = ()
+) -> Severity | None:
+    """How much a new effect weighs; None where it does not.
+
+    Args:
+        temporary: views of the session that earlier statements of the same place have made.
+    """
+    if effect.action == "nothing":
+        return None
+    if effect.action in ("code", "unknown", "fails"):
+        return "blocker"
+    if effect.action == "sets":
+        return "high"
+    if effect.action == "drops" and effect.target in temporary:
+        return None  # a temporary view hides every other one of its name
+    if not own.holds(effect):
+        return "blocker"
+    return None if effect.action in ("describes", "directs") else "high"
+
+
+def said(effect: Effect, own: Own) -> str:
+    """What an effect is, as the end of a sentence."""
+    if effect.action == "fails":
+        return f"fails on Spark: {effect.detail}"
+    if effect.action in _SAID:
+        return f"{_SAID[effect.action]} ({effect.told})"
+    if effect.action == "directs":
+        where = f" to `{display_name(effect.target)}`" if effect.target else ""
+        return f"moves what later statements read and write{where} ({effect.told})"
+    if effect.target is None:
+        return f"{_VERBS[effect.action]} {effect.detail or _RUNS_WHERE} ({effect.kind})"
+    return f"{_VERBS[effect.action]} {own.told(effect.target)} ({effect.kind})"

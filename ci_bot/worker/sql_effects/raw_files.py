@@ -1,0 +1,231 @@
+"""What the SQL of a changed file does, read as it stands: no macro and no Jinja is evaluated.
+
+For a process that has loaded nothing of a pull request. Files are taken apart by
+`sqlmesh.core.dialect.parse`, which makes trees of text and evaluates nothing, and by parsers of
+YAML and of Jinja's tokens. The rendered form of the same statements is judged where the project is
+loaded (`judge_plan`); here it is seen whether that told of what literally stands in a file.
+
+    reading = of_file("models/orders.sql", text, "spark")
+    reading.judged      statements that do something to others, as `judge_plan` tells them
+    reading.undecided   places where only running a macro or a template would say more
+
+A literal statement counts wherever it stands: in a Jinja block, in an argument of a macro, in a
+string that a macro or a template is given. A target that is computed is undecided. `@this_model`
+and the name of the file's own model are the model's own. `undecided` is no finding by itself.
+SQLMesh's console is told of what cannot be parsed: the caller chooses one that says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlmesh.core import dialect as d
+from sqlmesh.utils.errors import SQLMeshError
+
+from ci_bot.worker.runtime.log_silence import silence_log
+from ci_bot.worker.sql_effects import effects as names
+from ci_bot.worker.sql_effects.effects import RUNS_JAVA
+from ci_bot.worker.sql_effects.effects import (Effect, Own, unknown)
+from ci_bot.worker.sql_effects.judgement import (JudgedEffect, Statement, said, weight)
+from ci_bot.worker.sql_effects.definitions import (odd_format, odd_key)
+from ci_bot.worker.sql_effects.read_statement import ACTING_WORDS
+from ci_bot.worker.sql_effects.jinja_templates import (literal_parts, literals)
+from ci_bot.worker.messages.yaml_data import NotYamlError
+from ci_bot.worker.messages.yaml_data import read as read_yaml
+
+# Keys of configurations whose values are executed; the last are dbt's.
+_SLOTS = frozenset(
+    {"before_all", "after_all", "pre_statements", "post_statements", "on_virtual_update",
+     "on-run-start", "on-run-end", "pre-hook", "post-hook", "pre_hook", "post_hook",
+     "+pre-hook", "+post-hook"}
+)  # fmt: skip
+_BLOCKS = frozenset({"model", "audit", "metric"})
+# A file that is one query without any of these words does nothing else, however it is parsed: most
+# SQL of a repository is, and parsing takes milliseconds. A macro, a template or a second statement
+# may make more of it.
+_QUERY = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*(?:SELECT|WITH)\b", re.I | re.S)
+_MAY_ACT = re.compile(
+    rf"[@{{\\;]|\b(?:{'|'.join(sorted(ACTING_WORDS | RUNS_JAVA | {'transform'}))})\b", re.I
+)
+# A key may be spelled with escapes, and a tag may make one of something else.
+_MAY_BE_EXECUTED = re.compile("|".join([*map(re.escape, sorted(_SLOTS)), r"\\", r"!"]))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What could be read in a file; see the module."""
+
+    judged: tuple[JudgedEffect, ...] = ()
+    undecided: tuple[str, ...] = ()
+
+
+def of_file(path: str, text: str, dialect: str) -> Reading:
+    """Reads one file of a project.
+
+    Args:
+        path: decides by its ending how the file is read; others than SQL and YAML say nothing.
+        dialect: of models that name none.
+    """
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix == ".sql":
+        return _of_sql(text, dialect)
+    if suffix in (".yaml", ".yml"):
+        return _of_yaml(text, dialect)
+    return Reading()
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A statement with what its literal parts do."""
+
+    slot: str
+    model: str | None
+    source: str
+    effects: tuple[Effect, ...]
+    undecided: bool
+
+
+def _of_sql(text: str, dialect: str) -> Reading:
+    if _QUERY.match(text) and not _MAY_ACT.search(text.rstrip().removesuffix(";")):
+        return Reading()
+    try:
+        with silence_log("sqlglot"):
+            trees = d.parse(text, default_dialect=dialect)
+    except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
+        if "{%" not in text and "{{" not in text:
+            return Reading()  # the load fails, and says why
+        # A file of Jinja macros, or a dbt model.
+        effects = tuple(literals(text, dialect))
+        return _reading([_Piece("template", None, text, effects, True)], dialect)
+    return _reading(list(_pieces(trees, dialect)), dialect)
+
+
+def _pieces(trees: Iterable[Any], dialect: str) -> Iterator[_Piece]:
+    model = None
+    for tree in trees:
+        if tree.key in _BLOCKS:
+            model, dialect = _named(tree), _dialect(tree) or dialect
+            yield from _block(tree, model, dialect)
+        elif tree.key == "virtualupdatestatement":
+            for inner in tree.expressions:
+                yield _piece("on-virtual-update", model, inner, dialect)
+        else:
+            yield _piece("statement", model, tree, dialect)
+
+
+def _block(tree: Any, model: str | None, dialect: str) -> Iterator[_Piece]:
+    """The properties of a MODEL block: expressions and names that become parts of SQLMesh's SQL."""
+    slot = f"{tree.key.upper()} block"
+    piece = _piece(slot, model, tree, dialect)
+    code = [effect for effect in piece.effects if effect.action == "code"]
+    odd = [unknown("CREATE TABLE", why) for why in _odd_properties(tree)]
+    yield _Piece(slot, model, piece.source, (*code, *odd), piece.undecided)
+
+
+def _odd_properties(block: Any) -> Iterator[str]:
+    for name in ("storage_format", "table_format"):
+        value = _property(block, name)
+        why = odd_format(value.name) if value is not None else None
+        if why is not None:
+            yield why
+    for name in ("physical_properties", "virtual_properties"):
+        value = _property(block, name)
+        for pair in value.find_all(exp.EQ) if value is not None else ():
+            why = odd_key(pair.left.name)
+            if why is not None:
+                yield why
+
+
+def _piece(slot: str, model: str | None, tree: Any, dialect: str) -> _Piece:
+    effects, undecided = literal_parts(tree, dialect)
+    return _Piece(slot, model, tree.sql(dialect=dialect), effects, undecided)
+
+
+def _named(block: Any) -> str | None:
+    value = _property(block, "name")
+    name = names.of_table(value) if value is not None else None
+    return ".".join(name) if name else None
+
+
+def _dialect(block: Any) -> str | None:
+    value = _property(block, "dialect")
+    return value.name.lower() if value is not None else None
+
+
+def _property(block: Any, name: str) -> Any:
+    for item in block.expressions:
+        if item.key == "property" and str(item.this).lower() == name:
+            value = item.args.get("value")
+            return value if hasattr(value, "key") else None
+    return None
+
+
+def _of_yaml(text: str, dialect: str) -> Reading:
+    if "{%" not in text and not _MAY_BE_EXECUTED.search(text):
+        return Reading()
+    try:
+        document = read_yaml(text)
+    except NotYamlError:
+        # A configuration may hold Jinja that is no YAML before it is rendered.
+        effects = tuple(literals(text, dialect)) if "{%" in text else ()
+        return _reading([_Piece("template", None, text, effects, True)], dialect)
+    pieces: list[_Piece] = []
+    for slot, sql in _executed(document):
+        if "{{" in sql or "{%" in sql:
+            pieces.append(_Piece(slot, None, sql, tuple(literals(sql, dialect)), True))
+            continue
+        try:
+            with silence_log("sqlglot"):
+                trees = d.parse(sql, default_dialect=dialect)
+        except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
+            why = (unknown("statement", "it cannot be parsed"),)
+            pieces.append(_Piece(slot, None, sql, why, False))
+            continue
+        pieces += [_piece(slot, None, tree, dialect) for tree in trees]
+    return _reading(pieces, dialect)
+
+
+def _executed(document: Any) -> Iterator[tuple[str, str]]:
+    """Slot and text of every statement in a configuration, however deep it stands."""
+    if isinstance(document, list):
+        for item in document:
+            yield from _executed(item)
+    elif isinstance(document, dict):
+        for name, value in document.items():
+            if name in _SLOTS:
+                for item in value if isinstance(value, list) else [value]:
+                    sql = item.get("sql") if isinstance(item, dict) else item
+                    if isinstance(sql, str):
+                        yield str(name), sql
+            else:
+                yield from _executed(value)
+
+
+def _reading(pieces: list[_Piece], dialect: str) -> Reading:
+    found: list[JudgedEffect] = []
+    temporary: set[Any] = set()
+    for piece in pieces:
+        own = _own(piece.model)
+        statement = Statement(piece.slot, piece.model, piece.source, piece.source, dialect)
+        for effect in piece.effects:
+            if effect.action == "nothing" and effect.target is not None:
+                temporary.add(effect.target)
+            severity = weight(effect, own, temporary)
+            if severity is not None:
+                found.append(JudgedEffect(statement, effect, severity, "", said(effect, own)))
+    undecided = tuple(piece.source[:200] for piece in pieces if piece.undecided)
+    return Reading(tuple(found), undecided)
+
+
+def _own(model: str | None) -> Own:
+    objects = {names.THIS_MODEL}
+    if model is not None:
+        parts = tuple(model.split("."))
+        objects |= {parts, ("", *parts)}
+    return Own("its environment", "", objects=frozenset(objects))

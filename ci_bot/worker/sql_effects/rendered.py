@@ -1,0 +1,101 @@
+"""Every statement that SQLMesh makes of a model, an audit or the project, as the engine gets it.
+
+The places were found by reading SQLMesh's evaluator and scheduler. Python code that speaks with the
+engine by itself (Python models, custom materializations, signals, macros with the engine's adapter)
+makes statements that nobody can see before they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlmesh.core import dialect as d
+from sqlmesh.core.macros import RuntimeStage
+
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.sql_effects.judgement import Statement
+from ci_bot.worker.sql_effects.statement_sources import (Place, calls_nothing, code_of, stages_of)
+from ci_bot.worker.sql_effects.statement_sources import Site
+
+
+def of_model(model: Any, site: Site) -> Iterator[Statement]:
+    """The statements around a model's query and on its virtual update, each text once."""
+    place = Place(model.fqn, site.dialect_of(model), code_of(model))
+    evaluation = partial(site.evaluation, model.fqn)
+    for slot, trees in (
+        ("pre-statement", model.pre_statements),
+        ("post-statement", model.post_statements),
+    ):
+        for tree in trees:
+            source = tree.sql(dialect=model.dialect)
+            yield from _of_statement(place, slot, model, tree, evaluation, stages_of(model, source))
+    promotion = partial(site.promotion, model.fqn)
+    stages = (RuntimeStage.PROMOTING,)
+    for tree in model.on_virtual_update:
+        yield from _of_statement(place, "on-virtual-update", model, tree, promotion, stages)
+
+
+def _of_statement(
+    place: Place,
+    slot: str,
+    model: Any,
+    tree: Any,
+    context: Callable[..., dict[str, Any]],
+    stages: tuple[RuntimeStage, ...],
+) -> Iterator[Statement]:
+    if not isinstance(tree, d.MacroDef):
+        source = tree.sql(dialect=model.dialect)
+        # Only code of the project can ask for models that a statement does not name.
+        led = _named_only if calls_nothing(model, source) else _with_all
+        renders = [partial(led, context, model, tree, stage) for stage in stages]
+        yield from place.rendered(slot, source, renders)
+    yield from place.hidden(slot, model.dialect, tree)
+
+
+def _with_all(context: Callable[..., dict[str, Any]], model: Any, tree: Any, stage: Any) -> Any:
+    return compat.rendered_statement(model, tree, **context(), runtime_stage=stage)
+
+
+def _named_only(context: Callable[..., dict[str, Any]], model: Any, tree: Any, stage: Any) -> Any:
+    """Rendering with the names of those models led to tables that the statement names.
+
+    To lead the names of a thousand models takes SQLMesh a second for each statement.
+    """
+    first = compat.rendered_statement(model, tree, **context(()), runtime_stage=stage)
+    tables = {
+        exp.table_name(table, identify=True)
+        for one in first or ()
+        for table in one.find_all(exp.Table)
+    }
+    led = context(tables)
+    if len(led.get("snapshots", ())) <= 1:
+        return first
+    return compat.rendered_statement(model, tree, **led, runtime_stage=stage)
+
+
+def environment_statements(item: Any, site: Site) -> Iterator[Statement]:
+    """The before_all and after_all statements of one project (`EnvironmentStatements`)."""
+    place = Place(None, site.default_dialect, code_of(item))
+    for stage in (RuntimeStage.BEFORE_ALL, RuntimeStage.AFTER_ALL):
+        for source in getattr(item, stage.value):
+            try:
+                trees = d.parse(source, default_dialect=place.dialect)
+            except SqlglotError:
+                yield place.unreadable(stage.value, source)
+                continue
+            for tree in trees:
+                render = partial(
+                    compat.rendered_environment_statements,
+                    item,
+                    tree,
+                    place.dialect,
+                    site.catalog or None,
+                    **site.environment_context(),
+                    runtime_stage=stage,
+                )
+                yield from place.rendered(stage.value, source, [render])
+                yield from place.hidden(stage.value, place.dialect, tree)

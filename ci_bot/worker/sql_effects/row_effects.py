@@ -1,0 +1,81 @@
+"""Whether a statement can change the rows or values of a table, or of what is computed after it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from sqlglot import exp
+from sqlmesh.core import dialect as d
+
+from ci_bot.worker.runtime.log_silence import silence_log
+from ci_bot.worker.sql_effects.effects import Effect
+from ci_bot.worker.sql_effects.read_statement import effects_of
+
+_THIS_MODEL = re.compile(
+    r"@\{this_model\}|@this_model(?!\w)|\{\{\s*this_model\s*\}\}", re.IGNORECASE
+)
+_JINJA_BLOCK = re.compile(
+    r"^\s*JINJA_STATEMENT_BEGIN;(.*)JINJA_END;?\s*$", re.DOTALL | re.IGNORECASE
+)
+_SETS_VARIABLE = re.compile(r"^\s*SET\s+VAR(?:IABLE)?\b", re.IGNORECASE)
+_PLACEHOLDER = "__this_model"
+_QUERIES = ("SELECT", "UNION", "INTERSECT", "EXCEPT", "SUBQUERY", "VALUES")
+# They look at something, or change where it is kept. Views, functions and variables of the session
+# are none of these: a query that follows may read them.
+_READ_ONLY = frozenset(
+    {*_QUERIES, *("SHOW", "DESCRIBE", "REFRESH", "CACHE", "UNCACHE", "SEMICOLON", "SET", "nothing")}
+)
+# Spark finds the partitions of a table again: its rows may become more or fewer.
+_FINDS_ROWS = ("MSCK", "RECOVER")
+# Files that no current version of the table reads are removed.
+_KEEPS_ROWS = frozenset({"VACUUM"})
+
+
+def statements_change_rows(before: Sequence[str], after: Sequence[str], dialect: str) -> bool:
+    """Whether what differs between two lists of statements can change rows or values."""
+    old, new = Counter(before), Counter(after)
+    differing = [*(old - new), *(new - old)]
+    if differing or list(before) == list(after):
+        return any(can_change_rows(text, dialect) for text in differing)
+    # The same ones stand in another order: each may count on one before it.
+    return any(can_change_rows(text, dialect) for text in after)
+
+
+def can_change_rows(text: str, dialect: str) -> bool:
+    """Whether a statement, as it stands in its file, can change rows or values.
+
+    What cannot be read may do so. A statistic, a comment, a property, a right or a cache does not.
+    """
+    text = _THIS_MODEL.sub(_PLACEHOLDER, _JINJA_BLOCK.sub(r"\1", text))
+    if _SETS_VARIABLE.match(text):
+        return True
+    return any(
+        not _keeps_rows(effect)
+        for part in _parts(text, dialect)
+        for effect in effects_of(part, dialect)
+    )
+
+
+def _parts(text: str, dialect: str) -> Iterable[str]:
+    """The statements that a condition of SQLMesh's chooses between; else the text itself."""
+    if "@" not in text:
+        return [text]
+    with silence_log("sqlglot"):
+        try:
+            trees = d.parse(text, default_dialect=dialect)
+        except Exception:  # what cannot be parsed is judged, and found unknown, as a whole
+            return [text]
+    function = trees[0].this if len(trees) == 1 and isinstance(trees[0], d.MacroFunc) else None
+    if not isinstance(function, exp.Anonymous) or function.name.upper() != "IF":
+        return [text]
+    return [branch.sql(dialect=dialect) for branch in function.expressions[1:]]
+
+
+def _keeps_rows(effect: Effect) -> bool:
+    if effect.kind in _KEEPS_ROWS:
+        return True
+    if effect.action in ("describes", "grants"):
+        return not any(word in effect.kind for word in _FINDS_ROWS)
+    return effect.action == "nothing" and effect.target is None and effect.kind in _READ_ONLY

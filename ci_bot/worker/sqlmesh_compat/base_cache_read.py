@@ -1,0 +1,291 @@
+"""Files that are known stand for prod's models: their SQL is not parsed to load them."""
+
+from __future__ import annotations
+import hashlib
+import json
+import platform
+import re
+from collections.abc import Mapping
+from datetime import date
+from enum import Enum
+from pathlib import Path
+from typing import Any
+import sqlglot
+import sqlmesh
+from pydantic import BaseModel
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlmesh.core import constants as c
+from sqlmesh.core.loader import SqlMeshLoader
+import ci_bot
+from __future__ import annotations
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from sqlmesh.core import constants as c
+from sqlmesh.core import loader as loader_module
+from sqlmesh.core.model.definition import SqlModel
+from ci_bot.protocol.review_inputs import KnownFile
+from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import Stored
+from ci_bot.worker.sqlmesh_compat.lazy_queries import left_in_file
+
+
+# All that decides what the SQL file of a model becomes, beside the file, as one digest.
+
+
+# What is run or read before models are, and could change how they are read.
+_DIRECTORIES = (c.MACROS, c.AUDITS, c.SIGNALS, c.MATERIALIZATIONS)
+# In a default these would run code of the project for each model.
+_TEMPLATES = ("@", "{{", "{%")
+
+
+class _UnknownError(Exception):
+    """Something that has no sure text."""
+
+
+def settings_digest(
+    loader: Any,
+    *,
+    macros: Mapping[str, Any],
+    jinja_macros: Any,
+    audits: Mapping[str, Any],
+    signals: Mapping[str, Any],
+) -> bytes | None:
+    """The digest of what `SqlMeshLoader._load_sql_models` hands to each file's loading.
+
+    Returns:
+        None where it cannot be told: then no file of the project is known.
+    """
+    if type(loader) is not SqlMeshLoader:
+        return None
+    config, context = loader.config, loader.context
+    defaults = config.model_defaults.dict()
+    if not is_plain_dialect(config.model_defaults.dialect):
+        return None
+    rendered = {name: value for name, value in defaults.items() if name != "cron"}
+    try:
+        if any(sign in _text(rendered) for sign in _TEMPLATES):
+            return None
+        told = [
+            [ci_bot.__version__, platform.python_version()],
+            [sqlmesh.__version__, sqlglot.__version__],
+            defaults,
+            config.variables,
+            {name: gateway.variables for name, gateway in config.gateways.items()},
+            [context.selected_gateway, context.default_catalog],
+            context.default_catalog_per_gateway,
+            [config.project, config.time_column_format, config.model_naming.infer_names],
+            config.physical_schema_mapping,
+            config.virtual_environment_mode,
+            # A model that uses code is never known; but the name of a macro can hide another one.
+            [sorted(macros), sorted(audits), sorted(signals)],
+            [sorted(jinja_macros.root_macros), sorted(jinja_macros.packages)],
+        ]
+        digest = hashlib.sha256(_text(told).encode())
+        for path in _files_around(loader.config_path):
+            name = path.relative_to(loader.config_path).as_posix()
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest.update(f"\0{name}\0{content}".encode())
+    except (_UnknownError, OSError, AttributeError):
+        return None
+    return digest.digest()
+
+
+def is_plain_dialect(name: str | None) -> bool:
+    """Whether sqlglot itself brings this dialect: a package of others can change by itself."""
+    try:
+        found = type(Dialect.get_or_raise(name))
+    except ValueError:
+        return False
+    return found is Dialect or found.__module__.startswith("sqlglot.dialects.")
+
+
+def _files_around(project: Path) -> list[Path]:
+    folders = [project / name for name in _DIRECTORIES]
+    found = [path for folder in folders for path in folder.rglob("*")]
+    kept = [path for path in found if path.is_file() and "__pycache__" not in path.parts]
+    return sorted([*kept, *project.glob("config.*")])
+
+
+def _text(value: Any) -> str:
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:  # noqa: PLR0911 - one return per type
+    if value is None or isinstance(value, str | int | float | bool):
+        return value if not isinstance(value, Enum) else value.value
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, Mapping):
+        return [[_plain(key), _plain(found)] for key, found in value.items()]
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, set | frozenset):
+        return sorted(_text(one) for one in value)
+    if isinstance(value, BaseModel):
+        return [type(value).__name__, _plain(dict(value))]
+    if isinstance(value, exp.Expression):
+        return value.sql(comments=True)
+    if isinstance(value, date):
+        return [type(value).__name__, value.isoformat()]
+    if isinstance(value, re.Pattern):
+        return [value.pattern, value.flags]
+    raise _UnknownError
+
+# So few files load sooner than processes are forked for them.
+_FEW = 40
+
+OnSettings = Callable[[Path, bytes, Mapping[str, Any]], None]
+
+
+def record_digest(settings: bytes, stored: Stored) -> str:
+    """The digest of all that a model was loaded with but its file, and of prod's record of it.
+
+    What the settings hold is not in the cache in a form that could be guessed: prod's record has
+    the moment at which it was made.
+    """
+    return hashlib.sha256(settings + stored.text.encode()).hexdigest()
+
+
+@contextmanager
+def known_loaded(
+    known: Mapping[str, KnownFile], stored: Mapping[str, Stored], repository: Path
+) -> Iterator[None]:
+    """Takes the models of known files from prod's records while a project is loaded inside.
+
+    A file counts as known while it, what is around it and prod's record are the same as in the run
+    that noted it; each other one is loaded as ever. (`SqlMeshLoader._load_sql_models` asks its
+    cache for each file first)
+
+    Args:
+        known: Files by their path, relative to `repository`.
+        stored: Prod's models by name, with their texts.
+    """
+    if not known or not stored:
+        yield
+        return
+
+    def cache_of(given: Any, loader: Any, settings: bytes, audits: Mapping[str, Any]) -> Any:
+        return _KnownFirst(given, loader, known, stored, repository, settings, audits)
+
+    with _models_loaded(cache_of):
+        yield
+
+
+@contextmanager
+def settings_noted(note: OnSettings) -> Iterator[None]:
+    """Tells `note` with what each project inside this block loads its SQL files: its directory, the
+    digest, and its audits by name."""
+
+    def cache_of(given: Any, loader: Any, settings: bytes, audits: Mapping[str, Any]) -> Any:
+        note(loader.config_path, settings, audits)
+        return given
+
+    with _models_loaded(cache_of):
+        yield
+
+
+@contextmanager
+def _models_loaded(cache_of: Callable[..., Any]) -> Iterator[None]:
+    kind: Any = loader_module.SqlMeshLoader
+    plain = kind._load_sql_models
+    constants: Any = c
+    processes = constants.MAX_FORK_WORKERS
+
+    def load(
+        self: Any,
+        macros: Any,
+        jinja_macros: Any,
+        audits: Any,
+        signals: Any,
+        cache: Any,
+        *rest: Any,
+        **more: Any,
+    ) -> Any:
+        settings = settings_digest(
+            self, macros=macros, jinja_macros=jinja_macros, audits=audits, signals=signals
+        )
+        if settings is not None:
+            cache = cache_of(cache, self, settings, audits)
+        try:
+            return plain(self, macros, jinja_macros, audits, signals, cache, *rest, **more)
+        finally:
+            constants.MAX_FORK_WORKERS = processes
+
+    kind._load_sql_models = load
+    try:
+        yield
+    finally:
+        kind._load_sql_models = plain
+
+
+class _KnownFirst:
+    """The cache of a loader, with what is known of files in front of it."""
+
+    def __init__(
+        self,
+        given: Any,
+        loader: Any,
+        known: Mapping[str, KnownFile],
+        stored: Mapping[str, Stored],
+        repository: Path,
+        settings: bytes,
+        audits: Mapping[str, Any],
+    ) -> None:
+        self._given = given
+        self._known, self._stored = known, stored
+        self._repository, self._settings, self._audits = repository, settings, audits
+        self._dialect = loader.config.model_defaults.dialect or ""
+        self._unknown = 0
+        self._processes = c.MAX_FORK_WORKERS
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._given, name)
+
+    def get(self, path: Path) -> list[Any]:
+        """The models of a file; none: it is to be loaded. (`CacheBase.get`)"""
+        model = self._model_of(path)
+        if model is not None:
+            return [model]
+        self._unknown += 1
+        constants: Any = c
+        constants.MAX_FORK_WORKERS = 1 if self._unknown <= _FEW else self._processes
+        found: list[Any] = self._given.get(path)
+        return found
+
+    def _model_of(self, path: Path) -> Any:
+        if not path.is_relative_to(self._repository):
+            return None
+        file = self._known.get(path.relative_to(self._repository).as_posix())
+        stored = self._stored.get(file.model) if file else None
+        if file is None or stored is None:
+            return None
+        try:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            if content != file.content or record_digest(self._settings, stored) != file.record:
+                return None
+            return self._from_prod(path, file, stored)
+        except Exception:
+            return None  # what is wrong with the file is said where it is loaded
+
+    def _from_prod(self, path: Path, file: KnownFile, stored: Stored) -> Any:
+        model: Any = model_in(stored)
+        if model is None or model.fqn != file.model or not model.enabled:
+            return None
+        for name in model.audit_definitions:
+            model.audit_definitions[name] = self._audits[name]
+        model._path = path
+        model._full_depends_on = set(file.depends_on)
+        vars(model)["query_"] = left_in_file(
+            model, file_dialect=self._dialect, lists_columns=file.lists_columns
+        )
+        return model
+
+
+def model_in(stored: Stored) -> SqlModel | None:
+    """The SQL model of prod's record, as the state has it; None where it is none."""
+    node = json.loads(stored.text)["node"]
+    return SqlModel.parse_obj(node) if node.get("source_type") == "sql" else None

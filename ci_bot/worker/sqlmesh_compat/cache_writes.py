@@ -1,0 +1,264 @@
+"""Work that SQLMesh does for its next run, which here never comes: the cache is thrown away.
+
+A project of a thousand models spends a third of a review on it: every model, every optimized query
+and every stored snapshot is written into a file of its own, and all stored queries are rendered
+ahead, though a plan asks for those of the changed models only.
+"""
+
+from __future__ import annotations
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import Any
+from sqlmesh.core.model import cache as model_cache
+from sqlmesh.core.model import definition
+from sqlmesh.core.model.definition import ExternalModel, SqlModel
+from sqlmesh.core.snapshot import cache as snapshot_cache
+from sqlmesh.utils import cron
+from ci_bot.worker.sqlmesh_compat.lazy_queries import find_dependencies
+from __future__ import annotations
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from sqlglot import exp
+from sqlmesh.core.model import meta
+from __future__ import annotations
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from sqlmesh.core.context import Context
+from sqlmesh.core.snapshot import Snapshot
+from sqlmesh.core.state_sync.db import snapshot as snapshot_module
+
+# Crons and moments whose next one is remembered: a plan asks for each model of a project anew.
+_MOMENTS = 100_000
+
+
+def spare_the_cache(*, loaded_again: bool) -> None:
+    """Leaves out what only another run would read; to be called before a project is loaded.
+
+    Args:
+        loaded_again: Whether another process of this run loads the same files, so that models and
+            queries are worth a file each.
+    """
+    _read_snapshots_as_they_are()
+    _compare_what_is_there()
+    _compare_as_from_one_entry()
+    _remember_crons()
+    if not loaded_again:
+        _pass_models_on()
+
+
+def _read_snapshots_as_they_are() -> None:
+    """Stored snapshots come from the state alone, and a query is rendered where one is asked for.
+
+    (`SnapshotCache.get_or_load` renders them all, in a pool of processes)
+    """
+
+    def get_or_load(
+        self: Any, snapshot_ids: set[Any], loader: Callable[[set[Any]], Collection[Any]]
+    ) -> tuple[dict[Any, Any], set[Any]]:
+        found = {snapshot.snapshot_id: snapshot for snapshot in loader(snapshot_ids)}
+        for snapshot in found.values():
+            self._update_node_hash_cache(snapshot)
+        return found, set()
+
+    kind: Any = snapshot_cache.SnapshotCache
+    kind.get_or_load = get_or_load
+    kind.put = lambda self, snapshot: None
+
+
+def _compare_what_is_there() -> None:
+    """A query that went through a file or a pipe has lost its empty arguments, one that is rendered
+    here has them. The `diff` of sqlglot 27 and 28 takes that for an edit, and SQLMesh a new column
+    for a breaking change. Where SQLMesh uses its cache, both queries come from files.
+    (`SqlModel.is_breaking_change`; since 0.236 without `diff`)
+    """
+    module: Any = definition
+    if not hasattr(module, "diff"):
+        return
+    compare = module.diff
+
+    def diff(source: Any, target: Any, *args: Any, **more: Any) -> Any:
+        for query in (source, target):
+            for node in query.walk():
+                for name in [name for name, value in node.args.items() if value in (None, [])]:
+                    del node.args[name]
+        return compare(source, target, *args, **more)
+
+    module.diff = diff
+
+
+def _compare_as_from_one_entry() -> None:
+    """Two definitions of a model whose rendered queries would be one entry of the cache have one
+    rendered query: that of the project, which is loaded first. The name of an entry does not tell
+    dialects and kinds apart, so SQLMesh takes another dialect of the same text for metadata.
+    (`OptimizedQueryCache._entry_name`, `SnapshotCache.get_or_load`)
+    """
+    kind: Any = SqlModel
+    plain = kind.is_metadata_only_change
+    name_of = model_cache.OptimizedQueryCache._entry_name
+
+    def is_metadata_only_change(self: Any, previous: Any) -> bool:
+        if (
+            isinstance(previous, SqlModel)
+            and self.query_.sql == previous.query_.sql
+            and self.metadata_hash != previous.metadata_hash
+            and name_of(self) == name_of(previous)
+        ):
+            query = self.render_query()
+            previous._query_renderer.update_cache(
+                query, self.violated_rules_for_query, optimized=query is not None
+            )
+        return bool(plain(self, previous))
+
+    kind.is_metadata_only_change = is_metadata_only_change
+
+
+def _pass_models_on() -> None:
+    """Loader processes answer through the pool's pipe and not through a file for each model.
+
+    (`load_sql_models` sends what `ModelCache.put` has not stored. Before `get_or_create_entry` the
+    pool that renders answers with the name of a file; there `OptimizedQueryCache` goes on.)
+    """
+
+    def put(self: Any, models: list[Any], name: str, entry_id: str = "") -> bool:
+        for model in models:
+            if isinstance(model, SqlModel | ExternalModel):
+                find_dependencies(model)  # here, beside the other processes
+        return False
+
+    models: Any = model_cache.ModelCache
+    models.put = put
+    queries: Any = model_cache.OptimizedQueryCache
+    if not hasattr(queries, "get_or_create_entry"):
+        return
+
+    def entry(self: Any, name: str, model: Any) -> Any:
+        return model_cache.OptimizedQueryCacheEntry(
+            optimized_rendered_query=model.render_query(),
+            renderer_violations=model.violated_rules_for_query,
+        )
+
+    queries._put = entry
+
+
+class _Moment:
+    """A place in the calendar of a cron; what comes next to it is worked out once."""
+
+    def __init__(self, expression: str, moment: Any = None) -> None:
+        self._at = expression, moment
+
+    def get_next(self) -> float:
+        return _step(*self._at, forward=True) if self._at[1] else _plain(self._at[0]).get_next()
+
+    def get_prev(self) -> float:
+        return _step(*self._at, forward=False) if self._at[1] else _plain(self._at[0]).get_prev()
+
+
+_plain: Any = cron.croniter
+
+
+@lru_cache(maxsize=_MOMENTS)
+def _step(expression: str, moment: Any, *, forward: bool) -> float:
+    found = _plain(expression, moment)
+    return float(found.get_next() if forward else found.get_prev())
+
+
+def _remember_crons() -> None:
+    """(`CroniterCache` makes a `croniter` for each step)"""
+    module: Any = cron
+    module.croniter = _Moment
+
+
+# Types of columns are read from their text once for each text, and copied for each column.
+#
+# A Python model says the types of all its columns as texts: in a project of 3,000 such models
+# 150,000 texts are read twice each, and hardly a hundred of them differ.
+
+
+
+@contextmanager
+def types_read_once() -> Iterator[None]:
+    """Has `DataType.build` and the reading of columns remember texts while this block lasts.
+
+    (`exp.DataType.build`, `ModelMeta._columns_validator`)
+    """
+    kind, module = exp.DataType, vars(meta)
+    plain, plain_parse = vars(kind)["build"], module.get("parse_one")
+    built: dict[Any, exp.DataType] = {}
+    parsed: dict[Any, Any] = {}
+
+    def build(
+        cls: Any, dtype: Any, dialect: Any = None, udt: bool = False, *rest: Any, **more: Any
+    ) -> Any:
+        known = isinstance(dtype, str) and isinstance(dialect, str | None) and not rest
+        if not known or more:
+            return plain.__func__(cls, dtype, dialect, udt, *rest, **more)
+        key = cls, dtype, dialect, udt
+        if key not in built:
+            built[key] = plain.__func__(cls, dtype, dialect, udt)
+        return built[key].copy()
+
+    def parse_one(sql: Any, *rest: Any, **named: Any) -> Any:
+        dialect = named.get("read")
+        known = named.get("into") is kind and isinstance(dialect, str | None)
+        if not known or rest or len(named) > 2:  # noqa: PLR2004 - these two
+            return plain_parse(sql, *rest, **named)  # type: ignore[misc]
+        key = sql, dialect
+        if key not in parsed:
+            parsed[key] = plain_parse(sql, **named)  # type: ignore[misc]
+        return parsed[key].copy()
+
+    changed: Any = kind
+    changed.build = classmethod(build)
+    if plain_parse is not None:
+        module["parse_one"] = parse_one
+    try:
+        yield
+    finally:
+        changed.build = plain
+        if plain_parse is not None:
+            module["parse_one"] = plain_parse
+
+
+# Stored snapshots of models that are as they were loaded, without a second model made of JSON.
+
+
+
+@contextmanager
+def loaded_nodes(context: Context) -> Iterator[None]:
+    """Gives a snapshot that the state has under a loaded model's fingerprint that model.
+
+    SQLMesh parses the stored one first and then puts the loaded one in its place.
+    (`GenericContext._snapshots`, `ContextDiff.create`, `parse_snapshot`)
+    """
+    module: Any = snapshot_module
+    project: Any = context
+    make = project._nodes_to_snapshots
+    made: dict[str, Snapshot] = {}
+
+    def noted(nodes: Any) -> dict[str, Snapshot]:
+        found: dict[str, Snapshot] = make(nodes)
+        made.update(found)
+        return found
+
+    class SnapshotJson:
+        """The module's `json`."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(json, name)
+
+        def loads(self, text: str) -> Any:
+            stored = json.loads(text)
+            loaded = made.get(stored["name"])
+            if loaded is not None and stored["fingerprint"] == loaded.fingerprint.dict():
+                stored["node"] = loaded.node
+            return stored
+
+    project._nodes_to_snapshots, module.json = noted, SnapshotJson()
+    try:
+        yield
+    finally:
+        module.json = json
+        del project._nodes_to_snapshots

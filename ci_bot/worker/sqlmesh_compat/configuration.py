@@ -1,0 +1,321 @@
+"""Reading a project's configuration, what a run of ours changes in it, and what it says to
+SQLMesh's own CI bot.
+"""
+
+from __future__ import annotations
+import functools
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from dotenv import load_dotenv
+from pydantic import ValidationError
+from sqlmesh.core import analytics, context_diff
+from sqlmesh.core.config import Config, connection, loader
+from sqlmesh.core.config.common import DBT_PROJECT_FILENAME, YAML_CONFIG_FILENAMES
+from sqlmesh.core.config.loader import load_configs
+from sqlmesh.core.config.model import ModelDefaultsConfig
+from sqlmesh.core.context import Context, GenericContext
+from sqlmesh.utils import merge_dicts
+from sqlmesh.utils.errors import ConfigError
+from sqlmesh.utils.pydantic import validation_error_message
+from __future__ import annotations
+import functools
+from collections.abc import Mapping
+from typing import Any
+from sqlmesh.core.engine_adapter import create_engine_adapter
+from sqlmesh.core.renderer import ExpressionRenderer
+
+
+def analytics_off() -> None:
+    """No run of ours sends SQLMesh's usage statistics, whatever the project says.
+
+    Nor does it look for who has called: what stands around methods of a context for that reads the
+    source of every frame and imports IPython, 0.1 s of a review. (`python_api_analytics`)
+    """
+    analytics.disable_analytics()
+    for name, found in list(vars(GenericContext).items()):
+        if getattr(found, "__globals__", None) is vars(analytics):
+            setattr(GenericContext, name, inspect.unwrap(found))
+
+
+class _Distributions(Mapping[str, list[str]]):
+    """Which distributions give a module; looked up when the first module is asked for."""
+
+    @functools.cached_property
+    def _found(self) -> Mapping[str, list[str]]:
+        found: Mapping[str, list[str]] = _metadata.packages_distributions()
+        return found
+
+    def __getitem__(self, module: str) -> list[str]:
+        return self._found[module]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+_metadata: Any = context_diff.metadata
+
+
+def scan_packages_once() -> None:
+    """Lets the plans of this process share one scan of the installed packages, and spares it where
+    no model imports one.
+
+    Every `ContextDiff` reads the metadata of all of them anew to infer requirements
+    (`_build_requirements`), 0.3 s each, although they cannot change while the process runs.
+    """
+    if context_diff.metadata is _metadata:
+        module: Any = context_diff
+        known = _Distributions()
+        module.metadata = SimpleNamespace(
+            packages_distributions=lambda: known,
+            version=_metadata.version,
+            PackageNotFoundError=_metadata.PackageNotFoundError,
+        )
+
+
+def find_engines_unimported() -> None:
+    """Lets a connection's check that its engine is installed find PySpark without importing it.
+
+    The import takes 0.1 s of a review that starts no Spark. A PySpark that is there and cannot be
+    imported is told where Spark is started.
+    """
+    module: Any = connection
+    if module.importlib is importlib:
+        module.importlib = SimpleNamespace(import_module=_import_or_find)
+
+
+def _import_or_find(name: str) -> ModuleType | None:
+    # What a project has put there itself may have no spec, and looking for it is an error then.
+    here = name in sys.modules
+    if name == "pyspark" and not here and importlib.util.find_spec(name) is not None:
+        return None
+    return importlib.import_module(name)
+
+
+def read_configs(paths: Iterable[Path]) -> dict[Path, Config]:
+    """The configuration of each project directory, as `sqlmesh` itself would read it."""
+    configs: dict[Path, Config] = load_configs(None, Config, list(paths))
+    return configs
+
+
+def prepare_configs(configs: dict[Path, Config], cache_dir: Path) -> None:
+    """Settings of the run that must not be written into the project.
+
+    An ephemeral cache, no analytics, and plans that compare with prod also when the PR environment
+    exists. None of them takes part in a fingerprint.
+    """
+    for config in configs.values():
+        config.cache_dir = str(cache_dir)
+        config.disable_anonymized_analytics = True
+        config.plan.always_recreate_environment = True
+
+
+def default_catalog(context: Context) -> str | None:
+    """The default catalog of the selected gateway."""
+    catalog: str | None = context.default_catalog
+    return catalog
+
+
+class DbtProjectError(ConfigError):
+    """A project that only SQLMesh's dbt loader can read, where that is not used."""
+
+
+def is_dbt_project(path: Path) -> bool:
+    """Whether SQLMesh reads a directory as a dbt project by itself. (`load_config_from_paths`)"""
+    return (path / DBT_PROJECT_FILENAME).is_file() and not (path / "config.py").is_file()
+
+
+def read_configs_without_state(paths: Iterable[Path]) -> dict[Path, Config]:
+    """The configuration of each directory with every `state_connection` taken out unread.
+
+    A state connection whose variables are missing fails the validation of the whole configuration,
+    so it goes before anything is validated. All else is as `read_configs` reads it, so that both
+    baselines plan alike: the project's `.env`, `SQLMESH__` variables, keys that do not exist.
+    (`load_configs` and `load_config_from_paths`, without the user's own file and without dbt)
+
+    Raises:
+        DbtProjectError: a directory holds a dbt project.
+    """
+    paths = list(paths)
+    for path in paths:
+        if is_dbt_project(path):
+            raise DbtProjectError(str(path))
+    for path in paths:
+        if (path / ".env").is_file():
+            load_dotenv(dotenv_path=path / ".env", override=True)
+    return {path: _config_without_state(path) for path in paths}
+
+
+def _config_without_state(path: Path) -> Config:
+    settings: dict[str, Any] = {}
+    for name in YAML_CONFIG_FILENAMES:
+        if (path / name).is_file():
+            settings = loader.load_config_from_yaml(path / name)
+            break
+    module = path / "config.py"
+    if not settings and not module.is_file():
+        raise ConfigError("SQLMesh project config could not be found.")
+    settings = merge_dicts(settings, loader.load_config_from_env())
+    _drop_state_connections(settings)
+    unknown = set(settings.get("model_defaults") or {}) - ModelDefaultsConfig.all_fields()
+    if unknown:
+        raise ConfigError(f"{sorted(unknown)[0]!r} is not a valid model default configuration key.")
+    try:
+        found: Config = Config.parse_obj(settings)
+    except ValidationError as error:
+        raise ConfigError(validation_error_message(error, "Invalid project config:")) from error
+    if module.is_file():
+        try:
+            from_python = loader.load_config_from_python_module(Config, module)
+        except ValidationError as error:
+            raise ConfigError(validation_error_message(error, "Invalid project config:")) from error
+        for item in from_python.gateways.values():
+            item.state_connection = None
+        found = from_python.update_with(found)
+    if found.model_defaults.dialect is None:
+        raise ConfigError("The model default `dialect` is required; set it in `model_defaults`.")
+    return found
+
+
+def _drop_state_connections(settings: dict[str, Any]) -> None:
+    """In all three spellings: gateways by name, `gateways` as the only one, and `gateway`."""
+    for key in ("gateways", "gateway"):
+        gateways = settings.get(key)
+        if not isinstance(gateways, dict):
+            continue
+        gateways.pop("state_connection", None)
+        for gateway in gateways.values():
+            if isinstance(gateway, dict):
+                gateway.pop("state_connection", None)
+
+
+class _OwnKeys(frozenset[str]):
+    """The keys of the loaded projects, of which nobody learns by asking whether there is any."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+
+def merge_nothing_from_state(context: Context) -> None:
+    """Loads only what lies in the context's directories.
+
+    With a `project:` key, SQLMesh adds the models that prod's state holds of other projects
+    (`Context.load`). In a state that stands for the base branch these are the base branch's own,
+    under the key that they had there. Call it before loading.
+
+    SQLMesh asks `any(self._projects)` for that, in all versions; `load_state`, which would say the
+    same, came with 0.236. What is whose (`in self._projects`) stays known.
+    """
+    keys: Any = _OwnKeys(context._projects)
+    context._projects = keys
+
+
+def state_is_shared(context: Context) -> bool:
+    """Whether other projects may live in the state: not in one that stands for a base branch.
+
+    (`merge_nothing_from_state`)
+    """
+    return not isinstance(context._projects, _OwnKeys)
+
+
+def needs_format(context: Context, node: Any) -> bool:
+    """Whether `sqlmesh format` would change the file of a model or audit. (`Context._format`)"""
+    before = Path(node._path).read_text(encoding="utf-8")
+    return bool(context._format(node, before) != before)
+
+
+def written_bot_settings(config: Any) -> dict[str, Any]:
+    """The keys that a configuration writes under `cicd_bot:`, by their names there, with values.
+
+    Null counts as not written. What SQLMesh copies there from `plan:` does not count either; it
+    is told by being the very same object. A configuration of a class of the project's own reaches
+    us with every default set, so there what equals a default was most likely not written.
+    (`GithubCICDBotConfig`, `Config._inherit_project_config_in_cicd_bot`, `convert_config_type`)
+    """
+    bot = getattr(config, "cicd_bot", None)
+    if bot is None:
+        return {}
+    inherited = {
+        "auto_categorize_changes": config.plan.auto_categorize_changes,
+        "pr_include_unmodified": config.plan.include_unmodified,
+    }
+    fields = type(bot).model_fields
+    whole = {name for name, info in fields.items() if info.default is not None} <= bot.fields_set
+    found: dict[str, Any] = {}
+    for field in sorted(bot.fields_set & set(fields)):
+        name, value = fields[field].alias or field, getattr(bot, field)
+        copied = name in inherited and value is inherited[name]
+        default = whole and value in (fields[field].default, inherited.get(name))
+        if value is not None and not copied and not default:
+            found[name] = value
+    return found
+
+
+def known_bot_settings(bot: Any) -> set[str]:
+    """The keys that the installed version of SQLMesh's bot knows. (`GithubCICDBotConfig`)"""
+    return {info.alias or name for name, info in type(bot).model_fields.items()}
+
+
+# What SQLMesh would send to an engine, without an engine.
+
+
+
+@functools.cache
+def _adapter(dialect: str) -> Any:
+    """An adapter that makes SQL and can reach nothing: it is given no connection."""
+    return create_engine_adapter(lambda: None, dialect)
+
+
+def executed_text(tree: Any, dialect: str) -> str:
+    """The text of a statement or query as the adapter of `dialect` executes it (`_to_sql`)."""
+    text: str = _adapter(dialect)._to_sql(tree)
+    return text
+
+
+def table_clauses(model: Any, properties: Mapping[str, Any], dialect: str) -> str:
+    """What CREATE TABLE says of a model beside name, columns and query.
+
+    Args:
+        properties: rendered; physical ones, or those of the view.
+    """
+    clauses = _adapter(dialect)._build_table_properties_exp(
+        table_format=model.table_format,
+        storage_format=model.storage_format,
+        table_properties=dict(properties),
+    )
+    return executed_text(clauses, dialect) if clauses is not None else ""
+
+
+def rendered_statement(model: Any, tree: Any, **context: Any) -> list[Any] | None:
+    """One statement of a model as SQLMesh renders it (`_statement_renderer`).
+
+    Returns:
+        Trees, none where a condition leaves nothing; None where rendering must ask the engine.
+    """
+    rendered: list[Any] | None = model._statement_renderer(tree).render(**context)
+    return rendered
+
+
+def rendered_environment_statements(
+    item: Any, tree: Any, dialect: str, catalog: str | None, **context: Any
+) -> list[str] | None:
+    """One statement of `EnvironmentStatements` as `render_statements` renders it; see above."""
+    rendered = ExpressionRenderer(
+        tree,
+        dialect,
+        [],
+        jinja_macro_registry=item.jinja_macros,
+        python_env=item.python_env,
+        default_catalog=catalog,
+        quote_identifiers=False,
+        normalize_identifiers=False,
+    ).render(**context)
+    return None if rendered is None else [one.sql(dialect=dialect) for one in rendered]

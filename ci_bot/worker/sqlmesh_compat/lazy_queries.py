@@ -1,0 +1,155 @@
+"""Queries that wait in their files: of most models nobody asks for more than the text."""
+
+from __future__ import annotations
+from pathlib import Path
+from typing import Any
+from sqlglot import exp
+from sqlmesh.core.dialect import parse
+from sqlmesh.core.model.common import ParsableSql
+from __future__ import annotations
+from typing import Any
+from sqlglot import exp
+from sqlmesh.core.dialect import JinjaQuery
+from sqlmesh.core.model.definition import SqlModel
+from sqlmesh.utils.metaprogramming import ExecutableKind
+from __future__ import annotations
+from typing import Any
+from sqlglot import exp
+from sqlmesh.core import dialect as d
+from sqlmesh.core.model.definition import SqlModel
+
+
+class QueryInFile(ParsableSql):
+    """A query whose tree is made again, with its comments and places, where somebody asks for it.
+
+    The process that loaded the model had the tree; on its way to another process a tree is four
+    fifths of a model.
+    """
+
+    _path: Path = Path()
+    _file_dialect: str = ""
+    _lists_columns: bool = False
+
+    @property
+    def lists_columns(self) -> bool:
+        """What `plain_models.lists_columns` says of the tree."""
+        return self._lists_columns
+
+    def parse(self, dialect: str) -> Any:
+        if self._parsed is None and self._parsed_dialect == dialect:
+            self._parsed = self._from_file()
+        return super().parse(dialect)
+
+    def _from_file(self) -> Any:
+        """None where the file holds something else by now: then the text that was loaded counts."""
+        try:
+            text = self._path.read_text(encoding="utf-8")
+            found = parse(text, default_dialect=self._file_dialect)
+        except Exception:
+            return None
+        return next((query for query in found if _is_query(query, self.sql)), None)
+
+
+def leave_in_file(model: Any, *, file_dialect: str, lists_columns: bool) -> None:
+    """Takes the tree out of a SQL model that is the only one of its file.
+
+    Args:
+        file_dialect: The project's, for files that name none. (`load_sql_models`)
+        lists_columns: see `plain_models.lists_columns`.
+    """
+    whole = model.query_
+    if _is_query(whole._parsed, whole.sql):
+        left = left_in_file(model, file_dialect=file_dialect, lists_columns=lists_columns)
+        left._parsed_dialect = whole._parsed_dialect
+        vars(model)["query_"] = left  # models are frozen
+
+
+def left_in_file(model: Any, *, file_dialect: str, lists_columns: bool) -> QueryInFile:
+    """The query of a SQL model without its tree; the arguments are those of `leave_in_file`."""
+    whole = model.query_
+    left = QueryInFile(sql=whole.sql, transaction=whole.transaction)
+    left._path, left._file_dialect = Path(model._path), file_dialect
+    left._lists_columns, left._parsed_dialect = lists_columns, model.dialect
+    return left
+
+
+def _is_query(found: Any, sql: str) -> bool:
+    return isinstance(found, exp.Query) and found.meta.get("sql") == sql
+
+
+# What a model's definition tells by itself, without its query being rendered.
+
+
+
+
+
+def is_pure(model: Any) -> bool:
+    """Whether nothing outside of the model decides what its query is: code of the project can read
+    a file or a clock, and what it gives is not known before it ran."""
+    return (
+        isinstance(model, SqlModel)
+        and not model.kind.is_custom
+        and (isinstance(model.query_, QueryInFile) or not isinstance(model.query, JinjaQuery))
+        and not model.jinja_macros.root_macros
+        and not model.jinja_macros.packages
+        and all(item.kind == ExecutableKind.VALUE for item in model.python_env.values())
+    )
+
+
+def lists_columns(model: Any) -> bool:
+    """Whether the query of a SQL model shows all its columns: each has a name of its own, and
+    neither a star nor a macro may stand for others."""
+    if isinstance(model.query_, QueryInFile):
+        return model.query_.lists_columns
+    if "@" in model.query_.sql or not isinstance(model.query, exp.Select):
+        return False
+    columns = model.query.expressions
+    names = {column.output_name.lower() for column in columns}
+    return bool(
+        columns
+        and all(type(column) in (exp.Alias, exp.Column) for column in columns)
+        and len(names) == len(columns)
+        and not names & {"", "*"}
+    )
+
+
+# The tables that a query without macros reads, without what rendering does beside finding them.
+
+
+
+
+
+def find_dependencies(model: Any) -> None:
+    """Lets the model know what it depends on, as `full_depends_on` finds it.
+
+    Half of the time that it takes to load a file SQLMesh renders the query for that: it prepares
+    macros and moments, copies the tree in search of macros, and names all columns.
+    """
+    tables = _tables(model) if isinstance(model, SqlModel) else None
+    if tables is None:
+        _ = model.full_depends_on
+    else:
+        model._full_depends_on = tables
+
+
+def _tables(model: Any) -> set[str] | None:
+    """None where the query has to be rendered, and where no query is asked.
+
+    (`_Model.full_depends_on`, `BaseExpressionRenderer._render`)
+    """
+    if model.depends_on_ or not model.extract_dependencies_from_query:
+        return None
+    if "@" in model.query_.sql or model.macro_definitions or not is_pure(model):
+        return None
+    if not isinstance(model.query, exp.Query):
+        return None
+    query = model.query.copy()
+    try:
+        with d.normalize_and_quote(query, model.dialect, model.default_catalog) as normalized:
+            pass
+        found: set[str] = d.find_tables(
+            normalized, default_catalog=model.default_catalog, dialect=model.dialect
+        )
+    except Exception:
+        return None  # rendering says what is wrong with it
+    return set(found)

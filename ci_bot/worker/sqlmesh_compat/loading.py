@@ -1,0 +1,159 @@
+"""What the loader of SQLMesh keeps to itself: every model that fails, and not the first alone."""
+
+from __future__ import annotations
+import glob
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from sqlmesh.core import loader
+from sqlmesh.core.macros import macro
+from sqlmesh.core.signal import signal
+from sqlmesh.utils.errors import ConfigError
+from __future__ import annotations
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+from sqlmesh.core import constants as c
+from sqlmesh.core.context import Context
+
+
+@contextmanager
+def model_failures(found: list[tuple[Path, BaseException]]) -> Iterator[None]:
+    """Notes each SQL model that does not load while this is entered.
+
+    SQLMesh hands all files to a pool, and raises the failure that it meets first.
+    (`SqlMeshLoader._load_sql_models`, `create_process_pool_executor`)
+    """
+    module: Any = loader
+    make = module.create_process_pool_executor
+
+    def pool(*arguments: Any, **options: Any) -> Any:
+        made = make(*arguments, **options)
+        submit = made.submit
+
+        def noting(work: Any, path: Path) -> Future[Any]:
+            future: Future[Any] = submit(work, path)
+            future.add_done_callback(lambda done: note(path, done))
+            return future
+
+        made.submit = noting
+        return made
+
+    def note(path: Path, done: Future[Any]) -> None:
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            found.append((path, error))
+
+    module.create_process_pool_executor = pool
+    try:
+        yield
+    finally:
+        module.create_process_pool_executor = make
+
+
+def load_error(path: Path, problem: BaseException) -> ConfigError:
+    """The error that SQLMesh raises where `problem` keeps the model in `path` from being loaded.
+
+    (`Loader._failed_to_load_model_error`, which needs nothing of the loader itself)
+    """
+    text = loader.Loader._failed_to_load_model_error(None, path, problem)  # type: ignore[arg-type]
+    error = ConfigError(text, path)
+    error.__cause__ = problem
+    return error
+
+
+def ignore_files(configs: dict[Path, Any], files: Sequence[Path]) -> None:
+    """Lets the next load leave these files out. (`Loader._glob_paths`)"""
+    for config in configs.values():
+        config.ignore_patterns = [
+            *config.ignore_patterns,
+            *(glob.escape(str(path)) for path in files),
+        ]
+
+
+@contextmanager
+def registries_kept() -> Iterator[None]:
+    """Puts back the registries of macros and signals, which a failed load leaves filled.
+
+    (`SqlMeshLoader._load_scripts` and `_load_signals` restore them only where they come to an end)
+    """
+    kept = [(kind, kind.get_registry()) for kind in (macro, signal)]
+    try:
+        yield
+    finally:
+        for kind, registry in kept:
+            kind.set_registry(registry)
+
+
+def order_models(context: Any) -> None:
+    """Puts the loaded models in the order of their names.
+
+    SQLMesh's own order is that in which its processes come back, so what is told model by model
+    would be told otherwise each time. (`SqlMeshLoader._load_sql_models`, `UniqueKeyDict`)
+    """
+    models = sorted(context._models.items())
+    context._models.clear()
+    context._models.update(models)
+
+
+def loaded_tests(context: Any) -> list[Any]:
+    """The project's unit tests. (`Context.select_tests` since 0.228, `load_model_tests` before)"""
+    read: Any = getattr(context, "select_tests", None) or context.load_model_tests
+    return list(read())
+
+
+# What the state holds of other projects, and whether it can be used here.
+
+
+
+@dataclass(frozen=True)
+class FailingNode:
+    """A node of prod's that is in no loaded project, and what its recorded code fails with.
+
+    Attributes:
+        name: fully qualified.
+        project: None where the record itself cannot be read.
+    """
+
+    name: str
+    project: str | None
+    error: Exception
+
+
+def failing_nodes_of_others(context: Context, state: Any) -> Iterator[FailingNode]:
+    """The nodes of other projects in prod that cannot be read from the state, or not be rendered.
+
+    Args:
+        context: Holds the models of the loaded projects, and nothing from the state.
+
+    (`Context.load`, which merges those nodes into the project's own)
+    """
+    prod = state.get_environment(c.PROD)
+    own = {str(config.project or "") for config in context.configs.values()}
+    if prod is None or not any(own):
+        return
+    absent = [
+        info
+        for info in prod.snapshots
+        if info.name not in context._models and info.name not in context._standalone_audits
+    ]
+    for info in absent:
+        node: Any = None
+        try:
+            (snapshot,) = state.get_snapshots([info]).values()
+            node = snapshot.node
+            if node.project not in own:
+                _use(node)
+        except Exception as error:
+            yield FailingNode(str(info.name), None if node is None else str(node.project), error)
+
+
+def _use(node: Any) -> Collection[str]:
+    """Does with a node what loading and planning do: what is wrong with its code shows then."""
+    read: Collection[str] = node.depends_on
+    if hasattr(node, "render_query"):
+        node.render_query()
+    _ = node.data_hash, node.metadata_hash
+    return read

@@ -1,0 +1,301 @@
+"""What Python a macro may make of SQL.
+
+SQLMesh turns an argument of `@EVAL`, `@IF`, `@FILTER`, `@WITH`, `@JOIN`, `@WHERE`, `@GROUP_BY`,
+`@HAVING`, `@ORDER_BY`, `@LIMIT`, `@UNION` and `@SQL`, and what a macro of the project hands to
+`evaluator.eval_expression`, into Python source and evaluates it (`MacroEvaluator.eval_expression`,
+`MacroDialect`). The text of SQL lands in that source unescaped, in many ways:
+
+- a quote in a quoted identifier ends the string of `exp.to_column('...')`, one in the name of a
+  macro that of `self.send('...')`, one in a path into JSON that of `['...']`;
+- a function after a dot keeps its name: `exp.eval('...')` calls `eval`;
+- types, units, parameters of lambdas and `EXTRACT` paste their words;
+- `EXTRACT(__globals__ FROM f)` reads any attribute, and `ARRAY_ANY(x, f)` calls any object;
+- any of these may be made by another macro, by `@{...}`, by a variable of the configuration.
+
+So it is the Python that is judged, whatever made it, and by what is allowed: constants, plain
+names, operators, and calls of what SQLMesh offers or the project defines. Nothing else can come
+from SQL that means SQL, and no project can rely on it.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+import ast
+import builtins
+import re
+from collections.abc import Callable, Iterator
+from __future__ import annotations
+import builtins
+from typing import Any
+from sqlglot.executor.env import ENV
+from sqlmesh.core import macros
+from ci_bot.worker.messages.problems import MacroRefusedError
+from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
+from sqlglot import exp
+from sqlmesh.core import dialect as d
+
+# What `EXTRACT` may take; Python's `getattr` would give every other attribute of any object. The
+# fields that Spark, PostgreSQL, DuckDB, BigQuery and Snowflake document.
+_DATE_PARTS = frozenset(
+    """
+    year y years yr yrs yearofweek yearofweekiso yearweek isoyear quarter qtr quarters
+    month mon mons months week w weeks weekofyear weekiso isoweek week_iso
+    day d days dayofweek dow dayofweek_iso dayofweekiso dow_iso isodow dayofyear doy dayofmonth
+    weekday weekday_iso hour h hours hr hrs minute m min mins minutes second s sec secs seconds
+    millisecond milliseconds ms microsecond microseconds us nanosecond nanoseconds ns
+    date time datetime era julian decade century millennium
+    epoch epoch_second epoch_millisecond epoch_microsecond epoch_nanosecond
+    timezone timezone_hour timezone_minute timezone_abbr timezone_region
+    """.split()  # noqa: SIM905 - a list would be one word a line
+)
+
+_OPERATORS = (ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
+
+_PLAIN = (
+    *(ast.Expression, ast.Constant, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp),
+    *(ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Subscript, ast.Slice),
+    *(ast.Lambda, ast.arguments, ast.arg),
+    *_OPERATORS,
+)
+
+_TYPES = re.compile(r"exp(\.(DType|DataType|Type))+\.[A-Z][A-Z0-9_]*")
+
+_PARSED_AS = re.compile(r"exp\.[A-Z]\w*")
+# `CAST(x AS INT)` of a division becomes `int(...)`, `DISTINCT` becomes `set(...)`.
+CONVERTERS = frozenset({"int", "set"})
+
+_BUILT_IN = frozenset(dir(builtins))
+
+_ITS_OWN = frozenset({"self", "exp", "MacroEvaluator"})
+
+_LONGEST_SHOWN = 60
+
+MayCall = Callable[[str], bool]
+
+
+def not_built_in(name: str) -> bool:
+    """Whether a name can only be a function of SQLMesh's or of the project's, or none at all."""
+    return name in CONVERTERS or name not in _BUILT_IN | _ITS_OWN
+
+
+def objection(
+    source: str, may_call: MayCall = not_built_in, *, may_read: bool = False
+) -> str | None:
+    """What a piece of Python that was made from SQL does besides computing; None: nothing.
+
+    Source that is no Python is harmless: it fails before any of it runs.
+
+    Args:
+        may_call: Whether a function of that name may be called.
+        may_read: Whether the name of anything may be read. SQL has columns of any name, and only
+            where they are evaluated could a macro call what such a name means in Python.
+    """
+    try:
+        # As `eval` reads it, which passes over blanks before an expression.
+        tree = compile(source.lstrip(" \t"), "<macro>", "eval", ast.PyCF_ONLY_AST)
+        return next(_Judge(may_call, may_read).look(tree, frozenset()), None)
+    except (SyntaxError, ValueError):
+        return None
+    except (RecursionError, MemoryError):
+        return "it is nested too deeply to be judged"
+
+
+class _Judge:
+    """Looks at a tree depth first."""
+
+    def __init__(self, may_call: MayCall, may_read: bool) -> None:
+        self._may_call = may_call
+        self._may_read = may_read
+
+    def look(self, node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
+        """Objections; `bound` are the parameters of the lambdas around."""
+        if isinstance(node, ast.Call):
+            yield from self._call(node, bound)
+        elif isinstance(node, ast.Name):
+            if not (self._may_read or node.id in bound) and (
+                node.id in _BUILT_IN | _ITS_OWN or _is_private(node.id)
+            ):
+                yield f"Python's `{node.id}` is read"
+        elif isinstance(node, ast.Attribute):
+            if not _TYPES.fullmatch(_dotted(node)):
+                yield f"the attribute `{node.attr[:_LONGEST_SHOWN]}` is read"
+        elif not isinstance(node, _PLAIN):
+            yield f"there is Python ({type(node).__name__})"
+        else:
+            if isinstance(node, ast.Lambda):
+                bound |= {argument.arg for argument in node.args.args}
+            for child in ast.iter_child_nodes(node):
+                yield from self.look(child, bound)
+
+    def _call(self, call: ast.Call, bound: frozenset[str]) -> Iterator[str]:
+        name = _dotted(call.func)
+        arguments: list[ast.AST] = list(call.args)
+        if name == "self.parse_one":
+            arguments += [word for word in call.keywords if not _is_kind(word)]
+        elif call.keywords:
+            yield f"`{name[:_LONGEST_SHOWN]}` is called with Python's keywords"
+            return
+        elif name == "self.template":
+            if len(arguments) != 2 or ast.dump(arguments.pop()) != _LOCALS:  # noqa: PLR2004 - text, locals()
+                yield "a template is filled with other variables"
+                return
+        elif name in {"self.send", "exp.to_column"}:
+            if not _is_text(arguments) or (name == "exp.to_column" and len(arguments) != 1):
+                yield "an identifier holds Python"
+                return
+        elif name == "DOT":
+            # `a.b(1)` is read as an index; names alone are looked up there and never called.
+            arguments = [part for part in arguments if not _is_plain_name(part)]
+        elif (why := self._refusal(call, name, bound)) is not None:
+            yield why
+            return
+        for argument in arguments:
+            yield from self.look(argument, bound)
+
+    def _refusal(self, call: ast.Call, name: str, bound: frozenset[str]) -> str | None:
+        if isinstance(call.func, ast.Constant) or _TYPES.fullmatch(name):
+            return None  # fails, because nothing of that kind can be called
+        if name == "EXTRACT":
+            first = call.args[0] if call.args else None
+            known = isinstance(first, ast.Constant) and first.value in _DATE_PARTS
+            return None if known else "`EXTRACT` takes more than a part of a date"
+        if name == "ARRAYANY":
+            lambdas = all(isinstance(argument, ast.Lambda) for argument in call.args[1:])
+            return None if lambdas else "`ARRAY_ANY` calls what is no lambda"
+        plain = isinstance(call.func, ast.Name) and name not in bound and not _is_private(name)
+        if plain and self._may_call(name):
+            return None
+        return f"`{name[:_LONGEST_SHOWN] or 'an expression'}` is called"
+
+
+def _is_kind(word: ast.keyword) -> bool:
+    """`into=exp.Select`: what a text is parsed as."""
+    return word.arg == "into" and bool(_PARSED_AS.fullmatch(_dotted(word.value)))
+
+
+def _is_text(arguments: list[ast.AST]) -> bool:
+    first = arguments[0] if arguments else None
+    return isinstance(first, ast.Constant) and isinstance(first.value, str)
+
+
+def _is_plain_name(part: ast.AST) -> bool:
+    return isinstance(part, ast.Name) and not _is_private(part.id)
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("__")
+
+
+def _dotted(node: ast.AST) -> str:
+    """`a.b.c` as it is written; "" for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        inner = _dotted(node.value)
+        return f"{inner}.{node.attr}" if inner else ""
+    return ""
+
+
+_LOCALS = ast.dump(ast.parse("locals()", mode="eval").body)
+
+
+# The one place where SQLMesh's macro evaluator evaluates Python that it made from SQL.
+
+
+
+def judge_macro_code() -> None:
+    """Lets the macros of this process evaluate only what comes from SQL that means SQL.
+
+    To be called before anything of a project is loaded. The text of the changed files is judged
+    before as well, by a process that loads nothing, and gives file and line. But an argument may be
+    made by another macro, by a template or by a variable of the configuration, and only here is it
+    known what it became. So nothing has to be waited for and nothing has to be believed: whatever
+    made the Python, it is judged at the moment it would run. A file of the base branch that does
+    the same is refused too; SQL that means SQL never makes such Python.
+
+    (`MacroEvaluator.eval_expression` in `core/macros.py` calls `eval`, which it looks up in its own
+    module first.)
+    """
+    macros.eval = _judged_eval  # type: ignore[attr-defined]
+
+
+def _judged_eval(source: Any, variables: dict[str, Any], local_variables: dict[str, Any]) -> Any:
+    def may_call(name: str) -> bool:
+        found = local_variables.get(name, variables.get(name))
+        if found is None:
+            # Nothing that is known by this name, unless Python itself does.
+            return name in CONVERTERS or not hasattr(builtins, name)
+        return found is ENV.get(name) or getattr(found, "__globals__", None) is variables
+
+    told = objection(source, may_call) if isinstance(source, str) else "there is no text"
+    if told is not None:
+        raise MacroRefusedError(told)
+    return builtins.eval(source, variables, local_variables)  # noqa: S307 - it was judged above
+
+
+# Which parts of a parsed text SQLMesh hands to Python when it evaluates the macros in it.
+#
+# `MacroEvaluator.eval_expression` is the one place where Python is made of SQL. Of its own macros,
+# SQLMesh hands over the condition of `@IF`, `@WITH`, `@JOIN`, `@WHERE`, `@GROUP_BY`, `@HAVING`,
+# `@ORDER_BY` and `@LIMIT`, and no argument of `@AND`, `@OR`, `@EACH` and `@REDUCE`: what these get
+# beside is SQL that comes out again (`core/macros.py`). All that stands in an argument that is
+# evaluated is evaluated with it, macros too. Of any other macro, a project's own above all, each
+# argument counts as evaluated.
+
+
+_ONLY_THE_CONDITION = frozenset(
+    {"IF", "WITH", "JOIN", "WHERE", "GROUP_BY", "HAVING", "ORDER_BY", "LIMIT"}
+)
+
+_NOTHING = frozenset({"AND", "OR"})
+
+_BY_A_LAMBDA = frozenset({"EACH", "REDUCE"})
+
+
+def list_evaluated(root: Any, *, own_macros: bool = False) -> Iterator[Any]:
+    """The largest parts of a tree that become Python, whole.
+
+    Args:
+        root: What SQLMesh's parser made of a text.
+        own_macros: Whether the text defines macros, which may bear any name.
+    """
+    todo = [root]
+    while todo:
+        part = todo.pop()
+        if not isinstance(part, d.MacroFunc):
+            todo += reversed(list(part.iter_expressions()))
+            continue
+        arguments = part.this.expressions if isinstance(part.this, exp.Anonymous) else None
+        if arguments is None:
+            yield part
+            continue
+        yield _call_alone(part)
+        count = len(arguments)
+        if not own_macros:
+            count = _count_of_evaluated(part.this.name.upper(), arguments)
+        yield from arguments[:count]
+        todo += reversed(arguments[count:])
+
+
+def _call_alone(macro: Any) -> Any:
+    """A macro without its arguments: its name lands in Python where it is an argument itself."""
+    name = macro.this.this
+    return d.MacroFunc(this=exp.Anonymous(this=name if isinstance(name, str) else name.copy()))
+
+
+def _count_of_evaluated(name: str, arguments: list[Any]) -> int:
+    """How many of a macro's arguments are evaluated, from the first one on."""
+    if any(isinstance(argument, exp.PropertyEQ) for argument in arguments):
+        return len(arguments)
+    if name in _NOTHING:
+        return 0
+    if name in _ONLY_THE_CONDITION and arguments:
+        # A macro that stands for the condition may come to nothing, and the next one moves up.
+        return len(arguments) if isinstance(arguments[0], d.MacroFunc) else 1
+    if name in _BY_A_LAMBDA and arguments and isinstance(arguments[-1], exp.Lambda):
+        # A macro in the lambda gets what the lambda is called with.
+        runs_others = any(argument.find(d.MacroFunc) for argument in arguments)
+        return len(arguments) if runs_others else 0
+    return len(arguments)

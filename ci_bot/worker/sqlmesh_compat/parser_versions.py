@@ -1,0 +1,91 @@
+"""Where the trees of SQL differ between the parsers (sqlglot) that versions of SQLMesh bring.
+
+A clause that is asked for by a name that the parser does not use is no error: it is not there, and
+a rule would take a query for one that reads nothing. So nobody else writes these names.
+"""
+
+from __future__ import annotations
+from typing import Any
+from sqlglot import exp
+from __future__ import annotations
+import functools
+from collections.abc import Mapping
+from typing import Any
+from sqlglot import exp, parse_one
+from sqlglot.optimizer.annotate_types import annotate_types
+
+
+def argument(kind: type[Any], name: str) -> str:
+    """How the installed parser calls an argument that is a word of Python's: with an underscore
+    since sqlglot 28, without before. (`arg_types`)
+
+    Raises:
+        KeyError: with neither; another release of sqlglot has renamed it.
+    """
+    for spelled in (f"{name}_", name):
+        if spelled in kind.arg_types:
+            return spelled
+    raise KeyError(f"{kind.__name__}.{name}")
+
+
+def known_classes(names: str) -> tuple[type, ...]:
+    """The classes of trees by these names, blanks between; without those that the installed parser
+    does not have. It reads such a function as one that it does not know (`exp.Anonymous`)."""
+    found = (getattr(exp, name, None) for name in names.split())
+    return tuple(one for one in found if one is not None)
+
+
+FROM = argument(exp.Select, "from")
+
+WITH = argument(exp.Select, "with")
+
+EXCEPT = argument(exp.Star, "except")
+# What every tree is; sqlglot 30 has parts of trees that are no `Expression`.
+Tree: type[Any] = getattr(exp, "Expr", exp.Expression)
+
+
+# Types of columns as the parser works them out, where its releases differ.
+
+
+_DECIMAL = exp.DataType.Type.DECIMAL
+
+
+def column_types(model: Any) -> Mapping[str, Any] | None:
+    """The types of a model's columns by name, as far as they can be told.
+
+    Before sqlglot 28 the parser forgets the digits of a decimal that is computed: `amount * 2` is
+    DECIMAL there, which means (10, 0) where somebody writes it. Such a column is UNKNOWN here,
+    unless the model itself says DECIMAL somewhere. (`TypeAnnotator._maybe_coerce`)
+
+    Returns:
+        None where SQLMesh cannot list the columns (`Model.columns_to_types`).
+
+    Raises:
+        Exception: whatever the rendering of the project's macros raises.
+    """
+    types: Mapping[str, Any] | None = model.columns_to_types
+    if types is None or keeps_digits():
+        return types
+    computed = [name for name, kind in types.items() if _is_bare(kind)]
+    if not computed or _writes_it(model):
+        return types
+    return {**types, **dict.fromkeys(computed, exp.DataType.build("UNKNOWN"))}
+
+
+@functools.cache
+def keeps_digits() -> bool:
+    """Whether the installed parser keeps the digits of a decimal that is computed."""
+    product: Any = annotate_types(parse_one("CAST(a AS DECIMAL(10, 2)) * 2"))
+    return bool(product.type.expressions)
+
+
+def _is_bare(kind: Any) -> bool:
+    return bool(kind.this == _DECIMAL and not kind.expressions)
+
+
+def _writes_it(model: Any) -> bool:
+    """Whether a declared column or a cast of the model is a DECIMAL without digits."""
+    if getattr(model, "columns_to_types_", None) or not model.is_sql:
+        return True
+    query = model.render_query()
+    return query is not None and any(_is_bare(cast.to) for cast in query.find_all(exp.Cast))

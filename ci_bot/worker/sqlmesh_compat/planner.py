@@ -1,0 +1,317 @@
+"""SQLMesh's planner."""
+
+from __future__ import annotations
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+import sqlmesh
+from sqlmesh.core.context import Context
+from sqlmesh.core.plan import Plan, PlanBuilder
+from sqlmesh.core.plan.common import should_force_rebuild
+from sqlmesh.core.selector import parse
+from sqlmesh.core.snapshot import (
+    Snapshot,
+    SnapshotId,
+)
+from sqlmesh.utils import UniqueKeyDict
+from sqlmesh.utils.dag import DAG
+from sqlmesh.utils.date import make_exclusive, to_timestamp
+from ci_bot.errors import BadInput
+from ci_bot.worker.sqlmesh_compat.cache_writes import loaded_nodes
+from __future__ import annotations
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+from sqlmesh.core.context import Context
+from ci_bot.errors import BadInput
+from ci_bot.redaction.redactor import quoted_value
+
+
+def plan_builder(context: Context, environment: str, **options: Any) -> PlanBuilder:
+    """SQLMesh's plan builder with these options; None is not handed on.
+
+    Older versions do not have all of them. (`Context.plan_builder`)
+
+    Raises:
+        BadInput: one was asked for that the installed version does not know.
+    """
+    asked = {name: value for name, value in options.items() if value is not None}
+    unknown = sorted(asked.keys() - inspect.signature(context.plan_builder).parameters.keys())
+    if unknown:
+        named = ", ".join(f"`{name.replace('_', '-')}`" for name in unknown)
+        raise BadInput(
+            f"SQLMesh {sqlmesh.__version__} does not know {named}.",
+            hint="Leave it out, or pin a newer version in `requirements`.",
+        )
+    with loaded_nodes(context):
+        return context.plan_builder(environment, **asked)
+
+
+def prod_interval_ends(context: Context) -> dict[str, datetime]:
+    """How far prod's tables reach, by model name; empty without prod.
+
+    The frontier of a plan is the latest of them. (`_get_max_interval_end_per_model`, which looks at
+    snapshots only to find what some models read)
+    """
+    ends: dict[str, datetime] = context._get_max_interval_end_per_model({}, None)
+    return ends
+
+
+def previews_forward_only(context: Context) -> bool:
+    """Whether plans of this project compute previews of forward-only models.
+
+    (`_plan_preview_enabled`)
+    """
+    return bool(context._plan_preview_enabled)
+
+
+def keep_model_caps(builder: PlanBuilder) -> None:
+    """Keeps every model's own end at prod's frontier, or at the plan's end where that is earlier.
+
+    With an explicit `end` SQLMesh drops the caps per model (`override_end`), and then backfills
+    unmodified models into the very tables that prod reads. Where it has caps, it takes them and not
+    the plan's end, so they must not be later. (`missing_intervals`)
+    """
+    builder.override_end = False
+    if builder.end is not None:
+        end = make_exclusive(builder.end)
+        caps = builder._end_override_per_model or {}
+        builder._end_override_per_model = {name: min(cap, end) for name, cap in caps.items()}
+
+
+def give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int, int]]:
+    """Gives changed models that are computed whole their last interval, where the window has none.
+
+    A table that is filled by weeks has no interval in a window of a day: SQLMesh would create it
+    empty, and its readers would be computed from nothing. `min_intervals` would mend it, but for
+    all models. Where a window holds an interval the plan stays as it is, and so does its identity.
+    Call it before the plan is built.
+
+    Returns:
+        By model name, the interval that it gets. It depends on the plan's window alone.
+
+    (`GenericContext._calculate_start_override_per_model`, `PlanBuilder._build_restatements`)
+    """
+    if builder.start is None or builder.end is None:
+        return {}
+    overrides = dict(builder._start_override_per_model or {})
+    diff, given = builder._context_diff, {}
+    for snapshot in diff.snapshots.values():
+        changed = snapshot.snapshot_id in diff.added or snapshot.name in diff.modified_snapshots
+        whole = snapshot.is_model and (snapshot.is_full or snapshot.is_seed)
+        if not changed or not whole or snapshot.name in overrides:
+            continue
+        node, unit = snapshot.node, snapshot.node.interval_unit
+        last = node.cron_floor(make_exclusive(builder.end))
+        end = to_timestamp(unit.cron_floor(last))
+        begins = max(to_timestamp(builder.start), to_timestamp(node.start or builder.start))
+        if to_timestamp(unit.cron_floor(begins)) < end:
+            continue  # the window holds an interval
+        if node.start is not None and to_timestamp(node.start) >= end:
+            continue  # it has none yet, in prod neither
+        start = node.cron_prev(last)
+        overrides[snapshot.name] = start
+        given[snapshot.name] = (to_timestamp(unit.cron_floor(start)), end)
+    if given:
+        builder._start_override_per_model = overrides
+        _preview_last_intervals(builder, given)
+    return given
+
+
+def _preview_last_intervals(builder: PlanBuilder, given: Mapping[str, tuple[int, int]]) -> None:
+    """A preview's interval is that of a restatement, which takes no notice of a model's start."""
+    build = builder._build_restatements
+
+    def with_last_intervals(*arguments: Any) -> dict[SnapshotId, tuple[int, int]]:
+        found = build(*arguments)
+        if builder._restate_models:
+            return found
+        return {
+            s_id: given[s_id.name] if given.get(s_id.name, interval) < interval else interval
+            for s_id, interval in found.items()
+        }
+
+    patched: Any = builder
+    patched._build_restatements = with_last_intervals
+
+
+def expand_selection(context: Context, text: str) -> set[str]:
+    """The models that one selection stands for, by fully qualified name.
+
+    (`GenericContext._new_selector`)
+    """
+    found: set[str] = context._new_selector().expand_model_selections([text])
+    return found
+
+
+def parse_selection(text: str) -> None:
+    """Reads one selection and gives nothing.
+
+    Raises:
+        Exception: SQLMesh cannot read it; its parser raises more than one kind.
+
+    (`sqlmesh.core.selector.parse`)
+    """
+    parse(f"({text})")
+
+
+def selector_of(
+    context: Context, models: Mapping[str, Any], *, lineage: bool
+) -> Callable[..., Any]:
+    """What expands a list of selections over some models, by fully qualified name.
+
+    Args:
+        lineage: Whether a selection asks for what models read, or what reads them. Of a stored
+            model that has to be computed.
+
+    (`GenericContext._new_selector`)
+    """
+    known: UniqueKeyDict[str, Any] = UniqueKeyDict("models", **models)
+    dag: DAG[str] = DAG()
+    for name, model in models.items() if lineage else ():
+        dag.add(name, model.depends_on)
+    selector = context._new_selector(models=known, dag=dag)
+
+    def expand(selections: Sequence[str]) -> set[str]:
+        found: set[str] = selector.expand_model_selections(selections, models=dict(models))
+        return found & models.keys()
+
+    return expand
+
+
+@dataclass(frozen=True)
+class RefusedChange:
+    """A model whose table a plan would have to alter, and the statements that would do it."""
+
+    model: str
+    statements: tuple[str, ...]
+
+
+def note_refused_changes(builder: PlanBuilder) -> list[RefusedChange]:
+    """A list that gets the change for which `build` refuses a destructive or additive change.
+
+    The exception names neither the model nor the columns, only the console is told.
+    (`PlanBuilder._check_destructive_additive_changes`)
+    """
+    refused: list[RefusedChange] = []
+    told: Any = builder._console
+
+    class Noting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(told, name)
+
+        def log_destructive_change(
+            self, model: str, operations: Any, dialect: str, error: bool = True
+        ) -> None:
+            if error:
+                told = tuple(operation.expression.sql(dialect) for operation in operations)
+                refused.append(RefusedChange(model, told))
+
+        log_additive_change = log_destructive_change
+
+    listening: Any = Noting()
+    builder._console = listening
+    return refused
+
+
+def inherits_intervals(old: Snapshot, new: Snapshot) -> bool:
+    """Whether a new snapshot starts with the data of the one that it replaces: the same version,
+    and nothing that has to be filled anew. (`PlanBuilder._adjust_snapshot_intervals`)
+    """
+    same = bool(new.version) and old.version_get_or_generate() == new.version
+    return same and new.is_model and old.is_model and not should_force_rebuild(old, new)
+
+
+def first_restatements(builder: PlanBuilder, plan: Plan) -> dict[SnapshotId, tuple[int, int]]:
+    """What `plan` restates when it is applied for the first time, previews included.
+
+    SQLMesh computes previews of forward-only models whose snapshots are new to the state, so once
+    they are recorded the same plan restates nothing. (`PlanBuilder._build_restatements`)
+    """
+    if builder._restate_models:
+        return dict(plan.restatements)
+    diff = plan.context_diff
+    changed = {
+        s_id: snapshot
+        for s_id, snapshot in diff.snapshots.items()
+        if s_id in diff.added or snapshot.name in diff.modified_snapshots
+    }
+    builder._context_diff = diff.model_copy(update={"new_snapshots": changed})
+    try:
+        return dict(
+            builder._build_restatements(builder._build_dag(), plan._earliest_interval_start)
+        )
+    finally:
+        builder._context_diff = diff
+
+
+def plan_models_to_backfill(plan: Plan, names: set[str]) -> Plan:
+    """The same plan, restricted to building data for `names`. Views are not restricted."""
+    restricted: Plan = plan.model_copy(update={"models_to_backfill": names})
+    return restricted
+
+
+# Selections of models by what has changed since a branch (`git:main`), where git is not there.
+
+
+
+class _ChangedFiles:
+    """Stands in a selector's place for git, with the files that are known to have changed.
+
+    (`GitClient`, of which a selector asks these three)
+    """
+
+    def __init__(self, files: Iterable[Path] | None, bases: Collection[str]) -> None:
+        # A file that is gone is the file of no model any more; SQLMesh leaves it out, too.
+        self._files = None if files is None else [path for path in files if path.exists()]
+        self._bases = bases
+
+    def list_untracked_files(self) -> list[Path]:
+        return []
+
+    def list_uncommitted_changed_files(self) -> list[Path]:
+        return []
+
+    def list_committed_changed_files(self, target_branch: str = "main") -> list[Path]:
+        known = " or ".join(f"`git:{name}`" for name in self._bases)
+        if target_branch not in self._bases:
+            raise BadInput(
+                f"A selection names {quoted_value(f'git:{target_branch}')}, and what is known is "
+                "what the pull request changes against its own base branch.",
+                hint=f"Write {known}.",
+                reason_code="bad_selection",
+            )
+        if self._files is None:
+            raise BadInput(
+                f"Which files the pull request changes is not known, so {known} selects nothing.",
+                hint="Check out with `fetch-depth: 2`, so that the merge commit has its first "
+                "parent.",
+                reason_code="no_base",
+            )
+        return self._files
+
+
+def select_by_changed_files(
+    context: Context, files: Iterable[Path] | None, bases: Collection[str]
+) -> None:
+    """Lets `git:<base>` in this context's selections stand for these files.
+
+    Without this SQLMesh asks git, in the project's directory. (`GenericContext._new_selector`,
+    `Selector._git_client`)
+
+    Args:
+        files: absolute paths, as the context's models have theirs; None: not known.
+        bases: how a selection may call the base.
+    """
+    made: Any = context._new_selector
+    known = _ChangedFiles(files, bases)
+
+    def selector(*args: Any, **more: Any) -> Any:
+        found = made(*args, **more)
+        found._git_client = known
+        return found
+
+    patched: Any = context
+    patched._new_selector = selector

@@ -1,0 +1,346 @@
+"""Models that are defined as in prod are not optimized: the columns that prod's state knows stand.
+
+To load a project SQLMesh renders and optimizes every query, to know which columns each model gives
+to those that read it. A model that has prod's hashes when it is told the columns that prod's was
+told, and that is told these, gives prod's columns. So its query waits until somebody asks for it.
+"""
+
+from __future__ import annotations
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+import sqlglot
+import sqlmesh
+from sqlglot import exp
+from sqlmesh.core import constants as c
+from sqlmesh.core.model.definition import SqlModel, _Model
+from sqlmesh.core.snapshot import SnapshotFingerprint
+from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_id_filter
+from __future__ import annotations
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Any
+from sqlmesh.core import loader
+from ci_bot.worker.sqlmesh_compat.lazy_queries import (is_pure, lists_columns)
+from ci_bot.worker.sqlmesh_compat.lazy_queries import leave_in_file
+from __future__ import annotations
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+from sqlglot import exp
+from sqlglot.schema import MappingSchema, nested_get, nested_set
+from sqlmesh.core import context as context_module
+from sqlmesh.core.model.definition import SqlModel
+from sqlmesh.utils import UniqueKeyDict
+from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure
+from ci_bot.worker.sqlmesh_compat.lazy_queries import QueryInFile
+
+
+# Prod's models as its state has them, and whether a model that was loaded is one of those.
+
+
+# How many snapshots are asked for in one query.
+_BATCH = 1_000
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A model of prod: its fingerprint, the columns that it was told of what it reads, and the
+    whole record of its snapshot as the state has it."""
+
+    fingerprint: SnapshotFingerprint
+    schema: dict[str, Any]
+    text: str
+
+
+def in_prod(context: Any) -> dict[str, Stored]:
+    """Prod's models by name; none where another version of SQLMesh or sqlglot may have written
+    them, whose columns could be of other types, or where they cannot be read, which the plan says.
+
+    Nothing stays in the state's cache: a plan wants the intervals of its own moment.
+    (`SnapshotState.snapshots_table`)
+    """
+    try:
+        versions = context.state_reader.get_versions(validate=False)
+        ours = sqlmesh.__version__, sqlglot.__version__
+        if (versions.sqlmesh_version, versions.sqlglot_version) != ours:
+            return {}
+        prod = context.state_reader.get_environment(c.PROD)
+        infos = {info.name: info for info in prod.snapshots if info.is_model} if prod else {}
+        store: Any = getattr(context.state_sync, "state_sync", context.state_sync)
+        adapter, table = store.engine_adapter, store.snapshot_state.snapshots_table
+        found = {}
+        for where in snapshot_id_filter(adapter, infos.values(), batch_size=_BATCH):
+            query = exp.select("name", "snapshot").from_(table).where(where)
+            for name, text in fetchall(adapter, query):
+                schema = json.loads(text)["node"].get("mapping_schema", {})
+                found[name] = Stored(infos[name].fingerprint, schema, text)
+    except Exception:
+        return {}
+    return found
+
+
+def has_hashes(model: Any, fingerprint: SnapshotFingerprint) -> bool:
+    """Whether these are the model's own hashes in the fingerprint.
+
+    What would ask for the optimized query is guessed first: the comments of columns, and that a
+    partition needs no types (`_Model.partitioned_by` hands them over in any case). A wrong guess
+    gives another hash.
+    """
+    if model.column_descriptions_ is None:
+        model.__dict__["column_descriptions"] = _described(model.query)
+    model._columns_to_types = {}
+    try:
+        if model.data_hash != fingerprint.data_hash:
+            return False
+        if model.metadata_hash == fingerprint.metadata_hash:
+            return True
+        model.__dict__.pop("column_descriptions", None)
+        model._columns_to_types = model._metadata_hash = None
+        return bool(model.metadata_hash == fingerprint.metadata_hash)
+    except Exception:
+        return False  # what is wrong with the model is said where it is worked out
+    finally:
+        model._columns_to_types = None
+
+
+def adopt(model: Any, fingerprint: SnapshotFingerprint) -> None:
+    """Gives the model its hashes, which are the fingerprint's."""
+    model._data_hash, model._metadata_hash = fingerprint.data_hash, fingerprint.metadata_hash
+
+
+def _described(query: Any) -> dict[str, str]:
+    """The comments of columns as they stand in the text. (`SqlModel.column_descriptions`)"""
+    selects: Iterable[Any] = query.selects if isinstance(query, exp.Query) else ()
+    return {one.alias_or_name: one.comments[-1].strip() for one in selects if one.comments}
+
+
+def tell(model: _Model, schema: Mapping[str, Any]) -> None:
+    """Tells the model the columns of what it reads; what it worked out of others is forgotten."""
+    copied = _copy(schema)
+    model.mapping_schema.clear()
+    model.mapping_schema.update(copied)
+    model._data_hash = model._metadata_hash = None
+    if isinstance(model, SqlModel):
+        for worked_out in ("_query_renderer", "column_descriptions"):
+            model.__dict__.pop(worked_out, None)
+        model._columns_to_types = None
+
+
+def _copy(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _copy(value) if isinstance(value, Mapping) else value for key, value in schema.items()
+    }
+
+
+# What the processes that load SQL files do beside loading: they compare models with prod's, and
+# send those that are defined as in prod without the trees of their queries.
+
+
+_load = loader.load_sql_models
+# What the processes of a pool find in their memory: they are forked, and the pool knows the
+# function by its name.
+_stored: dict[str, Stored] = {}
+
+
+@contextmanager
+def compared_where_loaded(stored: Mapping[str, Stored]) -> Iterator[None]:
+    """Lets every process that loads files inside this block compare. A model that
+    is defined as in prod comes with a `QueryInFile`, prod's columns, and no hashes.
+    """
+    module: Any = loader
+    _stored.update(stored)
+    module.load_sql_models = load_and_compare
+    try:
+        yield
+    finally:
+        module.load_sql_models = _load
+        _stored.clear()
+
+
+def load_and_compare(path: Path) -> list[Any]:
+    """The models of a file. (`load_sql_models`)"""
+    models: list[Any] = _load(path)
+    # With one process nothing is sent; a file of several models cannot tell whose query is whose.
+    if len(models) == 1 and parent_process() is not None:
+        (model,) = models
+        stored = _stored.get(model.fqn)
+        if stored is not None and is_pure(model):
+            tell(model, stored.schema)
+            if has_hashes(model, stored.fingerprint):
+                defaults: Any = loader._defaults
+                leave_in_file(
+                    model,
+                    file_dialect=defaults["dialect"] or "",
+                    lists_columns=lists_columns(model),
+                )
+            else:
+                tell(model, {})
+    return models
+
+# Each round works out the models that read what the round before changed. A change of columns that
+# goes on from model to model is not followed further: then everything is worked out.
+_ROUNDS = 5
+
+EnterForLoad = Callable[[Mapping[str, Stored]], AbstractContextManager[None]]
+
+
+@contextmanager
+def as_in_prod(
+    context: Any, beside: EnterForLoad = lambda _stored: nullcontext()
+) -> Iterator[None]:
+    """Spares the load inside this block models that are defined as in prod.
+
+    (`update_model_schemas` optimizes, `validate_definition` asks for the optimized query)
+
+    Args:
+        beside: What else is entered for the load, once prod's models are known.
+    """
+    stored = in_prod(context)
+    if not stored:
+        yield
+        return
+    module: Any = context_module
+    kind: Any = SqlModel
+    plain, validate = module.update_model_schemas, kind.validate_definition
+    spared: set[int] = set()
+
+    def update(dag: Any, models: Any, cache_dir: Any) -> None:
+        spared.clear()
+
+        def work_out(some: Mapping[str, Any]) -> None:
+            plain(dag, models=UniqueKeyDict("models", **some), cache_dir=cache_dir)
+
+        load = _Load(models, stored)
+        for _ in range(_ROUNDS):
+            if not load.waiting:
+                break
+            work_out(load.waiting)
+            load.compare()
+        if load.waiting:
+            load.give_up()
+            work_out(models)
+        spared.update(id(model) for model in load.standing.values())
+
+    def validate_others(self: Any) -> None:
+        if id(self) not in spared:
+            validate(self)
+
+    module.update_model_schemas, kind.validate_definition = update, validate_others
+    try:
+        with compared_where_loaded(stored), beside(stored):
+            yield
+    finally:
+        module.update_model_schemas, kind.validate_definition = plain, validate
+
+
+class _Load:
+    """One load's models: those that stand as in prod, and those that wait to be worked out."""
+
+    def __init__(self, models: Mapping[str, Any], stored: Mapping[str, Stored]) -> None:
+        self._models, self._stored = models, stored
+        self._tables: dict[str, _Table] = {}
+        self.standing = {
+            name: model
+            for name, model in models.items()
+            if name in stored and self._is_as_in(model, stored[name])
+        }
+        rest = {name: model for name, model in models.items() if name not in self.standing}
+        # What they read is worked out, too: it shows that prod's columns are what comes out today.
+        self._read = {
+            name for model in rest.values() for name in model.depends_on if name in self.standing
+        }
+        for name in self._read:
+            tell(models[name], models[name].mapping_schema)
+        self.waiting = rest | {name: models[name] for name in self._read}
+
+    def compare(self) -> None:
+        """Takes what was worked out as known, and lets those wait that it tells something new."""
+        fresh, self.waiting = self.waiting, {}
+        for name in fresh.keys() & self.standing.keys():
+            # One that waited beside it may have told it something new. (The order counts: a star.)
+            if str(fresh[name].mapping_schema) != str(self._stored[name].schema):
+                del self.standing[name]
+        for name, model in self._models.items():
+            news = {}
+            for parent in model.depends_on & fresh.keys():
+                table = self._table(parent)
+                columns = table.told(fresh[parent].columns_to_types, model.dialect)
+                if not _is_same(columns, table.columns_in(model.mapping_schema)):
+                    news[parent] = columns
+            if not news:
+                continue
+            if any(parent in self._read and parent in self.standing for parent in news):
+                # The same model gave prod other columns: nothing of what is stored is sure.
+                self.waiting = dict(self._models)
+                return
+            tell(model, model.mapping_schema)
+            for parent, columns in news.items():
+                self._table(parent).tell(model.mapping_schema, columns)
+            self.waiting[name] = model
+        for name in self.waiting:
+            self.standing.pop(name, None)
+
+    def give_up(self) -> None:
+        """Leaves every model as it was before prod was asked."""
+        for model in self._models.values():
+            tell(model, {})
+        self.standing = {}
+
+    def _is_as_in(self, model: Any, stored: Stored) -> bool:
+        """Whether the model has prod's hashes with prod's schemas, which it keeps then."""
+        compared = isinstance(getattr(model, "query_", None), QueryInFile)
+        if not compared and (not is_pure(model) or model.mapping_schema):
+            return False  # one that has schemas already is another project's, from the state
+        reads_what_is_gone = any(
+            self._table(name).columns_in(stored.schema)
+            for name in model.depends_on
+            if name not in self._models
+        )
+        if not reads_what_is_gone:
+            if compared:
+                adopt(model, stored.fingerprint)  # a process forgets hashes that it sends
+                return True
+            tell(model, stored.schema)
+            if has_hashes(model, stored.fingerprint):
+                return True
+        tell(model, {})
+        return False
+
+    def _table(self, name: str) -> _Table:
+        if name not in self._tables:
+            self._tables[name] = _Table(name)
+        return self._tables[name]
+
+
+class _Table:
+    """The name of a model as schemas have it."""
+
+    def __init__(self, name: str) -> None:
+        self._table = exp.to_table(name)
+        self._parts = [part.sql(copy=False) for part in self._table.parts]
+
+    def columns_in(self, schema: dict[str, Any]) -> dict[str, str] | None:
+        """The columns that a model with this schema was told, with their types."""
+        path = ((part, part) for part in self._parts)
+        return nested_get(schema, *path, raise_on_missing=False) or None
+
+    def tell(self, schema: dict[str, Any], columns: dict[str, str] | None) -> None:
+        nested_set(schema, self._parts, columns or {})
+
+    def told(self, columns: Any, dialect: Any) -> dict[str, str] | None:
+        """The same for a model of this dialect that reads it now. (`_Model.update_schema`)"""
+        if not columns:
+            return None
+        schema = MappingSchema(normalize=False)
+        schema.add_table(self._table, columns, dialect=dialect)
+        found = schema.find(self._table) or {}
+        return {name: kind.sql(dialect=dialect) for name, kind in found.items()} or None
+
+
+def _is_same(columns: dict[str, str] | None, others: dict[str, str] | None) -> bool:
+    """In the same order, too: a star gives them so."""
+    return list((columns or {}).items()) == list((others or {}).items())

@@ -1,0 +1,245 @@
+"""Spark below SQLMesh: a connection that starts it late, and an adapter that sees every catalog."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import PrivateAttr
+from sqlmesh.core.config import Config
+from sqlmesh.core.config.connection import SparkConnectionConfig
+from sqlmesh.core.context import Context
+from sqlmesh.core.dialect import to_schema
+from sqlmesh.core.engine_adapter import EngineAdapter, SparkEngineAdapter
+from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
+from sqlmesh.utils.errors import SQLMeshError
+
+from ci_bot.worker.runtime.java_watch import WATCH
+from ci_bot.worker.runtime.spark_catalog import (SESSION_CATALOG, AdapterSql, Catalog)
+from ci_bot.worker.messages.problems import (headline, spark_not_started)
+
+
+class ListingSparkAdapter(SparkEngineAdapter):
+    """SQLMesh's adapter, which also sees what catalogs other than Spark's own hold.
+
+    SQLMesh asks with SHOW TABLE EXTENDED, which Spark 3.5 refuses for every catalog but
+    `spark_catalog`, and takes the refusal for "nothing there". Tables survive that (CREATE TABLE IF
+    NOT EXISTS), views do not: an apply that is repeated after the physical view of a VIEW model was
+    made would keep failing with VIEW_ALREADY_EXISTS. (`_get_data_objects`)
+    """
+
+    def _get_data_objects(
+        self, schema_name: Any, object_names: set[str] | None = None
+    ) -> list[DataObject]:
+        schema = to_schema(schema_name)
+        catalog = schema.catalog or str(self.get_current_catalog())
+        if catalog == SESSION_CATALOG:
+            found: list[DataObject] = super()._get_data_objects(schema_name, object_names)
+            return found
+        wanted = None if object_names is None else {name.lower() for name in object_names}
+        return [
+            DataObject(
+                catalog=catalog, schema=schema.db, name=name, type=DataObjectType.from_str(kind)
+            )
+            for name, kind in Catalog(AdapterSql(self)).objects(catalog, schema.db).items()
+            if wanted is None or name.lower() in wanted
+        ]
+
+
+class LazySparkConnectionConfig(SparkConnectionConfig):
+    """A Spark connection whose session starts at the first statement, not at the first look.
+
+    SQLMesh builds the session while it computes the keyword arguments of the connection factory
+    (`_static_connection_kwargs`), long before anything is executed. Here the arguments are computed
+    inside the factory, and the default catalog is known without asking Spark.
+    """
+
+    # Not registered as a type of its own: the project's own `type: spark` is replaced by it.
+    type_: Literal["spark"] = "spark"
+    DISPLAY_ORDER: ClassVar[Literal[8]] = 8
+    _known_catalog: str | None = PrivateAttr(default=None)
+    _on_start: Callable[[], None] | None = PrivateAttr(default=None)
+
+    @property
+    def _engine_adapter(self) -> type[EngineAdapter]:
+        return ListingSparkAdapter
+
+    @property
+    def _connection_factory_with_kwargs(self) -> Callable[[], Any]:
+        return partial(self._start_and_connect)
+
+    def _start_and_connect(self) -> Any:
+        if self._on_start is not None:
+            self._on_start()
+        WATCH.start()
+        try:
+            return super()._connection_factory_with_kwargs()
+        except Exception as error:
+            raise spark_not_started(error, os.environ) from error
+
+    def get_catalog(self) -> str | None:
+        return self._known_catalog or super().get_catalog()
+
+
+def make_spark_lazy(configs: dict[Path, Config], on_start: Callable[[], None]) -> None:
+    """Replaces every Spark connection, also of unit tests, by one that starts on first use.
+
+    `on_start` is called right before a session is made. Connections are no part of any model's
+    fingerprint, so the plan does not change.
+    """
+    for config in configs.values():
+        for gateway in config.gateways.values():
+            if isinstance(gateway.connection, SparkConnectionConfig):
+                gateway.connection = _lazy(gateway.connection, on_start)
+            if isinstance(gateway.test_connection, SparkConnectionConfig):
+                gateway.test_connection = _lazy(gateway.test_connection, on_start)
+        if isinstance(config.default_connection, SparkConnectionConfig):
+            config.default_connection = _lazy(config.default_connection, on_start)
+        if isinstance(config.default_test_connection_, SparkConnectionConfig):
+            config.default_test_connection_ = _lazy(config.default_test_connection_, on_start)
+
+
+def announce_tests_on_spark(context: Context, tests: Iterable[Any]) -> None:
+    """Says that Spark is about to start, where the connection of one of `tests` is Spark.
+
+    SQLMesh makes the connection inside of a test, where a failure is that test's; one that has
+    nothing to do with the project is told before. (`create_testing_engine_adapters`)
+
+    Raises:
+        BadInput: Spark cannot start here.
+    """
+    for gateway in {test.body.get("gateway") or context.selected_gateway for test in tests}:
+        try:
+            connection = context.config.get_test_connection(gateway)
+        except SQLMeshError:
+            continue  # no such gateway: the test itself says so
+        if isinstance(connection, LazySparkConnectionConfig) and connection._on_start is not None:
+            connection._on_start()
+
+
+def _lazy(
+    connection: SparkConnectionConfig, on_start: Callable[[], None]
+) -> LazySparkConnectionConfig:
+    lazy = LazySparkConnectionConfig(
+        **{name: getattr(connection, name) for name in connection.model_fields_set - {"type_"}}
+    )
+    lazy._on_start = on_start
+    lazy._known_catalog = configured_catalog(connection)
+    return lazy
+
+
+def configured_catalog(connection: SparkConnectionConfig) -> str:
+    """The default catalog that Spark will have, from its configuration alone.
+
+    In order: `catalog` of the connection, `spark.sql.defaultCatalog` in its `config`,
+    spark-defaults.conf of `config_dir`, SPARK_CONF_DIR or SPARK_HOME, Spark's own default.
+    """
+    if connection.catalog:
+        return str(connection.catalog)
+    key = "spark.sql.defaultCatalog"
+    if key in connection.config:
+        return str(connection.config[key])
+    for path in _defaults_files(connection):
+        if found := _from_spark_defaults(path).get(key):
+            return found
+    return SESSION_CATALOG
+
+
+def spark_settings(context: Context) -> dict[str, str]:
+    """What the gateway's session is made with: its `config`, above what spark-defaults.conf says.
+
+    Of several files of that name Spark reads the first. (`SparkConnectionConfig.config`)
+    """
+    connection = context.config.get_connection(context.gateway)
+    if not isinstance(connection, SparkConnectionConfig):
+        return {}
+    defaults = next((path for path in _defaults_files(connection) if path.is_file()), None)
+    given = {str(key): _as_spark_reads(value) for key, value in connection.config.items()}
+    return {**(_from_spark_defaults(defaults) if defaults else {}), **given}
+
+
+def _as_spark_reads(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _defaults_files(connection: SparkConnectionConfig) -> list[Path]:
+    directories = [
+        connection.config_dir,
+        os.environ.get("SPARK_CONF_DIR"),
+        f"{home}/conf" if (home := os.environ.get("SPARK_HOME")) else None,
+    ]
+    return [Path(directory) / "spark-defaults.conf" for directory in directories if directory]
+
+
+def _from_spark_defaults(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    found: dict[str, str] = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        name, _, value = line.strip().replace("=", " ", 1).partition(" ")
+        if value.strip() and not name.startswith("#"):
+            found.setdefault(name, value.strip())
+    return found
+
+
+def set_known_catalog(configs: dict[Path, Config], catalog: str) -> None:
+    """Corrects a wrong guess of `configured_catalog` after Spark was asked."""
+    for config in configs.values():
+        connections = [gateway.connection for gateway in config.gateways.values()]
+        for connection in [*connections, config.default_connection]:
+            if isinstance(connection, LazySparkConnectionConfig):
+                connection._known_catalog = catalog
+
+
+def has_lazy_spark(configs: dict[Path, Config]) -> bool:
+    """Whether any gateway is a Spark connection that `make_spark_lazy` replaced."""
+    return any(
+        isinstance(gateway.connection, LazySparkConnectionConfig)
+        for config in configs.values()
+        for gateway in config.gateways.values()
+    )
+
+
+def runs_a_job(context: Context, seconds: float) -> str | None:
+    """Why no executor did a tiny job in that time; None where one did.
+
+    In a group of its own, which is cancelled at the end of the time: Spark itself waits for ever.
+    (`SparkContext.setJobGroup`)
+    """
+    adapter: Any = context.engine_adapter
+    spark = adapter.spark
+    group = "ci-bot-doctor"
+    spark.sparkContext.setJobGroup(group, "whether an executor answers", True)
+    too_late = threading.Event()
+
+    def cancel() -> None:
+        too_late.set()
+        spark.sparkContext.cancelJobGroup(group)
+
+    timer = threading.Timer(seconds, cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        spark.range(1).count()
+    except Exception as error:
+        if not too_late.is_set():
+            raise
+        return headline(error)
+    finally:
+        timer.cancel()
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    return None
+
+
+def executor_count(context: Context) -> int:
+    """How many executors Spark has now; 1 in local mode, where the driver is the executor.
+
+    (`SparkContext.getExecutorMemoryStatus`, which lists the driver, too)
+    """
+    adapter: Any = context.engine_adapter
+    known = adapter.spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
+    return max(1, int(known) - 1)

@@ -1,0 +1,365 @@
+"""SQLMesh's state: opening it, and the rows that its own interface does not give."""
+
+from __future__ import annotations
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from sqlglot import exp
+from sqlmesh.core import constants as c
+from sqlmesh.core.config import Config, DuckDBConnectionConfig
+from sqlmesh.core.config.connection import ConnectionConfig, PostgresConnectionConfig
+from sqlmesh.core.context import Context
+from sqlmesh.core.engine_adapter import EngineAdapter
+from sqlmesh.core.environment import Environment
+from sqlmesh.core.snapshot import (
+    Snapshot,
+    SnapshotId,
+    SnapshotTableCleanupTask,
+    SnapshotTableInfo,
+)
+from sqlmesh.core.state_sync import EngineAdapterStateSync, StateSync
+from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_name_filter
+from __future__ import annotations
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from sqlmesh.core.context import Context
+
+
+def state_connection(config: Config, gateway: str | None) -> ConnectionConfig:
+    """The connection that holds SQLMesh's state (the warehouse's own where none is configured)."""
+    connection: ConnectionConfig = config.get_state_connection(gateway) or config.get_connection(
+        gateway
+    )
+    return connection
+
+
+def open_duckdb_read_only(connection: DuckDBConnectionConfig) -> EngineAdapter:
+    """An adapter on a DuckDB state file that cannot write a byte of it.
+
+    `connector_config` is applied with SET after connecting, which is too late for the access mode,
+    so the connection is made with `read_only`.
+    """
+    import duckdb
+    from sqlmesh.core.engine_adapter import DuckDBEngineAdapter
+
+    database = str(connection.database)
+    return DuckDBEngineAdapter(
+        lambda: duckdb.connect(database, read_only=True),
+        multithreaded=True,
+        shared_connection=True,
+        cursor_init=connection._cursor_init,
+    )
+
+
+def state_sync_on(
+    adapter: EngineAdapter, context: Context, schema: str | None = None
+) -> EngineAdapterStateSync:
+    """SQLMesh's state on `adapter`, in `schema` or in the schema that the project configures."""
+    return EngineAdapterStateSync(
+        adapter,
+        schema=schema or context.config.get_state_schema(context.gateway),
+        cache_dir=context.cache_dir,
+        console=context.console,
+    )
+
+
+def throwaway_state(path: Path, context: Context) -> StateSync:
+    """A fresh, migrated state in a file of our own. The only state that is ever migrated here."""
+    state = throwaway_state_again(path, context)
+    state.migrate()
+    return state
+
+
+def throwaway_state_again(path: Path, context: Context) -> StateSync:
+    """The state in `path`, which another process made with `throwaway_state`, and has closed."""
+    connection = DuckDBConnectionConfig(database=str(path), concurrent_tasks=4)
+    return state_sync_on(connection.create_engine_adapter(), context, schema=c.SQLMESH)
+
+
+def new_state_sync(context: Context) -> StateSync:
+    """The project's state, without the check and the migration that `Context.state_sync` makes."""
+    state: StateSync = context._scheduler.create_state_sync(context)
+    return state
+
+
+def read_only_transactions() -> None:
+    """Makes every transaction on a PostgreSQL server read-only, from the next connection on.
+
+    For a server behind a pooler, where a session's settings would be the next client's, too.
+    (`PostgresConnectionConfig._connection_factory`)
+    """
+    connect = vars(PostgresConnectionConfig)["_connection_factory"].fget
+
+    def factory(config: PostgresConnectionConfig) -> Callable[..., Any]:
+        def read_only(*args: Any, **options: Any) -> Any:
+            connection = connect(config)(*args, **options)
+            # Without autocommit psycopg2 sends it with each BEGIN, and nothing stays behind.
+            connection.set_session(readonly=True)
+            return connection
+
+        return read_only
+
+    configuration: Any = PostgresConnectionConfig
+    configuration._connection_factory = property(factory)
+
+
+def give_state(context: Context, state: StateSync) -> None:
+    """Makes `context` use `state`; must come before anything reads `context.state_sync`."""
+    context._provided_state_sync = state
+
+
+def state_adapter(context: Context) -> EngineAdapter:
+    """The engine adapter below SQLMesh's state, for the ledger that lives beside it."""
+    return state_adapter_of(context.state_sync)
+
+
+def state_adapter_of(state: StateSync) -> EngineAdapter:
+    """The engine adapter of a state, also of one that SQLMesh has wrapped in its cache."""
+    adapter: EngineAdapter = _unwrapped(state).engine_adapter
+    return adapter
+
+
+def forget_cached_snapshots(context: Context) -> None:
+    """Lets the next plan read every snapshot from the state again. (`CachingStateSync`, 120 s)"""
+    clear = getattr(context.state_sync, "clear_cache", None)
+    if clear is not None:
+        clear()
+
+
+def count_snapshots(state: StateSync) -> int:
+    """How many snapshots a state holds, old ones included. (`EngineAdapterStateSync.schema`)"""
+    store = _unwrapped(state)
+    table = exp.table_("_snapshots", db=store.schema)
+    row = store.engine_adapter.fetchone(exp.select("COUNT(*)").from_(table))
+    return int(row[0]) if row else 0
+
+
+def mark_environment_unfinished(context: Context, stored: Environment, *, lives_until: int) -> None:
+    """Says in the state that the views of an environment are not to be counted on: its promotion
+    has not ended. Whoever plans it makes every view again, and no run takes it for whole.
+
+    It is not invalidated: from then on the janitor of anybody's `sqlmesh run` drops its schema with
+    CASCADE, whoever made what is in there. (`EnvironmentState.finalize`)
+
+    Args:
+        stored: The environment as it was read; nothing happens where it was planned again since.
+        lives_until: One that expires earlier expires then, in milliseconds.
+    """
+    state: Any = _store(context).environment_state
+    expires = exp.column("expiration_ts")
+    soonest = exp.Literal.number(lives_until)
+    state.engine_adapter.update_table(
+        state.environments_table,
+        {
+            "finalized_ts": None,
+            "expiration_ts": exp.case().when(expires < soonest, soonest).else_(expires),
+        },
+        where=exp.and_(
+            exp.column("name").eq(exp.Literal.string(stored.name)),
+            exp.column("plan_id").eq(exp.Literal.string(stored.plan_id)),
+        ),
+    )
+
+
+def delete_environment_record(context: Context, stored: Environment) -> bool:
+    """Deletes the state's record of an environment that was marked as unfinished, and of no other.
+
+    (`EnvironmentState.delete_expired_environments`, which takes a name since 0.235 only.)
+
+    Args:
+        stored: The environment as it was read.
+
+    Returns:
+        Whether there is no record of it any more; False where somebody has planned it again since.
+    """
+    state: Any = _store(context).environment_state
+    named = exp.Literal.string(stored.name)
+    with state.engine_adapter.transaction():
+        now = state.get_environment(stored.name, lock_for_update=True)
+        if now is not None and (now.plan_id != stored.plan_id or now.finalized_ts):
+            return False
+        state.engine_adapter.delete_from(
+            state.environments_table, where=exp.column("name").eq(named)
+        )
+        state.engine_adapter.delete_from(
+            state.environment_statements_table, where=exp.column("environment_name").eq(named)
+        )
+    return True
+
+
+@dataclass(frozen=True)
+class StoredSnapshot:
+    """A row of the state's snapshots; the times are milliseconds."""
+
+    name: str
+    identifier: str
+    version: str
+    dev_version: str
+    updated_ts: int
+    ttl_ms: int
+
+
+def stored_snapshots(context: Context, names: Iterable[str]) -> list[StoredSnapshot]:
+    """Every row that the state has of these models, without reading a model. (`SnapshotState`)"""
+    store: Any = _store(context).snapshot_state
+    columns = ("name", "identifier", "version", "dev_version", "updated_ts", "ttl_ms")
+    found = []
+    for where in snapshot_name_filter(sorted(set(names)), batch_size=store.SNAPSHOT_BATCH_SIZE):
+        query = exp.select(*columns).from_(store.snapshots_table).where(where)
+        for name, identifier, version, dev_version, updated_ts, ttl_ms in fetchall(
+            store.engine_adapter, query
+        ):
+            found.append(
+                StoredSnapshot(
+                    str(name),
+                    str(identifier),
+                    str(version),
+                    str(dev_version or version),
+                    int(updated_ts),
+                    int(ttl_ms),
+                )
+            )
+    return found
+
+
+def lock_environments(context: Context) -> None:
+    """Makes every promotion wait until the transaction ends that this is called in.
+
+    A promotion locks the row of its environment before it writes (`EngineAdapterStateSync.promote`)
+    and so does this, with all of them. DuckDB has no such lock and needs none.
+    """
+    store: Any = _store(context).environment_state
+    fetchall(store.engine_adapter, exp.select("name").from_(store.environments_table).lock())
+
+
+def environment_snapshots(context: Context) -> dict[str, list[SnapshotTableInfo]]:
+    """What each environment uses, expired ones too. Of one whose promotion has not ended also what
+    it used before, as `get_expired_snapshots` counts it."""
+    return {
+        str(environment.name): [
+            *environment.snapshots,
+            *(
+                (environment.previous_finalized_snapshots or [])
+                if not environment.finalized_ts
+                else []
+            ),
+        ]
+        for environment in _store(context).get_environments()
+    }
+
+
+def full_snapshots(
+    context: Context, keys: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], Snapshot]:
+    """Those of the snapshots (name, identifier) that the state has."""
+    ids = [SnapshotId(name=name, identifier=identifier) for name, identifier in keys]
+    found = _store(context).get_snapshots(ids) if ids else {}
+    return {(str(item.name), str(item.identifier)): item for item in found.values()}
+
+
+def forget_snapshots(
+    context: Context, snapshots: Iterable[tuple[Snapshot, Literal["version", "preview", "row"]]]
+) -> None:
+    """Deletes the rows of snapshots, and their intervals, from the state.
+
+    The interval rows of others stay byte for byte: SQLMesh's own `cleanup_intervals` would compact
+    all of them first. (`_delete_intervals_by_version`, `_delete_intervals_by_dev_version`)
+
+    Args:
+        snapshots: Each with the intervals that go: of its whole version, of its preview, which
+            another plan would take for built otherwise, or none.
+    """
+    chosen = list(snapshots)
+    if not chosen:
+        return
+    tasks = [
+        SnapshotTableCleanupTask(snapshot=item.table_info, dev_table_only=part == "preview")
+        for item, part in chosen
+        if part != "row"
+    ]
+    store: Any = _store(context)
+    store.snapshot_state.delete_snapshots([item.table_info for item, _ in chosen])
+    store.interval_state._delete_intervals_by_version(tasks)
+    store.interval_state._delete_intervals_by_dev_version(tasks)
+
+
+def _store(context: Context) -> EngineAdapterStateSync:
+    return _unwrapped(context.state_sync)
+
+
+def _unwrapped(state: Any) -> EngineAdapterStateSync:
+    """The state below the cache that SQLMesh wraps it in."""
+    store: EngineAdapterStateSync = getattr(state, "state_sync", state)
+    return store
+
+
+# Two checkouts of one project, compared as if they lay in the same place.
+#
+# A configuration may put the directory that it lies in into a variable, and a module may do so
+# with its own. SQLMesh keeps such values with each model that uses them, and they count in
+# fingerprints: the base branch's project, which lies elsewhere, would differ in every such model.
+#
+# Leans on `Context._models`, `_standalone_audits`, and the hashes that nodes keep once computed.
+
+
+Moved = Callable[[str], str]
+
+
+def as_if_in(context: Context, here: Path, there: Path) -> None:
+    """Lets a loaded project's values say `there` where they say `here`.
+
+    Args:
+        here: The root of the checkout that was loaded.
+        there: The root of the one that it will be compared with.
+    """
+    moved = _mover(here, there)
+    every: tuple[dict[str, Any], ...] = (context._models, context._standalone_audits)
+    for named in every:
+        for name, node in list(named.items()):
+            changed = _changed(node, moved)
+            if changed:
+                copy = node.copy(update=changed)
+                copy._data_hash = copy._metadata_hash = None
+                named.update({name: copy})
+
+
+def _mover(here: Path, there: Path) -> Moved:
+    """Also of paths whose first slash was taken off, as they are put after a scheme."""
+    named = re.compile(
+        "|".join(
+            rf"(?<![\w.-]){re.escape(str(path).lstrip('/'))}(?![\w.-])"
+            for path in dict.fromkeys((here, here.resolve()))
+        )
+    )
+    new = str(there).lstrip("/")
+    return lambda text: named.sub(lambda _: new, text)
+
+
+def _changed(node: Any, moved: Moved) -> dict[str, Any]:
+    """The fields of a model or audit that hold a path."""
+    changed: dict[str, Any] = {}
+    values = {
+        name: item.copy(update={"payload": moved(item.payload)})
+        for name, item in node.python_env.items()
+        if moved(item.payload) != item.payload
+    }
+    if values:
+        changed["python_env"] = {**node.python_env, **values}
+    shared = node.jinja_macros.global_objs
+    rewritten = _rewritten(shared, moved)
+    if rewritten != shared:
+        changed["jinja_macros"] = node.jinja_macros.copy(update={"global_objs": rewritten})
+    return changed
+
+
+def _rewritten(value: Any, moved: Moved) -> Any:
+    if isinstance(value, str):
+        return moved(value)
+    if isinstance(value, dict):
+        return {key: _rewritten(item, moved) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_rewritten(item, moved) for item in value)
+    return value

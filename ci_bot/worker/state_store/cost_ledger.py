@@ -1,0 +1,184 @@
+"""What models and applies have cost, as the ledger keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
+
+from pydantic import ConfigDict
+from sqlglot import exp
+
+from ci_bot.protocol.base import (Contract, Count, Name, PlanId, Seconds, Timestamp)
+from ci_bot.protocol.cost import Counters
+from ci_bot.worker.state_store.ledger_schema import (APPLIES, PROD_RUNS, RUNS, LedgerTable, LedgerTables)
+
+# `probed`: only the newest batch of models was built, on purpose. That tells of these models as any
+# run of them does, and nothing of how good the estimate of an apply was.
+Outcome = Literal["applied", "probed", "failed", "cancelled"]
+
+
+class RunRow(Contract):
+    """What one model's backfill took; the history that later estimates are made from.
+
+    `intervals` and `batches` are those that were completed, and what else is here is of them;
+    `lost_seconds` is executor time that went into batches which failed or were stopped.
+    """
+
+    # Earlier rows also say of which plan they are, and how many bytes.
+    model_config = ConfigDict(extra="ignore")
+
+    environment: Name
+    model: Name
+    version: Name
+    intervals: Count
+    batches: Count
+    seconds: float
+    executor_seconds: float
+    rows: Count | None
+    at: Timestamp
+    # Rows of 0.1.0 have none of these: wall time times the executors that were left at the end.
+    source: Literal["counters", "clock"] = "clock"
+    outcome: Outcome = "applied"
+    counters: Counters | None = None
+    lost_seconds: Seconds = 0.0
+
+
+class ApplyRow(Contract):
+    """One apply, or a probe: what was expected of it, and what it has cost, in executor-hours.
+
+    `expected_hours` is null where a model was unknown: of a part nobody can say how good it was.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    environment: Name
+    plan_id: PlanId | None
+    at: Timestamp
+    outcome: Outcome
+    expected_hours: Seconds | None
+    allocated_hours: Seconds
+    core_hours: Seconds | None = None
+    used_hours: Seconds | None = None
+
+
+class ProdRunRow(Contract):
+    """One write of prod's own into a physical table, as Spark's event log tells it.
+
+    `intervals` is null where the log does not say which range was written. `source` names the
+    application and the attempt, so that a log that is read twice counts once.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    source: Name
+    table: Name
+    at: Timestamp
+    seconds: Seconds
+    executor_seconds: Seconds
+    start: Timestamp | None = None
+    end: Timestamp | None = None
+    counters: Counters
+
+
+class CostLedger:
+    """Rows about cost in the ledger's tables. Reading takes what an older version has left.
+
+    Every method raises BadInput where a newer version of ci-bot has written the ledger.
+    """
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+        self._tables = LedgerTables(adapter)
+
+    def prepare(self) -> None:
+        """Creates the ledger's tables where they are not there yet."""
+        self._tables.prepare()
+
+    def runs(self, models: Collection[str] | None = None, *, newest: int = 5_000) -> list[RunRow]:
+        """The newest rows of what these models cost, or all models, newest first."""
+        if models is not None and not models:
+            return []
+        where = None if models is None else exp.column("model").isin(*sorted(models))
+        return [RunRow.model_validate_json(text) for text in self._newest(RUNS, where, newest)]
+
+    def add_runs(self, runs: Sequence[RunRow], *, forget_before: str) -> None:
+        """Appends to the history of what models cost, and forgets what is older than that."""
+        rows = [{"model": run.model, "at": run.at, "document": run.to_json()} for run in runs]
+        self._append(RUNS, rows, forget_before)
+
+    def applies(self, *, newest: int) -> list[ApplyRow]:
+        """The newest applies, newest first."""
+        found = self._newest(APPLIES, None, newest)
+        return [ApplyRow.model_validate_json(text) for text in found]
+
+    def add_apply(self, row: ApplyRow, *, forget_before: str) -> None:
+        """Writes down an apply."""
+        rows = [{"environment": row.environment, "at": row.at, "document": row.to_json()}]
+        self._append(APPLIES, rows, forget_before)
+
+    def prod_runs(self, tables: Collection[str], *, newest: int = 5_000) -> list[ProdRunRow]:
+        """The newest writes of prod's own into these physical tables, newest first."""
+        if not tables:
+            return []
+        where = exp.column("table_name").isin(*sorted(tables))
+        found = self._newest(PROD_RUNS, where, newest)
+        return [ProdRunRow.model_validate_json(text) for text in found]
+
+    @property
+    def knows_prod(self) -> bool:
+        """Whether anybody has ever read event logs into this ledger."""
+        return self._tables.exist(PROD_RUNS)
+
+    def sources(self) -> set[str]:
+        """Which applications' logs were read to their end."""
+        if not self._tables.exist(PROD_RUNS):
+            return set()
+        query = exp.select("source").distinct().from_(PROD_RUNS.table)
+        return {str(row[0]) for row in self._adapter.fetchall(query)}
+
+    def remember_source(self, source: str, at: str) -> None:
+        """An application's log was read, and it tells of nothing."""
+        self._append(
+            PROD_RUNS, [{"source": source, "table_name": "", "at": at, "document": ""}], ""
+        )
+
+    def replace_prod_runs(
+        self, source: str, rows: Sequence[ProdRunRow], *, forget_before: str
+    ) -> None:
+        """Writes what one application has written, in the place of what was known of it."""
+        found = [
+            {"source": source, "table_name": row.table, "at": row.at, "document": row.to_json()}
+            for row in rows
+        ]
+        with self._adapter.transaction():
+            self._adapter.delete_from(
+                PROD_RUNS.table, exp.column("source").eq(exp.Literal.string(source))
+            )
+            self._append(PROD_RUNS, found, forget_before)
+
+    def _newest(self, table: LedgerTable, where: exp.Expression | None, newest: int) -> list[str]:
+        if not self._tables.exist(table):
+            return []
+        query = exp.select("document").from_(table.table)
+        if where is not None:
+            query = query.where(where)
+        at = exp.column("at", quoted=True)
+        rows = self._adapter.fetchall(query.order_by(at.desc()).limit(newest))
+        return [row[0] for row in rows]
+
+    def _append(
+        self, table: LedgerTable, rows: Sequence[dict[str, str]], forget_before: str
+    ) -> None:
+        import pandas as pd
+
+        if not rows:
+            return
+        self._adapter.delete_from(
+            table.table, exp.column("at", quoted=True) < exp.Literal.string(forget_before)
+        )
+        self._adapter.insert_append(
+            table.table,
+            pd.DataFrame(rows),
+            target_columns_to_types=table.types_on(self._adapter.dialect),
+            track_rows_processed=False,
+        )

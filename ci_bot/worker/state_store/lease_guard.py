@@ -1,0 +1,156 @@
+"""What an apply holds of its environment while it builds, and why it has to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.utils.errors import CircuitBreakerError
+
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import Owner
+from ci_bot.errors import EXIT_INTERRUPTED
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.runtime.stopping import cancel_spark_jobs
+from ci_bot.worker.state_store.leases import (Lease, LeaseLostError, LeaseReason)
+from ci_bot.worker.state_store.lease_rows import (RECLAIM, HeldByAnother, Holder)
+from ci_bot.worker.state_store.leases import (APPLY_WAITS_SECONDS, Leases, Say)
+
+Seen = tuple[int, list[Any]]
+
+
+class Hold:
+    """The lease of one apply. Call `end` whatever happens.
+
+    Args:
+        stopped: Whether the run was asked to stop.
+    """
+
+    def __init__(
+        self, context: Any, environment: str, owner: Owner, *, stopped: Callable[[], bool]
+    ) -> None:
+        self._context = context
+        self._environment = environment
+        self._owner = owner
+        self._stopped = stopped
+        self._leases = Leases.of(context)
+        self._lease: Lease | None = None
+
+    def look(self) -> Seen:
+        """What the state is like, as far as a plan depends on it: for `moved_since`."""
+        stored = map(self._context.state_reader.get_environment, (c.PROD, self._environment))
+        return self._leases.last_number(), [
+            item and (item.plan_id, item.finalized_ts, item.expiration_ts) for item in stored
+        ]
+
+    def take(self, progress: Say) -> None:
+        """Takes the lease: at once or not at all, but a reclaim is waited for.
+
+        Raises:
+            HeldByAnother: another run holds the environment.
+        """
+        holder = Holder.of("apply", self._owner)
+
+        def on_end(_reason: LeaseReason) -> None:
+            # What runs on Spark now would be waited for, and nobody wants it any more.
+            cancel_spark_jobs()
+
+        try:
+            self._lease = self._leases.acquire(self._environment, holder, on_end=on_end)
+        except HeldByAnother as error:
+            if error.held.name != RECLAIM:
+                raise
+            self._lease = self._leases.wait_for(
+                self._environment,
+                holder,
+                seconds=APPLY_WAITS_SECONDS,
+                progress=progress,
+                on_end=on_end,
+            )
+
+    def moved_since(self, seen: Seen) -> bool:
+        """Whether somebody else held a lease since then, and may have removed or reclaimed what a
+        plan builds on; or promoted without one, from a terminal."""
+        number, environments = seen
+        return self.fencing - number > 1 or self.look()[1] != environments
+
+    @property
+    def fencing(self) -> int:
+        return self._lease.fencing if self._lease else 0
+
+    @property
+    def ended(self) -> LeaseReason | None:
+        """Why the lease says that the work has to end."""
+        return self._lease.reason if self._lease else None
+
+    def stop(self) -> bool:
+        """Whether the work has to end: the run was stopped, or its lease says so."""
+        return self._stopped() or self.ended is not None
+
+    def must_stop(self) -> bool:
+        """`stop`, and the server is asked whether the lease is still ours."""
+        return self.stop() or (self._lease is not None and not self._lease.confirm())
+
+    def check(self) -> None:
+        """Before a write on Spark, which no transaction can fence.
+
+        Raises:
+            CircuitBreakerError: the work has to end.
+        """
+        if self.must_stop():
+            raise CircuitBreakerError
+
+    @contextmanager
+    def fence(self) -> Iterator[None]:
+        """Around a write to the state that must not happen without the lease.
+
+        Raises:
+            LeaseLostError: there is none any more.
+        """
+        if self._lease is None:
+            raise LeaseLostError(self._environment)
+        with self._lease.fence(compat.state_adapter(self._context)):
+            yield
+
+    @contextmanager
+    def promotion(self) -> Iterator[None]:
+        """`fence` around the promotion, which does not begin where the work has to end."""
+        if self.stop():
+            raise CircuitBreakerError
+        with self.fence():
+            yield
+
+    def failure(self) -> Failure:
+        """Why the work was stopped, for the person who asked for it."""
+        if self._stopped():
+            return Failure(
+                stage="apply",
+                reason_code="cancelled",
+                exit_code=EXIT_INTERRUPTED,
+                message="The apply was cancelled.",
+                hint="Apply again to complete the environment, or clean it up.",
+            )
+        if self.ended == "stop_requested":
+            return Failure(
+                stage="apply",
+                reason_code="stop_requested",
+                exit_code=EXIT_INTERRUPTED,
+                message=f"The apply was stopped, because {self._environment} is being removed.",
+                hint="If the pull request is open again, apply again after the cleanup.",
+            )
+        lost = LeaseLostError(self._environment)
+        return Failure(
+            stage="apply",
+            reason_code=lost.reason_code,
+            exit_code=lost.exit_code,
+            message=lost.message,
+            hint=lost.hint,
+        )
+
+    def end(self) -> None:
+        """Gives the lease back, if it was taken."""
+        if self._lease is not None:
+            self._lease.release()
+        self._leases.close()

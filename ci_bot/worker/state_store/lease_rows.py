@@ -1,0 +1,295 @@
+"""The table of leases, and who stands in it.
+
+Every taker first adds one to the same counter row. That row's lock lets one taker in at a time, on
+every database with transactions, so that "is it free?" and "it is mine" are one step; and the count
+is the fencing number, which no later lease has again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from sqlglot import exp, parse_one
+from sqlmesh.utils.migration import blob_text_type, index_text_type
+
+from ci_bot.protocol.messages import Owner
+from ci_bot.errors import Refused
+from ci_bot.worker.state_store.ledger_schema import (SCHEMA, make_schema)
+from ci_bot.worker.messages import names_and_times as times
+
+LeasedActivity = Literal["apply", "cleanup", "reclaim"]
+
+# No environment can be called so: SQLMesh allows word characters only.
+RECLAIM = "*reclaim*"
+_COUNTER = "*fencing*"
+_NEVER = 2**62
+_MS = 1_000
+
+# The server's time in milliseconds. Not CURRENT_TIMESTAMP, which on PostgreSQL is the moment at
+# which the transaction began, before it waited for the counter.
+_NOW = {
+    "postgres": "CAST(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000 AS BIGINT)",
+    "mysql": "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
+}
+# The dialects of the databases on which these leases were tried.
+TRIED = frozenset(_NOW)
+
+
+class Taken(Protocol):
+    """What identifies a lease that was taken."""
+
+    name: str
+    token: str
+    fencing: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holder:
+    """Who wants a lease, in words that the next one who wants it can act on."""
+
+    activity: LeasedActivity
+    who: str
+
+    @classmethod
+    def of(cls, activity: LeasedActivity, owner: Owner) -> Holder:
+        """The holder that a request names."""
+        pull = f"#{owner.pr_number}" if owner.pr_number is not None else ""
+        run = f"run {owner.run}" if owner.run else f"process {os.getpid()}"
+        return cls(activity=activity, who=f"{owner.name}{pull}, {run}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """A live lease, as it stands in the database. Times are the server's, in milliseconds."""
+
+    name: str
+    token: str
+    fencing: int
+    activity: str
+    who: str
+    acquired_at: int
+    heartbeat_at: int
+    expires_at: int
+    stop_requested: bool
+
+
+class HeldByAnother(Refused):
+    """Somebody else has it; `held` says who."""
+
+    reason_code = "held"
+
+    def __init__(self, wanted: str, held: Held) -> None:
+        who = f"{_article(held.activity)} ({held.who}) since {times.iso(held.acquired_at)}"
+        if held.name == RECLAIM:
+            message = (
+                f"{wanted} cannot be had now: the project's physical tables are held by {who}."
+            )
+        elif wanted == RECLAIM:
+            message = f"No physical table is reclaimed now: {held.name} is held by {who}."
+        else:
+            message = f"{wanted} is held by {who}."
+        super().__init__(
+            message,
+            hint="Nothing was touched. Wait until that run has ended, then ask again. If it is "
+            f"dead, its hold ends by itself at {times.iso(held.expires_at)}.",
+        )
+        self.held = held
+
+
+class LeaseRows:
+    """The table of leases."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+        self._table = exp.table_("_leases", db=SCHEMA)
+        dialect = adapter.dialect
+        word, number = exp.DataType.build(index_text_type(dialect)), exp.DataType.build("bigint")
+        self._columns = {
+            "name": word,
+            "token": word,
+            "fencing": number,
+            "activity": word,
+            "holder": exp.DataType.build(blob_text_type(dialect)),
+            "acquired_at": number,
+            "heartbeat_at": number,
+            "expires_at": number,
+            "stop_requested": number,
+        }
+        # Every runner has its own clock, so a database whose clock nobody has asked yet has no
+        # leases (`TRIED`).
+        self._now = parse_one(_NOW[dialect], dialect=dialect)
+        self._prepared = False
+
+    def exists(self) -> bool:
+        return bool(self._adapter.table_exists(self._table))
+
+    def prepare(self) -> None:
+        """Creates the table and its counter where they are not there yet; two may do it at once."""
+        if self._prepared:
+            return
+        if not self.exists():
+            self._once(lambda: make_schema(self._adapter), lambda: True)
+            self._once(
+                lambda: self._adapter.create_state_table(
+                    self._table, self._columns, primary_key=("name",)
+                ),
+                self.exists,
+            )
+        if not self._has_counter():
+            zero = exp.Literal.number(0)
+            never = exp.Literal.number(_NEVER)
+            self._once(
+                lambda: self._insert(
+                    _text(_COUNTER), _text(""), zero, _text(""), _text(""), zero, zero, never, zero
+                ),
+                self._has_counter,
+            )
+        self._prepared = True
+
+    def _once(self, create: Callable[[], Any], there: Callable[[], bool]) -> None:
+        try:
+            create()
+        except Exception:
+            # Another process was quicker, or it really does not work.
+            if not there():
+                raise
+
+    def _has_counter(self) -> bool:
+        return self._one(exp.select("fencing").where(_is("name", _COUNTER))) is not None
+
+    def acquire(self, name: str, token: str, holder: Holder, expiry: float) -> int:
+        with self._adapter.transaction():
+            self._adapter.execute(
+                exp.update(
+                    self._table,
+                    {"fencing": exp.column("fencing") + 1},
+                    where=_is("name", _COUNTER),
+                )
+            )
+            row = self._one(exp.select("fencing").where(_is("name", _COUNTER)))
+            if row is None:
+                raise RuntimeError("the counter of the leases is gone")
+            fencing = int(row[0])
+            for held in self.live():
+                if _overlap(name, holder.activity, held):
+                    raise HeldByAnother(name, held)
+            now = self.now()
+            # Expired is lost, so these rows mean nothing any more.
+            gone = exp.or_(_is("name", name), exp.column("expires_at") <= now)
+            self._adapter.delete_from(self._table, gone)
+            self._insert(
+                _text(name),
+                _text(token),
+                exp.Literal.number(fencing),
+                _text(holder.activity),
+                _text(holder.who),
+                exp.Literal.number(now),
+                exp.Literal.number(now),
+                exp.Literal.number(now + int(expiry * _MS)),
+                exp.Literal.number(0),
+            )
+        return fencing
+
+    def last_number(self) -> int:
+        """The fencing number of the newest lease; 0 where there was none yet."""
+        row = (
+            self._one(exp.select("fencing").where(_is("name", _COUNTER))) if self.exists() else None
+        )
+        return int(row[0]) if row else 0
+
+    def live(self) -> list[Held]:
+        wanted = exp.and_(
+            exp.column("name").neq(_text(_COUNTER)), exp.column("expires_at") > self.now()
+        )
+        query = exp.select(*self._columns).from_(self._table).where(wanted)
+        rows = self._adapter.fetchall(query.order_by("name"), quote_identifiers=True)
+        return [
+            Held(
+                name=str(name),
+                token=str(token),
+                fencing=int(fencing),
+                activity=str(activity),
+                who=str(who),
+                acquired_at=int(acquired),
+                heartbeat_at=int(heartbeat),
+                expires_at=int(expires),
+                stop_requested=bool(stop),
+            )
+            for name, token, fencing, activity, who, acquired, heartbeat, expires, stop in rows
+        ]
+
+    def renew(self, lease: Taken, expiry: float) -> bool | None:
+        """Whether a stop was asked for; None where the lease is lost."""
+        with self._adapter.transaction():
+            now = self.now()
+            alive = exp.and_(_mine(lease), exp.column("expires_at") > now)
+            values: dict[str, object] = {"heartbeat_at": now, "expires_at": now + int(expiry * _MS)}
+            self._adapter.execute(exp.update(self._table, values, where=alive))
+            row = self._one(exp.select("stop_requested").where(alive))
+        return None if row is None else bool(row[0])
+
+    def is_live(self, lease: Taken) -> bool:
+        """Whether the lease has not expired, and nobody else has taken it."""
+        alive = exp.and_(_mine(lease), exp.column("expires_at") > self.now())
+        return self._one(exp.select("fencing").where(alive)) is not None
+
+    def lock(self, lease: Taken, adapter: Any) -> bool:
+        """Locks the row for the transaction of `adapter`; False where it is not the lease's."""
+        alive = exp.and_(_mine(lease), exp.column("expires_at") > self.now())
+        query = exp.select("fencing").from_(self._table).where(alive).lock()
+        return adapter.fetchone(query, quote_identifiers=True) is not None
+
+    def request_stop(self, name: str) -> None:
+        apply = exp.and_(_is("name", name), _is("activity", "apply"))
+        self._adapter.execute(
+            exp.update(self._table, {"stop_requested": exp.Literal.number(1)}, where=apply)
+        )
+
+    def delete(self, lease: Taken) -> None:
+        self._adapter.delete_from(self._table, _mine(lease))
+
+    def now(self) -> int:
+        return int(self._adapter.fetchone(exp.select(self._now))[0])
+
+    def close(self) -> None:
+        self._adapter.close()
+
+    def _one(self, query: exp.Select) -> Any:
+        return self._adapter.fetchone(query.from_(self._table), quote_identifiers=True)
+
+    def _insert(self, *values: exp.Expression) -> None:
+        self._adapter.execute(
+            exp.insert(exp.select(*values), self._table, columns=list(self._columns))
+        )
+
+
+def _overlap(name: str, activity: LeasedActivity, held: Held) -> bool:
+    """Whether a live lease stands against taking `name`."""
+    if held.name == name:
+        return True
+    if name == RECLAIM:
+        return held.activity == "apply"
+    return held.name == RECLAIM and activity == "apply"
+
+
+def _mine(lease: Taken) -> exp.Condition:
+    return exp.and_(
+        _is("name", lease.name),
+        _is("token", lease.token),
+        exp.column("fencing").eq(exp.Literal.number(lease.fencing)),
+    )
+
+
+def _is(column: str, value: str) -> exp.EQ:
+    return exp.column(column).eq(_text(value))
+
+
+def _text(value: str) -> exp.Literal:
+    return exp.Literal.string(value)
+
+
+def _article(activity: str) -> str:
+    return f"an {activity}" if activity[:1] in "aeiou" else f"a {activity}"

@@ -1,0 +1,386 @@
+"""Who may work on an environment right now: rows beside the ledger that expire by themselves.
+
+An apply and a cleanup of one environment must never overlap, and a run that died must not block the
+next one for ever. So each takes a lease: a row that a thread of its own keeps alive, on a
+connection of its own. Times are the database server's, because runners' clocks differ.
+
+Physical tables are reclaimed under `RECLAIM`. Applies hold it shared, in effect: `RECLAIM` is
+refused while any apply's lease lives, and an apply's while `RECLAIM` lives.
+
+On a DuckDB state there are no rows: the file's lock already admits one process only.
+"""
+
+from __future__ import annotations
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal
+from ci_bot.errors import Incomplete
+from ci_bot.worker.runtime.channel import log
+from ci_bot.worker.state_store.lease_rows import LeaseRows
+from __future__ import annotations
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from sqlmesh.core.config import DuckDBConnectionConfig
+from ci_bot.protocol.messages import Owner
+from ci_bot.errors import BadInput
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.state_store.lease_rows import (RECLAIM, TRIED, Held, HeldByAnother, Holder, LeaseRows)
+
+
+# A lease that was taken: a thread keeps it alive, a fence lets nothing be written without it.
+
+
+LeaseReason = Literal["lease_lost", "stop_requested"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """How long a lease lives without a sign of life, and how often there is one, in seconds."""
+
+    heartbeat: float = 5.0
+    expiry: float = 60.0
+    poll: float = 0.5
+
+
+class LeaseLostError(Incomplete):
+    """Another run may have this environment by now, so nothing more may be written to it."""
+
+    reason_code = "lease_lost"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"This run lost its hold on {name}: for too long no sign of life of it reached the "
+            "state database, and another run may have taken over.",
+            hint="See what became of the other run, if there is one, then ask again.",
+        )
+
+
+class Lease:
+    """A lease that was taken. Leave it as a context manager, or `release` it.
+
+    `reason` is None while the work may go on.
+    """
+
+    def __init__(
+        self,
+        rows: LeaseRows | None,
+        *,
+        name: str,
+        token: str,
+        fencing: int,
+        timing: Timing,
+        monotonic: Callable[[], float],
+        renewed: float,
+        on_end: Callable[[LeaseReason], None],
+    ) -> None:
+        self.name = name
+        self.token = token
+        self.fencing = fencing
+        self._rows = rows
+        self._timing = timing
+        self._monotonic = monotonic
+        # From before the request: the server's expiry is never earlier than ours.
+        self._renewed = renewed
+        self._on_end = on_end
+        self._ended: LeaseReason | None = None
+        self._release = threading.Lock()
+        self._done = threading.Event()
+        if rows is not None:
+            _HELD.append(self)
+            threading.Thread(target=self._beat, name=f"lease {name}", daemon=True).start()
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    @property
+    def reason(self) -> LeaseReason | None:
+        """Why the work has to stop; None while it may go on."""
+        if self._rows is None:
+            return None
+        if self._monotonic() - self._renewed >= self._timing.expiry or self._done.is_set():
+            # Not one sign of life reached the server in time: somebody may have taken it.
+            return "lease_lost"
+        return self._ended
+
+    @contextmanager
+    def fence(self, adapter: Any) -> Iterator[None]:
+        """A transaction on `adapter` that is the lease's: what is written inside takes effect only
+        while it is ours, and nobody can take it in between.
+
+        Args:
+            adapter: The engine adapter of the state that is written.
+
+        Raises:
+            LeaseLostError: the lease is not ours any more; nothing was written.
+        """
+        if self._rows is None:
+            yield
+            return
+        with adapter.transaction():
+            if self.reason == "lease_lost" or not self._rows.lock(self, adapter):
+                self._ended = "lease_lost"
+                raise LeaseLostError(self.name)
+            yield
+
+    def confirm(self) -> bool:
+        """Whether the server says that it is still ours: a machine that slept has a clock that
+        slept, too. A server that does not answer now says nothing; `reason` knows how long.
+        """
+        if self._rows is None:
+            return True
+        try:
+            if not self._rows.is_live(self):
+                self._ended = "lease_lost"
+        except Exception as error:
+            log(f"The lease of {self.name} was not confirmed: {error}")
+        return self.reason is None
+
+    def release(self) -> None:
+        """Gives it back. What cannot be given back expires; that is said in the log."""
+        with self._release:
+            if self._done.is_set() or self._rows is None:
+                return
+            self._done.set()
+            _HELD.remove(self)
+            try:
+                self._rows.delete(self)
+            except Exception as error:
+                log(
+                    f"The lease of {self.name} could not be released, so it expires in "
+                    f"{self._timing.expiry:g} s: {error}"
+                )
+
+    def _beat(self) -> None:
+        """Keeps the lease alive until it is released or lost, and says when the work must stop."""
+        rows = self._rows
+        pause = self._timing.heartbeat
+        while rows is not None and not self._done.wait(pause):
+            asked = self._monotonic()
+            pause = self._timing.heartbeat
+            try:
+                stop = (
+                    None if self._ended == "lease_lost" else rows.renew(self, self._timing.expiry)
+                )
+            except Exception as error:
+                if self._done.is_set():
+                    return
+                log(f"The lease of {self.name} was not renewed: {error}")
+                # A server that is gone for a moment must not cost the lease.
+                pause = min(1.0, pause)
+                if self.reason == "lease_lost":
+                    self._ended = "lease_lost"
+            else:
+                if stop is None:
+                    self._ended = "lease_lost"
+                else:
+                    self._renewed = asked
+                    if stop:
+                        self._ended = "stop_requested"
+            if self._ended is not None and not self._done.is_set():
+                self._tell(self._ended)
+
+    def _tell(self, reason: LeaseReason) -> None:
+        try:
+            self._on_end(reason)
+        except Exception as error:
+            # The heart goes on beating: the work has not ended yet.
+            log(f"while stopping: {error}")
+
+
+_HELD: list[Lease] = []
+
+
+def release_all() -> None:
+    """Releases every lease of this process, for its last seconds (see `stopping`)."""
+    for lease in list(_HELD):
+        lease.release()
+
+Say = Callable[[str, str, int | None, int | None], None]
+
+# How often somebody who waits says so in the log.
+_TELL_SECONDS = 15.0
+# An apply that was asked to stop sees it within a heartbeat; what it is doing then is cancelled on
+# Spark, and only a Python model is waited for. Whoever died without a word has expired by then.
+CLEANUP_WAITS_SECONDS = 120.0
+# A reclaim drops tables one by one; it is seldom longer.
+APPLY_WAITS_SECONDS = 30.0
+
+_TIMING = Timing()
+
+
+class Leases:
+    """The leases of one state database.
+
+    Args:
+        adapter: SQLMesh's engine adapter on a connection (one for every thread) that nobody else
+            uses; None where a file lock is the mutual exclusion.
+        monotonic: A clock in seconds.
+    """
+
+    def __init__(
+        self,
+        adapter: Any | None,
+        *,
+        timing: Timing = _TIMING,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        token: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        self._rows = LeaseRows(adapter) if adapter is not None else None
+        self.timing = timing
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._token = token
+
+    @classmethod
+    def of(cls, context: Any, **options: Any) -> Leases:
+        """The leases beside the state of `context`; nothing is connected yet.
+
+        Raises:
+            BadInput: nobody has tried whether they keep two runs apart on such a database.
+        """
+        connection = compat.state_connection(context.config, context.gateway)
+        if isinstance(connection, DuckDBConnectionConfig):
+            return cls(None, **options)
+        if connection.DIALECT not in TRIED:
+            raise BadInput(
+                f"The state is on a database of the type `{connection.type_}`, where nobody has "
+                "tried yet whether two runs are kept apart. Nothing was touched.",
+                hint="An apply or a cleanup needs the state on PostgreSQL, MariaDB, MySQL or "
+                "DuckDB.",
+                reason_code="state_untried",
+            )
+        # More than one task makes it one connection per thread: taker, heartbeat, last words.
+        return cls(connection.create_engine_adapter(concurrent_tasks=2), **options)
+
+    def acquire(
+        self, name: str, holder: Holder, *, on_end: Callable[[LeaseReason], None] = lambda _: None
+    ) -> Lease:
+        """Takes the lease `name`, if it is free, and keeps it alive until it is released.
+
+        Args:
+            on_end: Called in the heartbeat's thread when the work has to stop, and again with
+                every beat until the lease is released.
+
+        Raises:
+            HeldByAnother: it is not free, or what it must not overlap with is not.
+        """
+        token, asked = self._token(), self._monotonic()
+        fencing = 0
+        if self._rows is not None:
+            self._rows.prepare()
+            fencing = self._rows.acquire(name, token, holder, self.timing.expiry)
+        return Lease(
+            self._rows,
+            name=name,
+            token=token,
+            fencing=fencing,
+            timing=self.timing,
+            monotonic=self._monotonic,
+            renewed=asked,
+            on_end=on_end,
+        )
+
+    def exclusive(self, owner: Owner) -> Lease:
+        """Takes the project-wide `RECLAIM`, which no apply overlaps; does not wait.
+
+        Raises:
+            HeldByAnother: an apply is in flight, or somebody else reclaims (a `Refused` with the
+                reason `held`).
+        """
+        return self.acquire(RECLAIM, Holder.of("reclaim", owner))
+
+    def wait_for(
+        self,
+        name: str,
+        holder: Holder,
+        *,
+        seconds: float,
+        progress: Say,
+        stop_applies: bool = False,
+        on_end: Callable[[LeaseReason], None] = lambda _: None,
+    ) -> Lease:
+        """`acquire`, but waits for whoever holds it.
+
+        Args:
+            seconds: How long at most.
+            stop_applies: Ask an apply that holds it to stop at its next batch.
+
+        Raises:
+            HeldByAnother: it was not free in time.
+        """
+        began = self._monotonic()
+        told: tuple[str, float] | None = None
+        while True:
+            try:
+                return self.acquire(name, holder, on_end=on_end)
+            except HeldByAnother as error:
+                now = self._monotonic()
+                if now - began >= seconds:
+                    raise
+                if told is None or told[0] != error.held.token or now - told[1] >= _TELL_SECONDS:
+                    told = (error.held.token, now)
+                    progress("lease", f"waiting: {error.message}", None, None)
+                if stop_applies and not error.held.stop_requested:
+                    self.request_stop(name)
+            self._sleep(self.timing.poll)
+
+    def request_stop(self, name: str) -> None:
+        """Asks the apply that holds `name`, if one does, to stop at its next batch."""
+        if self._rows is not None and self._rows.exists():
+            self._rows.request_stop(name)
+
+    def last_number(self) -> int:
+        """The fencing number of the newest lease of this state; 0 where there was none."""
+        return self._rows.last_number() if self._rows is not None else 0
+
+    def live(self) -> list[Held]:
+        """Every lease that has not expired, by name."""
+        if self._rows is None or not self._rows.exists():
+            return []
+        return self._rows.live()
+
+    def close(self) -> None:
+        """Closes the connections; leases that are still held expire."""
+        if self._rows is not None:
+            self._rows.close()
+
+
+@contextmanager
+def for_cleanup(
+    context: Any, environment: str, owner: Owner, progress: Say, **options: Any
+) -> Iterator[Lease]:
+    """The lease of an environment that is removed: an apply that holds it is asked to stop.
+
+    Args:
+        options: See `Leases`.
+
+    Raises:
+        HeldByAnother: whoever holds it did not end in time.
+    """
+    leases = Leases.of(context, **options)
+    try:
+        with leases.wait_for(
+            environment,
+            Holder.of("cleanup", owner),
+            seconds=CLEANUP_WAITS_SECONDS,
+            progress=progress,
+            stop_applies=True,
+        ) as lease:
+            yield lease
+    finally:
+        leases.close()

@@ -1,0 +1,241 @@
+"""The bot's own record of every environment, beside SQLMesh's state.
+
+It is written before the first write of an apply, because an apply that dies leaves snapshots and
+tables but no environment record in SQLMesh's state; then only this row knows what to remove.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from pydantic import Field
+from sqlglot import exp
+
+from ci_bot.protocol.base import (Contract, Count, Name, Timestamp)
+from ci_bot.protocol.review_report import Acceptance
+from ci_bot.worker.state_store.ledger_schema import (ACCEPTANCES, ENVIRONMENTS, LedgerTables)
+from ci_bot.worker.runtime.spark_catalog import (Catalog, Relation)
+
+LedgerPhase = Literal[
+    "applying",
+    "promoted",  # built and promoted; views or data have not been looked at, or not to the end
+    "applied",  # and its evidence was finished
+    "probed",  # batches of its models are built, no view, and there may be no environment
+    "failed",
+    "cleaning",
+    "leftover",
+    "removed",
+    "reclaimable",  # cleaned up at `updated_at`; its physical tables go after a grace period
+    "reclaiming",  # its state rows are gone, and `objects` are the tables that still have to go
+]
+
+# Rows in these phases are about an environment that is gone.
+REMOVED = ("removed", "reclaimable", "reclaiming")
+
+
+class LedgerSnapshot(Contract):
+    """A snapshot of the environment; `ours` where this environment recorded it first."""
+
+    name: Name
+    identifier: Name
+    version: Name
+    dev_version: Name
+    ours: bool
+
+
+class LedgerObject(Contract):
+    """A schema, view or physical table, and whether it was there before the apply."""
+
+    kind: Literal["schema", "view", "table"]
+    catalog: Name
+    db: Name
+    name: str = ""
+    existed: bool
+
+
+class LedgerRow(Contract):
+    version: Literal[1] = 1
+    environment: Name
+    owner: Name
+    pr_number: Count | None
+    head_sha: Name | None
+    plan_id: Name | None
+    phase: LedgerPhase
+    gateway: Name
+    catalog: Name
+    suffix_target: Name
+    snapshots: list[LedgerSnapshot] = Field(default_factory=list)
+    objects: list[LedgerObject] = Field(default_factory=list)
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class Ledger:
+    """Rows in a small schema of our own, through SQLMesh's engine adapter for its state."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+        self._tables = LedgerTables(adapter)
+
+    def exists(self) -> bool:
+        """Whether any run of ours has recorded anything in this state database.
+
+        Raises:
+            BadInput: a newer version of ci-bot has written this ledger, and only that can read it.
+        """
+        return self._tables.exist(ENVIRONMENTS)
+
+    def prepare(self) -> None:
+        """Creates the ledger's schema and tables where they are not there yet.
+
+        Raises:
+            BadInput: see `exists`.
+        """
+        self._tables.prepare()
+
+    def get(self, environment: str, *, lock: bool = False) -> LedgerRow | None:
+        """The row of an environment, None where there is none.
+
+        Args:
+            lock: Nobody else changes it until the transaction ends that this is called in. DuckDB
+                has no such lock and needs none.
+        """
+        if not self.exists():
+            return None
+        query = (
+            exp.select("document")
+            .from_(ENVIRONMENTS.table)
+            .where(exp.column("name").eq(exp.Literal.string(environment)))
+        )
+        found = self._adapter.fetchone(query.lock() if lock else query)
+        return LedgerRow.model_validate_json(found[0]) if found else None
+
+    def all(self) -> list[LedgerRow]:
+        """Every environment that the ledger knows, by name."""
+        if not self.exists():
+            return []
+        rows = self._adapter.fetchall(exp.select("document").from_(ENVIRONMENTS.table))
+        return sorted(
+            (LedgerRow.model_validate_json(row[0]) for row in rows), key=lambda row: row.environment
+        )
+
+    def of_owner(self, owner: str) -> list[LedgerRow]:
+        """The environments of a repository that are not removed, by name."""
+        if not self.exists():
+            return []
+        rows = self._adapter.fetchall(
+            exp.select("document")
+            .from_(ENVIRONMENTS.table)
+            .where(exp.column("owner").eq(exp.Literal.string(owner)))
+            .where(exp.column("phase").isin(*REMOVED).not_())
+            .order_by("name")
+        )
+        return [LedgerRow.model_validate_json(row[0]) for row in rows]
+
+    def put(self, row: LedgerRow) -> None:
+        """Writes the row of an environment, replacing an older one."""
+        import pandas as pd
+
+        with self._adapter.transaction():
+            self._delete(row.environment)
+            self._adapter.insert_append(
+                ENVIRONMENTS.table,
+                pd.DataFrame(
+                    [
+                        {
+                            "name": row.environment,
+                            "owner": row.owner,
+                            "phase": row.phase,
+                            "document": row.to_json(),
+                        }
+                    ]
+                ),
+                target_columns_to_types=ENVIRONMENTS.types_on(self._adapter.dialect),
+                track_rows_processed=False,
+            )
+
+    def delete(self, environment: str) -> None:
+        """Forgets an environment; nothing happens where there is no row."""
+        if self.exists():
+            self._delete(environment)
+
+    def _delete(self, environment: str) -> None:
+        self._adapter.delete_from(
+            ENVIRONMENTS.table, exp.column("name").eq(exp.Literal.string(environment))
+        )
+
+    def acceptances(self, repository: str, pull_request: int) -> list[Acceptance]:
+        """What was accepted in a pull request, oldest first."""
+        if not self._tables.exist(ACCEPTANCES):
+            return []
+        query = (
+            exp.select("document")
+            .from_(ACCEPTANCES.table)
+            .where(exp.column("about").eq(_about(repository, pull_request)))
+            .order_by(exp.column("at", quoted=True))
+        )
+        return [Acceptance.model_validate_json(row[0]) for row in self._adapter.fetchall(query)]
+
+    def accept(
+        self, repository: str, pull_request: int, item: Acceptance, *, forget_before: str
+    ) -> None:
+        """Writes an acceptance, in the place of an earlier one of the same rule on the model."""
+        import pandas as pd
+
+        about, key = _about(repository, pull_request), json.dumps([item.rule, item.model])
+        with self._adapter.transaction():
+            self._adapter.delete_from(
+                ACCEPTANCES.table,
+                exp.or_(
+                    exp.and_(
+                        exp.column("about").eq(about),
+                        exp.column("item").eq(exp.Literal.string(key)),
+                    ),
+                    exp.column("at", quoted=True) < exp.Literal.string(forget_before),
+                ),
+            )
+            row = {"about": about.this, "item": key, "at": item.at, "document": item.to_json()}
+            self._adapter.insert_append(
+                ACCEPTANCES.table,
+                pd.DataFrame([row]),
+                target_columns_to_types=ACCEPTANCES.types_on(self._adapter.dialect),
+                track_rows_processed=False,
+            )
+
+
+def _about(repository: str, pull_request: int) -> exp.Literal:
+    return exp.Literal.string(f"{repository}#{pull_request}")
+
+
+def ledger_objects(
+    views: Iterable[Relation], tables: Iterable[Relation], catalog: Catalog
+) -> list[LedgerObject]:
+    """Every object of an apply with whether it is there now, asked schema by schema."""
+    views, tables = list(views), list(tables)
+    schemas = sorted({(relation.catalog, relation.schema) for relation in [*views, *tables]})
+    present: dict[tuple[str, str], set[str]] = {}
+    found: list[LedgerObject] = []
+    for where in schemas:
+        names = catalog.names(*where)
+        present[where] = {name.lower() for name in names or ()}
+        found.append(
+            LedgerObject(kind="schema", catalog=where[0], db=where[1], existed=names is not None)
+        )
+    groups: tuple[tuple[Literal["view", "table"], list[Relation]], ...] = (
+        ("view", views),
+        ("table", tables),
+    )
+    for kind, relations in groups:
+        for relation in relations:
+            found.append(
+                LedgerObject(
+                    kind=kind,
+                    catalog=relation.catalog,
+                    db=relation.schema,
+                    name=relation.name,
+                    existed=relation.name.lower() in present[(relation.catalog, relation.schema)],
+                )
+            )
+    return found

@@ -1,0 +1,170 @@
+"""The tables of the ledger, which version of them there is, and how an older one becomes this one.
+
+A review reads and never writes, so every reader takes what an older version has left; whoever
+writes first brings the tables up to date. Nothing that an older version wrote is changed or moved:
+another branch may still run that version on the same state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+from sqlmesh.utils.migration import blob_text_type, index_text_type
+
+import ci_bot
+from ci_bot.errors import BadInput
+from ci_bot.worker.messages import names_and_times as times
+
+SCHEMA = "sqlmesh_ci_bot"
+
+# Older rows tell of another warehouse and other data.
+KEEP_DAYS = 180
+
+# 1: environments, runs, acceptances; nothing says which version it is. 2: that, the applies with
+# their estimates, and what prod's own runs have cost.
+LEDGER_VERSION = 2
+
+
+@dataclass(frozen=True)
+class LedgerTable:
+    """A table of the ledger: its name, and its columns, which are texts unless they are numbers."""
+
+    name: str
+    columns: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+    key: tuple[str, ...] | None = None
+
+    @property
+    def table(self) -> exp.Table:
+        return exp.table_(self.name, db=SCHEMA)
+
+    def types_on(self, dialect: str) -> dict[str, exp.DataType]:
+        """The columns with their types on a database.
+
+        MySQL takes no text without a length as a key, and its TEXT ends at 64 KiB, which a document
+        of a large environment is longer than.
+        """
+        bounded, endless = index_text_type(dialect), blob_text_type(dialect)
+        return {
+            name: exp.DataType.build(
+                "int" if name in self.numbers else bounded if name in (self.key or ()) else endless,
+                dialect=dialect,
+            )
+            for name in self.columns
+        }
+
+
+def _documents(name: str, *columns: str, key: tuple[str, ...] | None = None) -> LedgerTable:
+    return LedgerTable(name, (*columns, "document"), key=key)
+
+
+ENVIRONMENTS = _documents("_environments", "name", "owner", "phase", key=("name",))
+RUNS = _documents("_runs", "model", "at")
+ACCEPTANCES = _documents("_acceptances", "about", "item", "at")
+APPLIES = _documents("_applies", "environment", "at")
+PROD_RUNS = _documents("_prod_runs", "source", "table_name", "at")
+VERSIONS = LedgerTable("_ledger_versions", ("version", "written_by", "at"), numbers=("version",))
+TABLES = (ENVIRONMENTS, RUNS, ACCEPTANCES, APPLIES, PROD_RUNS, VERSIONS)
+
+
+class LedgerTables:
+    """The tables as they are in one state database.
+
+    Args:
+        adapter: SQLMesh's engine adapter of the state.
+    """
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+        self._checked = False
+        self._there: set[str] = set()
+
+    def exist(self, table: LedgerTable) -> bool:
+        """Whether the table is there.
+
+        Raises:
+            BadInput: a newer version of ci-bot has written this ledger.
+        """
+        self._check()
+        # What is there stays there; what is not may be made by another run at any moment.
+        if table.name not in self._there and self._adapter.table_exists(table.table):
+            self._there.add(table.name)
+        return table.name in self._there
+
+    def prepare(self) -> None:
+        """Makes what is missing, and writes down that the ledger is of this version now.
+
+        Raises:
+            BadInput: a newer version of ci-bot has written this ledger.
+        """
+        missing = [table for table in TABLES if not self.exist(table)]
+        if missing:
+            make_schema(self._adapter)
+        for table in missing:
+            self._adapter.create_state_table(
+                table.table, table.types_on(self._adapter.dialect), primary_key=table.key
+            )
+        if self._newest_version()[0] < LEDGER_VERSION:
+            self._stamp()
+
+    def _check(self) -> None:
+        if self._checked:
+            return
+        if self._adapter.table_exists(VERSIONS.table):
+            version, written_by = self._newest_version()
+            if version > LEDGER_VERSION:
+                raise _too_new(version, written_by)
+        self._checked = True
+
+    def _newest_version(self) -> tuple[int, str]:
+        found = self._adapter.fetchone(
+            exp.select("version", "written_by")
+            .from_(VERSIONS.table)
+            .order_by(exp.column("version").desc())
+            .limit(1)
+        )
+        return (int(found[0]), str(found[1])) if found else (1, "")
+
+    def _stamp(self) -> None:
+        import pandas as pd
+
+        # Two runs may stamp at once: two rows of one version say the same as one.
+        self._adapter.insert_append(
+            VERSIONS.table,
+            pd.DataFrame(
+                [
+                    {
+                        "version": LEDGER_VERSION,
+                        "written_by": ci_bot.__version__,
+                        "at": times.iso(times.now_milliseconds()),
+                    }
+                ]
+            ),
+            target_columns_to_types=VERSIONS.types_on(self._adapter.dialect),
+            track_rows_processed=False,
+        )
+
+
+def make_schema(adapter: Any) -> None:
+    """Makes the schema where it is not there: to ask for it takes a right that nobody needs whose
+    administrator has made it.
+    """
+    there = (
+        exp.select("schema_name")
+        .from_(exp.table_("schemata", db="information_schema"))
+        .where(exp.column("schema_name").eq(exp.Literal.string(SCHEMA)))
+    )
+    if adapter.fetchone(there) is None:
+        adapter.create_schema(SCHEMA)
+
+
+def _too_new(version: int, written_by: str) -> BadInput:
+    return BadInput(
+        f"The ledger in the schema `{SCHEMA}` of the state database has version {version}, written "
+        f"by ci-bot {written_by or 'of an unknown version'}; this is ci-bot {ci_bot.__version__}, "
+        f"which knows versions up to {LEDGER_VERSION}.",
+        hint=f"Use ci-bot {written_by or 'in its newest version'} or later in this workflow, too.",
+        reason_code="ledger_too_new",
+    )

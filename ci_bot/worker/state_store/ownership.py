@@ -1,0 +1,126 @@
+"""Whose an environment is. Only the ledger says so; what is not in it is somebody else's.
+
+A comment is no proof: a review writes one, too, and everybody with write access can edit it. Nor is
+a name, because people give any name to an environment of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.protocol.messages import (CleanupRequest, Owner)
+from ci_bot.errors import Refused
+from ci_bot.worker.state_store.ledger import (REMOVED, Ledger, LedgerObject, LedgerRow)
+from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.messages import names_and_times as times
+
+_TWO_PREFIXES = (
+    "Two repositories on one state need different values of the input `environment-prefix`."
+)
+
+
+def stands_for(row: LedgerRow | None, expires: int | None) -> bool:
+    """Whether the ledger's row is about the environment that SQLMesh's state has now.
+
+    It is not where we removed that environment, and one with its name has been made since.
+
+    Args:
+        expires: When the environment in the state expires, in milliseconds; None: never.
+    """
+    if row is None or row.phase in REMOVED:
+        return False
+    if row.phase == "leftover":
+        # The cleanup that wrote the row has deleted the record. One of an older version of ci-bot
+        # may have kept it; it had it expire first.
+        return expires is not None and expires <= times.milliseconds(row.updated_at)
+    return True
+
+
+def refusal(
+    environment: EnvironmentName, owner: Owner, row: LedgerRow | None, stored: Any | None
+) -> Refused | None:
+    """Why this owner may not touch an environment; None where it may.
+
+    Args:
+        stored: SQLMesh's record of it. It must have been read before `row` was: an apply writes
+            the row first.
+    """
+    claim = (
+        "If it is this repository's, a person with rights on the state database can say so: "
+        f"`ci-bot cleanup --project . --environment {environment} --claim` removes it, and "
+        "`ci-bot apply` with `--claim` takes it over."
+    )
+    if row is not None and row.owner != owner.name:
+        return Refused(
+            f"{environment} belongs to {row.owner}, not to {owner.name}.",
+            hint=f"{_TWO_PREFIXES} {claim}",
+            reason_code="other_owner",
+        )
+    if stored is not None and not stands_for(row, stored.expiration_ts):
+        return Refused(
+            f"{environment} is in SQLMesh's state, and nothing proves that this repository made "
+            "it: no apply of it is recorded.",
+            hint=f"{claim} {_TWO_PREFIXES}",
+            reason_code="not_ours",
+        )
+    return None
+
+
+def check(
+    environment: EnvironmentName,
+    owner: Owner,
+    row: LedgerRow | None,
+    stored: Any | None,
+    *,
+    claim: bool,
+) -> None:
+    """See `refusal`.
+
+    Args:
+        claim: A person says by hand that it is theirs.
+
+    Raises:
+        Refused: `other_owner` or `not_ours`.
+    """
+    found = refusal(environment, owner, row, stored)
+    if found is not None and not claim:
+        raise found
+
+
+def claimed(
+    request: CleanupRequest, context: Any, ledger: Ledger, row: LedgerRow | None, stored: Any | None
+) -> LedgerRow | None:
+    """The row of an environment that a person claims, written, so that a cleanup which is cut off
+    goes on as every other; None where there is nothing to claim.
+
+    Nothing of it is called our making but its views: physical tables stay.
+    """
+    now = times.iso(times.now_milliseconds())
+    if row is not None:
+        taken = row.model_copy(update={"owner": request.owner.name})
+    elif stored is not None:
+        taken = LedgerRow(
+            environment=request.environment,
+            owner=request.owner.name,
+            pr_number=request.environment.number(request.environment_prefix),
+            head_sha=None,
+            plan_id=None,
+            phase="cleaning",
+            gateway=context.selected_gateway,
+            catalog=str(context.default_catalog),
+            suffix_target=str(stored.suffix_target.value),
+            objects=[
+                LedgerObject(
+                    kind="view", catalog=view.catalog, db=view.schema, name=view.name, existed=True
+                )
+                for view in objects.views_of(context, stored).values()
+            ],
+            created_at=now,
+            updated_at=now,
+        )
+    else:
+        return None
+    ledger.prepare()
+    ledger.put(taken)
+    return taken

@@ -1,1 +1,0 @@
-"""Reading the text of a statement."""

@@ -1,1 +1,0 @@
-"""What the warehouse's catalogs hold, and of which objects an environment consists there."""

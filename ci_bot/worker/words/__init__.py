@@ -1,1 +1,0 @@
-"""How things are called and said: models, times, failures."""
