@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.cli.commands import main
+from ci_bot.bot.cli import main
 
 if __name__ == "__main__":
     main()

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
-from ci_bot.protocol.environment import (is_prefix, normalised)
+from ci_bot.protocol.environment import is_prefix, normalised
 
 # One of them in a directory; SQLMesh refuses several.
 FILES = ("config.yaml", "config.yml", "sqlmesh.yaml", "sqlmesh.yml")

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.report.model.context import (CommentContext, Condition)
 from ci_bot.bot.report.markdown.outcome_comment import render_sweep
+from ci_bot.bot.report.model.context import CommentContext, Condition
 from ci_bot.bot.report.text.plain_markdown import plain
-from ci_bot.bot.report.text.report_text import (Document, to_terminal)
+from ci_bot.bot.report.text.report_text import Document, to_terminal
+from ci_bot.protocol.apply_report import (
+    AppliedModel,
+    ApplyDocument,
+    AuditTotals,
+    ModelAudit,
+    TableDiff,
+    View,
+)
 from ci_bot.protocol.base import Versions
-from ci_bot.protocol.apply_report import (AppliedModel, ApplyDocument, AuditTotals, ModelAudit, TableDiff, View)
-from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.cleanup_report import CleanupDocument, SweepReport
 from ci_bot.protocol.comment_marker import Marker
-from ci_bot.protocol.plan import (AuditsCheck, Backfill, Change, Checks, Cost, FormatCheck, Lineage, LineageNode, LintCheck, ProdPlan, ProjectCheck, Stage, TableDiffCheck, TestsCheck)
-from ci_bot.protocol.review_report import (Project, Report, Risk)
-from ci_bot.protocol.cleanup_report import SweepReport
+from ci_bot.protocol.plan import (
+    AuditsCheck,
+    Backfill,
+    Change,
+    Checks,
+    Cost,
+    FormatCheck,
+    Lineage,
+    LineageNode,
+    LintCheck,
+    ProdPlan,
+    ProjectCheck,
+    Stage,
+    TableDiffCheck,
+    TestsCheck,
+)
+from ci_bot.protocol.review_report import Project, Report, Risk
 
 HEAD = "a1b2c3d" + "0" * 33
 BASE = "0f9e8d7" + "0" * 33

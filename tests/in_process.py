@@ -16,8 +16,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.handlers.run_action import run_workflow
 from ci_bot.bot.actions.inputs import ALLOW_UNCAGED
+from ci_bot.bot.handlers.run_action import run_workflow
 from ci_bot.host import Machine
 from tests.oracle.runner import RunnerLog, read_file_command
 from tests.shared_jvm import JVM

@@ -16,9 +16,8 @@ from urllib.parse import urlsplit
 from sqlmesh.core.config.connection import PostgresConnectionConfig
 
 from ci_bot.worker.runtime.stopping import Stop
-from ci_bot.worker.state_store.leases import Timing
-from ci_bot.worker.state_store.lease_rows import (Holder, LeasedActivity)
-from ci_bot.worker.state_store.leases import Leases
+from ci_bot.worker.state_store.lease_rows import Holder, LeasedActivity
+from ci_bot.worker.state_store.leases import Leases, Timing
 
 FAST = Timing(heartbeat=0.1, expiry=2.0, poll=0.01)
 # For what must not expire on a machine that is busy.

@@ -18,11 +18,22 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from ci_bot.protocol.base import Failure
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.cleanup_report import (EnvironmentList, SweepDocument)
-from ci_bot.protocol.messages import (ANSWER, REQUEST, AnyAnswer, AnyRequest, ApplyRequest, CleanupRequest, FailedAnswer, ListRequest, Owner, SweepRequest, Workplace)
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList, SweepDocument
+from ci_bot.protocol.messages import (
+    ANSWER,
+    REQUEST,
+    AnyAnswer,
+    AnyRequest,
+    ApplyRequest,
+    CleanupRequest,
+    FailedAnswer,
+    ListRequest,
+    Owner,
+    SweepRequest,
+    Workplace,
+)
 from tests.projects import Shop
 from tests.shared_jvm import LENT, alone
 
@@ -234,7 +245,7 @@ class _Serving:
         """What a sweep tells on the way; here only the last word counts."""
 
     def ask(self, ask: str) -> dict[str, Any]:
-        from ci_bot.worker.__main__ import (failed, perform)
+        from ci_bot.worker.__main__ import failed, perform
 
         self._told, self._kept = [], []
         request = REQUEST.validate_json(ask)

@@ -10,13 +10,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.github.port import (Comment, Permission, PullRequest, Reaction)
+from ci_bot.bot.actions.inputs import Inputs, Runner, Settings
+from ci_bot.bot.actions.step_files import Outputs, StepSummary
+from ci_bot.bot.actions.workflow_commands import Commands
+from ci_bot.bot.github.port import Comment, Permission, PullRequest, Reaction
 from ci_bot.bot.github.sticky_comment import Sticky
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.actions.step_files import (Outputs, StepSummary)
-from ci_bot.bot.actions.workflow_commands import Commands
-from ci_bot.bot.actions.inputs import (Inputs, Runner, Settings)
+from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.errors import BotError
 from ci_bot.host import Machine
 from ci_bot.redaction import Redactor

@@ -4,7 +4,21 @@ text, secrets or a thousand models into every place. What a real comment looks l
 
 from __future__ import annotations
 
-from ci_bot.protocol.plan import (ColumnChange, Cost, EnvironmentStatement, Finding, Lineage, LineageNode, LintCheck, ModelRange, ProdPlan, Restatement, ShortWindow, TestFailure, TestsCheck)
+from ci_bot.protocol.plan import (
+    ColumnChange,
+    Cost,
+    EnvironmentStatement,
+    Finding,
+    Lineage,
+    LineageNode,
+    LintCheck,
+    ModelRange,
+    ProdPlan,
+    Restatement,
+    ShortWindow,
+    TestFailure,
+    TestsCheck,
+)
 from ci_bot.protocol.review_report import Report
 from tests.factories import (
     DIFF,

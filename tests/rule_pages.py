@@ -16,7 +16,7 @@ from typing import Any, get_args
 import yaml
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import (FACTS, PROOFS, RULES, SCOPES, TOPICS, RuleSpec, declared, rule)
+from ci_bot.protocol.rules import FACTS, PROOFS, RULES, SCOPES, TOPICS, RuleSpec, declared, rule
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "rules"
 INDEX = FOLDER / "README.md"

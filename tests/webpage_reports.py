@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 
-from ci_bot.protocol.plan import (ColumnChange, Cost, Lineage, LineageNode, ProdPlan)
-from ci_bot.protocol.review_report import ModelOwners
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.review_report import (ChangedPart, Impact, ReachedModel)
+from ci_bot.protocol.plan import ColumnChange, Cost, Lineage, LineageNode, ProdPlan
+from ci_bot.protocol.review_report import ChangedPart, Impact, ModelOwners, ReachedModel, Report
 from tests.factories import make_backfill, make_change, make_report, make_risk
 from tests.reports import full_report
 

@@ -10,22 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
 from ci_bot.bot.sandbox.worker_environment import redactor_of
-from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.bot.sandbox.deadline import CancelToken
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.bot.worker_client import cleanup as cleaning
-from ci_bot.bot.worker_client.client import (ClientOptions, Listener, WorkerClient, owner)
-from ci_bot.bot.worker_client.session import open_client
 from ci_bot.bot.worker_client import review as reviewing
-from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
-from ci_bot.protocol.base import Failure
+from ci_bot.bot.worker_client.client import ClientOptions, Listener, WorkerClient, owner
+from ci_bot.bot.worker_client.review_options import Commits, ReviewOptions
+from ci_bot.bot.worker_client.session import open_client
+from ci_bot.host import Machine, of_this_process
 from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.review_report import Acceptance
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.messages import (AcceptAnswer, AcceptRequest, Progress)
-from ci_bot.host import (Machine, of_this_process)
+from ci_bot.protocol.messages import AcceptAnswer, AcceptRequest, Progress
+from ci_bot.protocol.review_report import Acceptance, Report
 from tests.projects import Shop
 from tests.projects.history import Repository
 from tests.shared_jvm import JVM

@@ -6,9 +6,21 @@ from typing import Literal
 
 from pydantic import Field
 
-from ci_bot.protocol.base import (SCHEMA_VERSION, Compared, Contract, Count, Failure, Line, Name, PlanId, Seconds, Timings, Versions)
-from ci_bot.protocol.cost import (ActualCost, Counters)
-from ci_bot.protocol.plan import (BackfillAction, Cost, Decision)
+from ci_bot.protocol.base import (
+    SCHEMA_VERSION,
+    Compared,
+    Contract,
+    Count,
+    Failure,
+    Line,
+    Name,
+    PlanId,
+    Seconds,
+    Timings,
+    Versions,
+)
+from ci_bot.protocol.cost import ActualCost, Counters
+from ci_bot.protocol.plan import BackfillAction, Cost, Decision
 from ci_bot.protocol.plan_identity import PlanDifference
 from ci_bot.protocol.review_report import Risk
 

@@ -1,17 +1,11 @@
 """Which existing rows come out differently, and which models keep their history: one judgement."""
 
 from __future__ import annotations
-from ci_bot.protocol.plan import (COMPUTED_WHOLE, Change)
-from ci_bot.protocol.review_report import (Report, ReviewFacts)
-from __future__ import annotations
-from ci_bot.protocol.plan import Change
-from ci_bot.protocol.review_report import (Report, ReviewFacts)
-from ci_bot.protocol.review_report import ChangedPart
-from ci_bot.protocol.review_report import (ChangedRows, PastNumbers)
 
+from ci_bot.protocol.plan import COMPUTED_WHOLE, Change
+from ci_bot.protocol.review_report import ChangedPart, ChangedRows, PastNumbers, Report, ReviewFacts
 
 # Which models of a plan keep their history: forward-only ones, and those below a change.
-
 
 
 def forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:

@@ -1,13 +1,25 @@
 """cleanup.json: what existed, what was removed, and what is left."""
 
 from __future__ import annotations
+
 from typing import Literal
+
 from pydantic import Field
-from ci_bot.protocol.base import (SCHEMA_VERSION, Bytes, Compared, Contract, Failure, Line, Name, Seconds, Timestamp, Timings, Versions)
-from __future__ import annotations
-from typing import Literal
-from pydantic import Field
-from ci_bot.protocol.base import (SCHEMA_VERSION, Bytes, Compared, Contract, Count, Failure, Line, Name, Seconds, Timestamp, Timings, Versions)
+
+from ci_bot.protocol.base import (
+    SCHEMA_VERSION,
+    Bytes,
+    Compared,
+    Contract,
+    Count,
+    Failure,
+    Line,
+    Name,
+    Seconds,
+    Timestamp,
+    Timings,
+    Versions,
+)
 from ci_bot.protocol.environment import EnvironmentName
 
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from ci_bot.protocol.base import (Contract, Count, Name, PlanId, Sha, Timestamp)
-from ci_bot.protocol.plan import (Decision, Window)
+from ci_bot.protocol.base import Contract, Count, Name, PlanId, Sha, Timestamp
+from ci_bot.protocol.plan import Decision, Window
 from ci_bot.protocol.review_report import Report
 
 Phase = Literal[

@@ -1,14 +1,22 @@
 """What work on Spark has cost, and how good the estimates of it have been."""
 
 from __future__ import annotations
+
 import re
 from typing import Annotated, Literal
+
 from pydantic import Field
-from ci_bot.protocol.base import (Bytes, Contract, Count, Line, Name, Seconds)
-from __future__ import annotations
-from typing import Literal
-from pydantic import Field
-from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, Count, Line, Name, Seconds, Versions)
+
+from ci_bot.protocol.base import (
+    SCHEMA_VERSION,
+    Bytes,
+    Contract,
+    Count,
+    Line,
+    Name,
+    Seconds,
+    Versions,
+)
 
 # Where a model's figure comes from, the best first: the probe of this very plan, its own applies,
 # what prod's runs of it have left in Spark's event logs, the size of what it will read.
@@ -136,7 +144,6 @@ class ActualCost(Contract):
 
 
 # What was learned from Spark's event logs about the cost of prod's own runs.
-
 
 
 class LearnDocument(Contract):

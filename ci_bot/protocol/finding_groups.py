@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ci_bot.protocol.review_report import (FindingGroup, FoundAt, Risk)
+from ci_bot.protocol.review_report import FindingGroup, FoundAt, Risk
 
 # Two leaked keys are two things to revoke, and two gaps two things that nobody has looked at.
 EACH_ALONE = frozenset(

@@ -5,8 +5,8 @@ file has to say so here, and the bot then prepares it.
 """
 
 from __future__ import annotations
+
 from posixpath import splitext
-from __future__ import annotations
 
 # Larger ones are no code, no configuration, and no seed that SQLMesh should keep in its state.
 LARGEST_FILE_BYTES = 4 * 1024 * 1024

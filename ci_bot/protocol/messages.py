@@ -1,12 +1,9 @@
 """What the bot asks of the worker, and what the worker says while it works."""
 
 from __future__ import annotations
-from typing import Literal
-from pydantic import Field
-from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, Seconds, Timings, Versions)
-from ci_bot.protocol.plan import ProjectCheck
-from __future__ import annotations
+
 from typing import Annotated, Literal
+
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -18,26 +15,50 @@ from pydantic import (
     model_validator,
 )
 from typing_extensions import Self
-from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, Count, Failure, FilePath, Line, Name, Seconds, Text)
-from ci_bot.protocol.review_inputs import (BaseCache, KnownFile)
-from ci_bot.protocol.review_inputs import (BaseTests, TestName)
-from ci_bot.protocol.cost import Price
-from ci_bot.protocol.cost import LearnDocument
-from ci_bot.protocol.apply_report import (ApplyDocument, EstimateDocument)
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.plan import Window
-from ci_bot.protocol.plan_identity import PlanIdentity
-from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.protocol.review_report import Acceptance
-from ci_bot.protocol.review_report import ReviewFacts
-from ci_bot.protocol.cleanup_report import (EnvironmentList, SweepDocument, SweepTarget)
-from ci_bot.protocol.environment import (EnvironmentName, check_claim, check_prefix, for_apply, for_cleanup, for_review)
-from ci_bot.protocol.review_inputs import (ModelScope, ScopesAnswer)
-from ci_bot.protocol.review_inputs import ScanFacts
 
+from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
+from ci_bot.protocol.base import (
+    SCHEMA_VERSION,
+    Contract,
+    Count,
+    Failure,
+    FilePath,
+    Line,
+    Name,
+    Seconds,
+    Text,
+    Timings,
+    Versions,
+)
+from ci_bot.protocol.cleanup_report import (
+    CleanupDocument,
+    EnvironmentList,
+    SweepDocument,
+    SweepTarget,
+)
+from ci_bot.protocol.cost import LearnDocument, Price
+from ci_bot.protocol.environment import (
+    EnvironmentName,
+    check_claim,
+    check_prefix,
+    for_apply,
+    for_cleanup,
+    for_review,
+)
+from ci_bot.protocol.plan import ProjectCheck, Window
+from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity
+from ci_bot.protocol.review_inputs import (
+    BaseCache,
+    BaseTests,
+    KnownFile,
+    ModelScope,
+    ScanFacts,
+    ScopesAnswer,
+    TestName,
+)
+from ci_bot.protocol.review_report import Acceptance, ReviewFacts
 
 # What `ci-bot doctor` looks at: one line for each part, with the fix.
-
 
 
 class DoctorDocument(Contract):
@@ -50,6 +71,7 @@ class DoctorDocument(Contract):
     seconds: Seconds
     timings: Timings = Field(default_factory=dict)
     versions: Versions
+
 
 BaselineChoice = Literal["auto", "state", "base-branch"]
 

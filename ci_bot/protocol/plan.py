@@ -1,14 +1,25 @@
 """The parts of a plan as a reader sees them: changes, backfill, stages, lineage, checks."""
 
 from __future__ import annotations
-from typing import Literal, get_args
-from pydantic import Field
-from ci_bot.protocol.base import (Contract, Count, FilePath, Line, Name, PlanId, Seconds, Text, Timestamp)
-from ci_bot.protocol.cost import (Accuracy, Currency, ModelEstimate)
-from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, get_args
+
+from pydantic import Field
+
+from ci_bot.protocol.base import (
+    Contract,
+    Count,
+    FilePath,
+    Line,
+    Name,
+    PlanId,
+    Seconds,
+    Text,
+    Timestamp,
+)
+from ci_bot.protocol.cost import Accuracy, Currency, ModelEstimate
 
 ChangeType = Literal["added", "removed", "direct", "indirect", "metadata"]
 
@@ -397,9 +408,6 @@ class Window(Contract):
 #
 # Tables are counted. Views are named apart: they are replaced in a moment, and nothing is computed
 # into them.
-
-
-
 
 
 class Counted(Protocol):

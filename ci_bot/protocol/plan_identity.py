@@ -5,19 +5,17 @@ to do is no part of it, so that a retry, a second click or a scheduled prod run 
 """
 
 from __future__ import annotations
+
 import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
+
 from pydantic import Field
-from ci_bot.protocol.base import (Contract, Count, Name, PlanId, Timestamp)
-from ci_bot.protocol.plan import (Category, Window)
-from __future__ import annotations
-import re
-from typing import Literal
-from pydantic import Field
-from ci_bot.protocol.base import (Contract, Count, Line, Name)
+
+from ci_bot.protocol.base import Contract, Count, Line, Name, PlanId, Timestamp
+from ci_bot.protocol.plan import Category, Window
 
 MIN_PREFIX = 8
 

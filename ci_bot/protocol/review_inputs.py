@@ -1,26 +1,15 @@
 """What a review needs beside the plan: the scan, the base branch's tests and models, scopes."""
 
 from __future__ import annotations
-from typing import Literal
-from pydantic import Field
-from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, Seconds)
-from ci_bot.protocol.plan import Finding
-from __future__ import annotations
-from typing import Literal
-from pydantic import Field
-from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, Name)
-from __future__ import annotations
-from typing import Annotated, Literal
-from pydantic import Field
-from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, Count, FilePath, Name)
-from __future__ import annotations
-from typing import Literal
-from pydantic import Field
-from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, FilePath, Line, Name)
 
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Count, FilePath, Line, Name, Seconds
+from ci_bot.protocol.plan import Finding
 
 # What the changed files say by themselves, read by a process that has loaded nothing of them.
-
 
 
 class ScanFacts(Contract):
@@ -40,7 +29,6 @@ class ScanFacts(Contract):
 
 
 # Unit tests on the base branch: whether what fails in a pull request failed before it.
-
 
 
 class TestName(Contract):
@@ -101,7 +89,6 @@ class BaseCache(Contract):
 
 
 # Which models a policy's patterns mean: asked by the bot, answered by SQLMesh in the worker.
-
 
 
 class ModelScope(Contract):

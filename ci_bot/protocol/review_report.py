@@ -1,32 +1,48 @@
 """report.json: what a review found and decided."""
 
 from __future__ import annotations
-from typing import Annotated, Literal
-from pydantic import Field
-from ci_bot.protocol.base import (Contract, Count, FilePath, Line, Name, Seconds, Sha, Text, Timestamp)
-from ci_bot.protocol.cost import Price
-from ci_bot.protocol.plan import Severity
-from __future__ import annotations
-from typing import Literal
-from pydantic import Field
-from ci_bot.protocol.base import (Contract, Count, Line, Name)
-from __future__ import annotations
-from pydantic import Field
-from ci_bot.protocol.base import (Contract, Count, Line, Name)
-from __future__ import annotations
-from typing import Literal
-from pydantic import Field
-from ci_bot.protocol.base import (Contract, Line)
-from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Annotated, Literal
-from pydantic import Field
-from ci_bot.protocol.base import (SCHEMA_VERSION, Compared, Contract, Count, Failure, FilePath, Line, Name, PlanId, Sha, Timestamp, Timings, Verbatim, Versions)
-from ci_bot.protocol.plan import (Backfill, Change, Checks, Cost, Decision, EnvironmentStatement, Finding, Lineage, ProdPlan, Restatement, Severity, ShortWindow, Stage)
-from ci_bot.protocol.plan_identity import PlanIdentity
-from ci_bot.protocol.plan_identity import PlanOption
-from ci_bot.protocol.review_inputs import ScopedModels
 
+from pydantic import Field
+
+from ci_bot.protocol.base import (
+    SCHEMA_VERSION,
+    Compared,
+    Contract,
+    Count,
+    Failure,
+    FilePath,
+    Line,
+    Name,
+    PlanId,
+    Seconds,
+    Sha,
+    Text,
+    Timestamp,
+    Timings,
+    Verbatim,
+    Versions,
+)
+from ci_bot.protocol.cost import Price
+from ci_bot.protocol.plan import (
+    Backfill,
+    Change,
+    Checks,
+    Cost,
+    Decision,
+    EnvironmentStatement,
+    Finding,
+    Lineage,
+    ProdPlan,
+    Restatement,
+    Severity,
+    ShortWindow,
+    Stage,
+)
+from ci_bot.protocol.plan_identity import PlanIdentity, PlanOption
+from ci_bot.protocol.review_inputs import ScopedModels
 
 # What a team's own policy has made of a review, as a report tells it.
 
@@ -160,7 +176,6 @@ class Impact(Contract):
 # What a change does to rows that exist today, as one claim for all who make or show it.
 
 
-
 class ChangedRows(Contract):
     """A model whose existing rows come out differently, or may.
 
@@ -228,6 +243,7 @@ class ProdNotFound(Contract):
     def sentence(self) -> str:
         """Where no prod was found, and what is there instead."""
         return f"No prod was found in the state ({self.state}): {self.why}."
+
 
 Baseline = Literal["state", "base-branch", "empty"]
 

@@ -1,10 +1,9 @@
 """Which versions of SQLMesh this release can work with, for both processes."""
 
 from __future__ import annotations
+
 import re
 from itertools import takewhile
-from __future__ import annotations
-import re
 
 Version = tuple[int, ...]
 
@@ -15,9 +14,9 @@ BEYOND: Version = (0, 237)
 SQLMESH_VERSIONS_TEXT = "0.227.1 to 0.236.x"
 
 WAY_OUT = (
-    f"Pin one of {SQLMESH_VERSIONS_TEXT} in the input `requirements`: the one that prod is built with, if it "
-    "is among them. Of an older one, upgrade prod first, which ends with `sqlmesh migrate`. For a "
-    "newer one, take a newer release of this action."
+    f"Pin one of {SQLMESH_VERSIONS_TEXT} in the input `requirements`: the one that prod is built "
+    "with, if it is among them. Of an older one, upgrade prod first, which ends with "
+    "`sqlmesh migrate`. For a newer one, take a newer release of this action."
 )
 
 _REQUIREMENT = re.compile(r"(?i)sqlmesh(?![\w.-])\s*(?:\[[^\]]*\])?\s*\(?(?P<bounds>[^;#)]*)")

@@ -12,8 +12,89 @@ looks like no secret.
 
 from __future__ import annotations
 
-from ci_bot.redaction.secret_parts import secret_values
-from ci_bot.redaction.known_values import encodings
-from ci_bot.redaction.redactor import (MASK, Redactor, StreamRedactor, hide)
+from typing import TYPE_CHECKING
 
-__all__ = ["MASK", "Redactor", "StreamRedactor", "encodings", "hide", "secret_values"]
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.redaction.known_values import encodings
+    from ci_bot.redaction.literals import (
+        OBJECT_OF_VALUE,
+        SHORTEST,
+        Likeness,
+        is_random,
+        is_sample,
+        likeness,
+        list_entry_passwords,
+        stands_for_one,
+    )
+    from ci_bot.redaction.redactor import (
+        MASK,
+        Redactor,
+        StreamRedactor,
+        hide,
+        quoted_value,
+        shortened,
+        strip_terminal_codes,
+    )
+    from ci_bot.redaction.secret_names import Holds, holds, is_suspect
+    from ci_bot.redaction.secret_parts import from_dotenv, secret_values
+    from ci_bot.redaction.shapes import BEGIN_KEY, EVERY, Shapes, issued, placed
+
+__all__ = [
+    "BEGIN_KEY",
+    "EVERY",
+    "MASK",
+    "OBJECT_OF_VALUE",
+    "SHORTEST",
+    "Holds",
+    "Likeness",
+    "Redactor",
+    "Shapes",
+    "StreamRedactor",
+    "encodings",
+    "from_dotenv",
+    "hide",
+    "holds",
+    "is_random",
+    "is_sample",
+    "is_suspect",
+    "issued",
+    "likeness",
+    "list_entry_passwords",
+    "placed",
+    "quoted_value",
+    "secret_values",
+    "shortened",
+    "stands_for_one",
+    "strip_terminal_codes",
+]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "known_values": ["encodings"],
+        "literals": [
+            "Likeness",
+            "OBJECT_OF_VALUE",
+            "SHORTEST",
+            "is_random",
+            "is_sample",
+            "likeness",
+            "list_entry_passwords",
+            "stands_for_one",
+        ],
+        "redactor": [
+            "MASK",
+            "Redactor",
+            "StreamRedactor",
+            "hide",
+            "quoted_value",
+            "shortened",
+            "strip_terminal_codes",
+        ],
+        "secret_names": ["Holds", "holds", "is_suspect"],
+        "secret_parts": ["from_dotenv", "secret_values"],
+        "shapes": ["BEGIN_KEY", "EVERY", "Shapes", "issued", "placed"],
+    },
+)

@@ -5,22 +5,20 @@ a name is still that secret.
 """
 
 from __future__ import annotations
+
 import base64
 import html
 import json
 import re
 import shlex
-from collections.abc import Iterator
-from urllib.parse import quote, quote_plus
-from __future__ import annotations
-import re
 import string
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import groupby
-from ci_bot.redaction.shapes import Span
+from urllib.parse import quote, quote_plus
 
+from ci_bot.redaction.shapes import Span
 
 # A known secret in all the forms in which programs print it; `known` sees to letter case.
 
@@ -107,6 +105,7 @@ def _base64(raw: bytes) -> set[str]:
         if len(padded) > width:
             found.update(padded[start : start + width] for start in range(0, len(padded), width))
     return found | {text.replace("+", "-").replace("/", "_") for text in found}
+
 
 # A value is taken out if there are a million like it, by its length and its kinds of characters:
 # six digits, five small letters, four characters of several kinds. Of three characters there are

@@ -1,19 +1,15 @@
 """Whether a piece of text could be a credential at all, or only stands where one would."""
 
 from __future__ import annotations
+
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import pairwise
-from __future__ import annotations
-import re
-from collections.abc import Iterator
-from ci_bot.redaction.secret_names import (Holds, holds)
-from ci_bot.redaction.shapes import Span
-from __future__ import annotations
-import re
-from collections.abc import Sequence
+
+from ci_bot.redaction.secret_names import Holds, holds
 from ci_bot.redaction.shapes import Span
 
 SHORTEST = 4

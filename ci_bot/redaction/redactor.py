@@ -6,25 +6,30 @@ piece.
 """
 
 from __future__ import annotations
+
 import re
-from ci_bot.redaction.shapes import Span
-from __future__ import annotations
-from collections.abc import Iterable
-from functools import cache
-from typing import TYPE_CHECKING, TypeVar
-from ci_bot.redaction.known_values import KnownValues
-from ci_bot.redaction.literals import EntryReader
-from ci_bot.redaction.literals import pair_spans
-from ci_bot.redaction.shapes import (BEGIN_KEY, END_KEY, KEY_BODY, YAML_MARK, YAML_VALUE, Span, echoed, issued, placed)
-from __future__ import annotations
-from __future__ import annotations
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from operator import is_
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
 from pydantic import BaseModel
+
 from ci_bot.protocol.base import Verbatim
+from ci_bot.redaction.known_values import KnownValues
+from ci_bot.redaction.literals import EntryReader, pair_spans
+from ci_bot.redaction.shapes import (
+    BEGIN_KEY,
+    END_KEY,
+    KEY_BODY,
+    YAML_MARK,
+    YAML_VALUE,
+    Span,
+    echoed,
+    issued,
+    placed,
+)
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -64,6 +69,7 @@ def restore_span(span: Span, places: list[int]) -> Span:
     """A span of the stripped text as one of the original: from its first to its last character."""
     start, end = span
     return (places[start], places[end - 1] + 1) if end > start else (places[start], places[start])
+
 
 MASK = "***"
 # Longer lines are worked on in segments; no shape matches more than LONGEST_SHAPE characters.
@@ -253,8 +259,6 @@ def hide(text: str) -> str:
 
 
 # Shortening a text that may hold secrets which are not taken out yet.
-
-
 
 
 LONGEST_QUOTED = 60

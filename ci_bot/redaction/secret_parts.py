@@ -4,20 +4,18 @@ A program takes such a value apart, and then prints the password alone.
 """
 
 from __future__ import annotations
+
 import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, unquote_plus
+
 from ci_bot.redaction.literals import is_random
-from ci_bot.redaction.secret_names import is_suspect
-from ci_bot.redaction.shapes import (issued, placed)
-from __future__ import annotations
-import re
-from collections.abc import Callable, Iterator, Mapping
-from ci_bot.redaction.secret_names import (is_suspect, words)
+from ci_bot.redaction.secret_names import is_suspect, words
+from ci_bot.redaction.shapes import issued, placed
 
 # A value that is larger is no credential but a file; its forms alone would cost seconds.
 LARGEST = 100_000
@@ -154,7 +152,6 @@ def _in_addresses(text: str) -> Iterator[str]:
 # What reaches the project's code is a secret unless the name of its variable is harmless: to take
 # out too much costs a `***`, to take out too little costs a password. Only names make a variable
 # harmless, never values: a password may begin with a slash, or be digits only.
-
 
 
 _HARMLESS = frozenset(

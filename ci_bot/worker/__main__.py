@@ -13,19 +13,32 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ci_bot.errors import BadInput, BotError, format_exception
 from ci_bot.protocol.base import Contract
 from ci_bot.protocol.environment import UnfitName
-from ci_bot.protocol.messages import (AcceptRequest, AnyRequest, ApplyRequest, BaseTestsRequest, CleanupRequest, DoctorRequest, EstimateRequest, FailedAnswer, LearnRequest, ListRequest, RememberRequest, ReviewRequest, ScanRequest, ScopesRequest, SweepRequest)
-from ci_bot.protocol.supported_versions import (WAY_OUT, is_supported, outside)
-from ci_bot.errors import (BadInput, BotError, format_exception)
-from ci_bot.worker.runtime.channel import Channel
-from ci_bot.worker.runtime.imports import compile_late
-from ci_bot.worker.runtime.stopping import SparkEnd
-from ci_bot.worker.runtime.stopping import Stop
-from ci_bot.worker.messages.problems import (cancelled, speakable)
+from ci_bot.protocol.messages import (
+    AcceptRequest,
+    AnyRequest,
+    ApplyRequest,
+    BaseTestsRequest,
+    CleanupRequest,
+    DoctorRequest,
+    EstimateRequest,
+    FailedAnswer,
+    LearnRequest,
+    ListRequest,
+    RememberRequest,
+    ReviewRequest,
+    ScanRequest,
+    ScopesRequest,
+    SweepRequest,
+)
+from ci_bot.protocol.supported_versions import WAY_OUT, is_supported, outside
+from ci_bot.worker.messages import cancelled, speakable
+from ci_bot.worker.runtime import Channel, SparkEnd, Stop, compile_late
 
 if TYPE_CHECKING:
-    from ci_bot.worker.runtime.background_process import Clock
+    from ci_bot.worker.runtime import Clock
 
 # Below this, forking loaders cost more than they save: a fork of a process that has SQLMesh
 # imported takes about 0.1 s, a model file about 5 ms.
@@ -167,13 +180,13 @@ def perform(
         ReviewRequest | DoctorRequest | ListRequest | EstimateRequest | RememberRequest,
     )
     if isinstance(request, CleanupRequest) and request.expected:
+        from ci_bot.worker.messages import load_yaml
         from ci_bot.worker.runtime import early_java
-        from ci_bot.worker.messages.yaml_data import load_yaml
 
         early_java.start_early(Path(request.projects[0]), request.gateway, ready_java, load_yaml)
     from ci_bot.worker import sqlmesh_compat as compat
+    from ci_bot.worker.runtime import Clock
     from ci_bot.worker.runtime import imports as search_path
-    from ci_bot.worker.runtime.background_process import Clock
 
     if isinstance(request, ReviewRequest):
         from ci_bot.worker.review import review_plan as reviewing
@@ -190,7 +203,8 @@ def perform(
     if isinstance(request, BaseTestsRequest | ScopesRequest | AcceptRequest | RememberRequest):
         return beside_the_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
-        from ci_bot.worker.apply import (apply_plan as applying, probe as probing)
+        from ci_bot.worker.apply import apply_plan as applying
+        from ci_bot.worker.apply import probe as probing
 
         apply_ports = applying.ApplyPorts(
             clock,
@@ -238,7 +252,8 @@ def beside_the_plan(
         from ci_bot.worker.review import policy_scopes
 
         return policy_scopes.answer(request, clock, before_spark)
-    from ci_bot.worker.review import (base_test_runs, review_plan as reviewing)
+    from ci_bot.worker.review import base_test_runs
+    from ci_bot.worker.review import review_plan as reviewing
 
     return base_test_runs.base_tests(request, reviewing.ReviewPorts(clock, progress, before_spark))
 
@@ -265,7 +280,7 @@ def around(
         )
         return estimating.estimate_plan(request, estimate_ports)
     from ci_bot.worker.doctor import examination as examining
-    from ci_bot.worker.doctor.spark_network import this_network
+    from ci_bot.worker.doctor import this_network
 
     ports = examining.DoctorPorts(
         clock, progress, before_spark, os.environ, sys.executable, this_network()
@@ -275,7 +290,7 @@ def around(
 
 def failed(error: BaseException, request: AnyRequest) -> FailedAnswer:
     """The answer where an activity raised instead of giving a document."""
-    from ci_bot.worker.messages.problems import (NotLoaded, failure_of)
+    from ci_bot.worker.messages import NotLoaded, failure_of
 
     if isinstance(error, NotLoaded):
         return FailedAnswer(

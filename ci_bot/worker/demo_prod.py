@@ -6,29 +6,28 @@ The environment variables that PROJECT/config.yaml reads must be set (`DemoLayou
 """
 
 from __future__ import annotations
+
+import argparse
 import importlib.util
 import shutil
-import zipfile
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
-from ci_bot.errors import BadInput
-from __future__ import annotations
-import argparse
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
 from sqlmesh import Context
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.environment import EnvironmentNamingInfo
 from sqlmesh.core.snapshot import Snapshot
 from sqlmesh.core.snapshot.definition import Interval, Intervals
 from sqlmesh.utils.errors import SQLMeshError
-from ci_bot.errors import (EXIT_DONE, EXIT_FAILED, BadInput, BotError)
+
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

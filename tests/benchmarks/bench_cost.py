@@ -30,9 +30,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from ci_bot.protocol.cost import LearnDocument
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.messages import (LearnRequest, Owner)
+from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.messages import LearnRequest, Owner
 from tests.one_jvm import OWNER, OneJvm, one_jvm
 from tests.projects import CONFIG, Shop
 

@@ -30,10 +30,10 @@ from sqlmesh.core.engine_adapter.spark import SparkEngineAdapter
 from sqlmesh.core.table_diff import TableDiff
 from sqlmesh.engines.spark.db_api import spark_session
 
+from ci_bot.worker.apply.evidence import MAX_ROWS_DISTINCT
 from ci_bot.worker.data_diff.compare import compare
 from ci_bot.worker.data_diff.spark_port import SparkPort
 from ci_bot.worker.data_diff.spec import DiffSpec
-from ci_bot.worker.apply.evidence import MAX_ROWS_DISTINCT
 from ci_bot.worker.runtime.java import java_environment
 
 GOAL = 0.25

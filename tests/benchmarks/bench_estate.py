@@ -30,8 +30,8 @@ from sqlmesh.utils.date import to_timestamp
 
 from ci_bot.bot.laptop.session import local_client
 from ci_bot.bot.worker_client.base_branch import refresh
-from ci_bot.protocol.base import Failure
 from ci_bot.host import of_this_process
+from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat as compat
 from ci_bot.worker.project.base_branch import promote_as_prod
 from tests.benchmarks.bench_large import write_models

@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from ci_bot.protocol.messages import (Owner, ReviewRequest, Workplace)
+from ci_bot.protocol.messages import Owner, ReviewRequest, Workplace
+from ci_bot.worker.review.review_plan import ReviewPorts, review
 from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.review.review_plan import (ReviewPorts, review)
 from tests.benchmarks.bench_large import write_models
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop

@@ -19,10 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from ci_bot.bot.sandbox.launch import Launch
-from ci_bot.bot.sandbox.worker_run import caged
-from ci_bot.bot.sandbox.launch import Identity
+from ci_bot.bot.sandbox.launch import Identity, Launch
 from ci_bot.bot.sandbox.run_directories import private_workspace
+from ci_bot.bot.sandbox.worker_run import caged
 
 GOAL_SECONDS, GOAL_MEGABYTES = 0.3, 30.0
 MEGABYTE = 1_000_000

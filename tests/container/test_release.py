@@ -205,7 +205,9 @@ def test_release__publishes_tries_and_tags(maintainers: Maintainers, engine: Eng
 
 
 def test_release__of_an_image_that_does_not_run__tags_nothing(maintainers: Maintainers) -> None:
-    (maintainers.checkout.root / "ci_bot" / "bot" / "cli.py").write_text("import nothing_like_it\n")
+    (maintainers.checkout.root / "ci_bot" / "bot" / "cli" / "commands.py").write_text(
+        "import nothing_like_it\n"
+    )
     maintainers.checkout.commit()
 
     ran = maintainers.release()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import importlib
 import re
 import shutil
 import subprocess
@@ -17,25 +19,30 @@ from tests.architecture import BEGIN, END, PAGE, ROOT, Contracts, table, written
 
 # Imports that go through a wall: into which module, the statement, and whom it would reach.
 PLANTED = [
-    ("bot.worker_calls.client", "from ci_bot.worker import project", "ci_bot.worker.project"),
-    ("bot.pull_request.gate", "import ci_bot.worker", "ci_bot.worker"),
-    ("worker.plan.requested", "from ci_bot.bot import values", "ci_bot.bot.actions.values"),
-    ("contracts.durations", "from ci_bot.errors import BotError", "ci_bot.errors"),
-    ("bot.comment.view", "from ci_bot.bot.laptop import local", "ci_bot.bot.laptop.environments"),
-    ("bot.comment.view", "from ci_bot.bot import decision", "ci_bot.bot.decision"),
-    ("worker.project.opening", "from ci_bot.worker.review import checks", "ci_bot.worker.review"),
-    ("worker.cleanup.tables", "from ci_bot.worker.apply import proof", "ci_bot.worker.apply.verification"),
-    ("bot.decision.judge", "import sqlmesh", "sqlmesh"),
-    ("bot.worker_calls.doctor", "from pyspark.sql import SparkSession", "pyspark"),
-    ("bot.pull_request.apply", "import requests", "requests"),
-    ("worker.compat.states", "from github import Github", "github"),
-    ("worker.review.reviewing", "from ci_bot.host import Machine", "ci_bot.host"),
-    ("worker.rules.run", "import subprocess", "subprocess"),
-    ("bot.decision.exits", "from os import environ", "os"),
-    ("bot.comment.marker", "from ci_bot.host import Machine", "ci_bot.host"),
-    ("bot.trigger.choice", "from ci_bot.bot.sandbox import git", "ci_bot.bot.sandbox"),
-    ("secrets.known", "import time", "time"),
-    ("contracts.files", "import tempfile", "tempfile"),
+    ("bot.worker_client.client", "from ci_bot.worker import project", "ci_bot.worker.project"),
+    ("bot.handlers.gate", "import ci_bot.worker", "ci_bot.worker"),
+    ("worker.planning.plan_options", "from ci_bot.bot import actions", "ci_bot.bot.actions"),
+    ("protocol.durations", "from ci_bot.errors import BotError", "ci_bot.errors"),
+    ("bot.report.model.view", "from ci_bot.bot import laptop", "ci_bot.bot.laptop"),
+    ("bot.report.model.view", "from ci_bot.bot import decision", "ci_bot.bot.decision"),
+    (
+        "bot.report.model.view",
+        "from ci_bot.bot.report.markdown import notices",
+        "ci_bot.bot.report.markdown.notices",
+    ),
+    ("worker.project.opening", "from ci_bot.worker import review", "ci_bot.worker.review"),
+    ("worker.cleanup.reclaim", "from ci_bot.worker import apply", "ci_bot.worker.apply"),
+    ("bot.decision.judgement", "import sqlmesh", "sqlmesh"),
+    ("bot.worker_client.doctor", "from pyspark.sql import SparkSession", "pyspark"),
+    ("bot.handlers.apply", "import requests", "requests"),
+    ("worker.sqlmesh_compat.states", "from github import Github", "github"),
+    ("worker.review.review_plan", "from ci_bot.host import Machine", "ci_bot.host"),
+    ("worker.rules.run_rules", "import subprocess", "subprocess"),
+    ("bot.decision.judgement", "from os import environ", "os"),
+    ("bot.report.markdown.marker", "from ci_bot.host import Machine", "ci_bot.host"),
+    ("bot.actions.choose_activity", "from ci_bot.bot import sandbox", "ci_bot.bot.sandbox"),
+    ("redaction.known_values", "import time", "time"),
+    ("protocol.limits", "import tempfile", "tempfile"),
 ]
 
 
@@ -80,7 +87,7 @@ def test_import__through_a_wall_is_noticed(
 def test_circle__of_modules_is_noticed(copy: Path) -> None:
     file = copy / "ci_bot/redaction/shapes.py"
     with file.open("a", encoding="utf-8") as out:
-        out.write("from ci_bot.redaction import known\n")
+        out.write("from ci_bot.redaction import known_values\n")
     done = lint_imports(copy)
     assert done.returncode == 1
     assert "No cycles are allowed in ci_bot.redaction" in done.stdout
@@ -175,6 +182,73 @@ def test_types__of_two_meanings_are_noticed() -> None:
 def test_file_names__stand_in_few_folders() -> None:
     names = Counter(path.name for path in MODULES if path.name != "__init__.py")
     assert not {n: count for n, count in names.items() if count > MOST_FOLDERS_WITH_A_FILE}
+
+
+def room_of(module: str) -> str | None:
+    """The room that a module belongs to: a package of the bot, of the worker, or of both.
+
+    The protocol is data alone, and each of its modules is public.
+    """
+    parts = module.split(".")
+    if len(parts) < 2 or parts[1:] in (["bot"], ["worker"]) or parts[1] == "protocol":
+        return None
+    depth = 3 if parts[1:2] in (["bot"], ["worker"]) else 2
+    room = "/".join(parts[:depth])
+    return ".".join(parts[:depth]) if (ROOT / room / "__init__.py").exists() else None
+
+
+def imports_past_an_entrance(module: str, source: str) -> list[str]:
+    """What a module imports of another room that the room's entrance does not name."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("ci_bot."):
+            continue
+        package = str(node.module)
+        room = room_of(package)
+        if room is None or room == room_of(module):
+            continue
+        names = public_names(room)
+        found += [
+            f"{package}.{alias.name}"
+            for alias in node.names
+            if package != room or alias.name not in names
+        ]
+    return found
+
+
+@functools.cache
+def public_names(room: str) -> frozenset[str]:
+    return frozenset(importlib.import_module(room).__all__)
+
+
+def test_rooms__are_entered_by_their_entrance() -> None:
+    past = {
+        str(path): imports
+        for path in MODULES
+        if (
+            imports := imports_past_an_entrance(
+                ".".join(path.relative_to(ROOT).with_suffix("").parts), path.read_text("utf-8")
+            )
+        )
+    }
+    assert not past
+
+
+def test_import__past_an_entrance_is_noticed() -> None:
+    planted = "from ci_bot.worker.sql.functions import x\nfrom ci_bot.worker.sql import functions"
+    assert imports_past_an_entrance("ci_bot.worker.rules.run_rules", planted) == [
+        "ci_bot.worker.sql.functions.x",
+        "ci_bot.worker.sql.functions",
+    ]
+    assert imports_past_an_entrance("ci_bot.worker.sql.algebra_keys", planted) == []
+
+
+def test_entrances__give_each_name_that_they_name() -> None:
+    rooms = {room for path in MODULES if (room := room_of(".".join(path.relative_to(ROOT).parts)))}
+    assert len(rooms) > 20
+    for room in sorted(rooms - {"ci_bot.bot.cli"}):
+        package = importlib.import_module(room)
+        assert [name for name in package.__all__ if not hasattr(package, name)] == [], room
 
 
 def test_page__names_files_that_exist() -> None:

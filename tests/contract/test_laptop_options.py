@@ -7,11 +7,10 @@ import shlex
 import click
 import pytest
 
-from ci_bot.bot.cli import commands as cli
-from ci_bot.bot.cli.options import with_flags
-from ci_bot.bot.cli.options import with_projects
-from ci_bot.bot.laptop.local_review import LocalReview
 from ci_bot.bot.actions.inputs import Inputs
+from ci_bot.bot.cli import commands as cli
+from ci_bot.bot.cli.options import with_flags, with_projects
+from ci_bot.bot.laptop.local_review import LocalReview
 
 # What an input has no option for, and why.
 OF_A_WORKFLOW = {

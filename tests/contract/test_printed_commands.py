@@ -17,8 +17,8 @@ import pytest
 import yaml
 from sqlmesh.cli.main import cli as sqlmesh_cli
 
+from ci_bot.bot.actions.comment_command import PREFIX, Help, parse_command
 from ci_bot.bot.cli.commands import commands as bot_cli
-from ci_bot.bot.actions.comment_command import (PREFIX, Help, parse_command)
 from tests.conftest import REPOSITORY
 from tests.golden.samples import SAMPLES
 

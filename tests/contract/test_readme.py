@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot import (__version__, errors)
-from ci_bot.bot.sandbox.worker_environment import NEVER_PREFIXES
-from ci_bot.bot.cli.commands import commands
+from ci_bot import __version__, errors
 from ci_bot.bot.actions.comment_command import USAGE
+from ci_bot.bot.cli.commands import commands
+from ci_bot.bot.sandbox.worker_environment import NEVER_PREFIXES
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -12,8 +12,8 @@ import pytest
 import ci_bot
 from ci_bot.bot.sandbox.answer_validation import with_known_reasons
 from ci_bot.protocol import reasons
-from ci_bot.protocol.base import Failure
 from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import FailedAnswer
 from tests.factories import VERSIONS
 
@@ -44,7 +44,7 @@ def said_in(path: Path) -> Iterator[str]:
 
 
 # A program of its own beside the worker: it answers no request, and the demo tells its end.
-DEMO = ROOT / "worker" / "demo"
+DEMO = ROOT / "worker" / "demo_prod.py"
 
 
 def said(*parts: str) -> set[str]:
@@ -57,8 +57,8 @@ def said(*parts: str) -> set[str]:
 
 
 def said_in_answers() -> set[str]:
-    files = [path for path in (ROOT / "worker").rglob("*.py") if DEMO not in path.parents]
-    return said("contracts/environment.py").union(*map(said_in, files))
+    files = [path for path in (ROOT / "worker").rglob("*.py") if path != DEMO]
+    return said("protocol/environment.py").union(*map(said_in, files))
 
 
 def test_reasons__of_the_worker_are_those_that_it_says() -> None:

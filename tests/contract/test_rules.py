@@ -19,12 +19,13 @@ import pytest
 import yaml
 
 from ci_bot.bot.decision.judgement import NOT_LISTED
-from ci_bot.bot.decision.risks import (compares, judges)
+from ci_bot.bot.decision.risks import compares, judges
 from ci_bot.protocol import rules
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import (FACTS, RULES, Registry, RuleSpec, Scope, UnknownRule, page, rule)
+from ci_bot.protocol.rules import FACTS, RULES, Registry, RuleSpec, Scope, UnknownRule, page, rule
 from ci_bot.worker.rules import registry as worker_registry
-from ci_bot.worker.rules.models.linter_rule import (MODEL_RULES, ModelRule)
+from ci_bot.worker.rules import run_rules  # noqa: F401 - rules register when they are imported
+from ci_bot.worker.rules.models.linter_rule import MODEL_RULES, ModelRule
 from tests.conftest import REPOSITORY
 from tests.rule_pages import FOLDER, INDEX, faults, index, with_policy
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.actions.inputs import (Inputs, env_name, from_environ)
+from ci_bot.bot.actions.inputs import Inputs, env_name, from_environ
 
 ROOT = Path(__file__).resolve().parents[2]
 _ROW = re.compile(r"^\|\s*`?([a-z][a-z-]*)`?\s*\|")
@@ -78,7 +78,7 @@ def test_outputs__are_all_set_somewhere(metadata: Any) -> None:
     sources = "\n".join(
         path.read_text("utf-8")
         for path in [
-            *(ROOT / "ci_bot" / "bot" / "pull_request").glob("*.py"),
+            *(ROOT / "ci_bot" / "bot" / "handlers").glob("*.py"),
             ROOT / "ci_bot/bot/handlers/run_action.py",
         ]
     )

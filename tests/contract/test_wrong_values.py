@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.cli import commands as cli
-from ci_bot.bot.actions.inputs import (Inputs, env_name, from_environ)
+from ci_bot.bot.actions.inputs import Inputs, env_name, from_environ
 from ci_bot.bot.actions.values import MOST_MINUTES
-from ci_bot.protocol.limits import MOST_INTERVALS
+from ci_bot.bot.cli import commands as cli
 from ci_bot.errors import BadInput
+from ci_bot.protocol.limits import MOST_INTERVALS
 from ci_bot.redaction.redactor import LONGEST_QUOTED
 
 NO_UTF8 = "\udcff"
@@ -269,7 +269,7 @@ def test_command_line__that_is_no_utf8__in_a_real_process(arguments: list[bytes]
         [os.fsencode(sys.executable), b"-m", b"ci_bot", *arguments],
         capture_output=True,
         check=False,
-        cwd=Path(cli.__file__).parent.parent,
+        cwd=Path(cli.__file__).parents[2],
     )
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr

@@ -92,7 +92,7 @@ def request(
     folder: Path, changed: list[str], *, scratch: Path, cache: Path, **more: Any
 ) -> ReviewRequest:
     """What a worker is asked about a case, with its base as baseline unless `more` says otherwise."""
-    from ci_bot.protocol.messages import (Owner, ReviewRequest, Workplace)
+    from ci_bot.protocol.messages import Owner, ReviewRequest, Workplace
 
     base, head = folder / "base", folder / "head"
     asked = {
@@ -112,13 +112,14 @@ def request(
 
 
 def _review(folder: Path) -> dict[str, Any]:
-    from ci_bot.bot.sandbox.load_trace import (TraceReader, opened_among)
-    from ci_bot.bot.decision import (BotFacts, ChangedFile, code_that_runs_on_load, judge)
+    from ci_bot.bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge
+    from ci_bot.bot.sandbox.load_trace import TraceReader, opened_among
     from ci_bot.protocol.messages import ScanRequest
     from ci_bot.worker import sqlmesh_compat as compat
+    from ci_bot.worker.review import review_plan as reviewing
+    from ci_bot.worker.review import scan as scanning
     from ci_bot.worker.runtime import load_trace
     from ci_bot.worker.runtime.background_process import Clock
-    from ci_bot.worker.review import (review_plan as reviewing, scan as scanning)
 
     base, head = folder / "base", folder / "head"
     changed = changed_between(base, head)
@@ -181,9 +182,9 @@ def _review(folder: Path) -> dict[str, Any]:
 
 def _failed(error: Exception, asked: Any) -> Any:
     """What the bot makes of a worker that failed."""
-    from ci_bot.bot.decision import (blame, in_one)
-    from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
-    from ci_bot.bot.worker_client.review_facts import (failed_facts, unplanned_facts)
+    from ci_bot.bot.decision import blame, in_one
+    from ci_bot.bot.worker_client.review_facts import failed_facts, unplanned_facts
+    from ci_bot.bot.worker_client.review_options import Commits, ReviewOptions
     from ci_bot.worker.__main__ import failed
 
     options = ReviewOptions(environment="pr_1", owner=asked.owner, commits=Commits())

@@ -99,13 +99,14 @@ def _noted(folder: Path) -> list[Any] | None:
     """The base as prod, and what a run on the default branch notes of it."""
     from sqlmesh.utils.date import to_timestamp
 
-    from ci_bot.protocol.messages import (Owner, RememberRequest, Workplace)
     from ci_bot.errors import BotError
+    from ci_bot.protocol.messages import Owner, RememberRequest, Workplace
     from ci_bot.worker import sqlmesh_compat as compat
-    from ci_bot.worker.runtime.background_process import Clock
-    from ci_bot.worker.project import (base_branch as baseline, opening)
+    from ci_bot.worker.project import base_branch as baseline
+    from ci_bot.worker.project import opening
     from ci_bot.worker.project.configuration import place_of
     from ci_bot.worker.review import review_plan as remembering
+    from ci_bot.worker.runtime.background_process import Clock
 
     scratch, cache = _places(folder, "noting")
     base = folder / "base"
@@ -130,10 +131,10 @@ def _noted(folder: Path) -> list[Any] | None:
 
 def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], int]:
     """What the worker answers, without times, and how many files it took as known."""
+    from ci_bot.worker.review import review_plan as reviewing
+    from ci_bot.worker.runtime.background_process import Clock
     from ci_bot.worker.sqlmesh_compat import base_cache_read as known_files
     from ci_bot.worker.sqlmesh_compat.lazy_queries import left_in_file
-    from ci_bot.worker.runtime.background_process import Clock
-    from ci_bot.worker.review import review_plan as reviewing
 
     scratch, cache = _places(folder, name)
     asked = request(

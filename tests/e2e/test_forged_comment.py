@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ci_bot.bot.report.markdown.marker import (decode, encode)
+from ci_bot.bot.report.markdown.marker import decode, encode
 from ci_bot.protocol.comment_marker import Marker
 from tests import nights
 from tests.e2e.scene import BOT, Change, Scene, add_orders

@@ -96,7 +96,9 @@ def test_not_served__imports_nothing_heavy(runner: Runner, tmp_path: Path) -> No
 
     assert outcome.exit_code == 0
     found = imported(outcome.stderr)
-    assert "ci_bot.bot.handlers.run_action" in found, "the list of imports is not what this test takes it for"
+    assert "ci_bot.bot.handlers.run_action" in found, (
+        "the list of imports is not what this test takes it for"
+    )
     assert {name.partition(".")[0] for name in found} & HEAVY == set()
 
 

@@ -69,7 +69,9 @@ def test_review__the_bot_imports_no_sqlmesh_and_the_project_sees_no_token(
     # The bot's side.
     assert outcome.exit_code == 0, outcome.stdout
     found = imported(outcome.stderr)
-    assert "ci_bot.bot.sandbox.worker_run" in found, "the list of imports is not what this test takes it for"
+    assert "ci_bot.bot.sandbox.worker_run" in found, (
+        "the list of imports is not what this test takes it for"
+    )
     assert {name.partition(".")[0] for name in found} & OF_THE_WORKER == set()
     assert not any(name.startswith("ci_bot.worker") for name in found)
 

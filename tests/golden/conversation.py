@@ -15,20 +15,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from ci_bot.bot.report.model.context import (CommentContext, DisplayProgress, Rendered)
-from ci_bot.bot.report.model.marker_facts import MarkerFacts
-from ci_bot.bot.report.markdown.outcome_comment import render_apply
-from ci_bot.bot.handlers import (apply, cleanup, review)
-from ci_bot.bot.handlers import apply_evidence as publishing
-from ci_bot.bot.handlers.own_review import (confirmed, other_plan)
-from ci_bot.bot.handlers.publisher import (REPORT_DIRECTORY, Publisher, template)
 from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions.inputs import (Inputs, Settings)
+from ci_bot.bot.actions.inputs import Inputs, Settings
+from ci_bot.bot.handlers import apply, cleanup, review
+from ci_bot.bot.handlers import apply_evidence as publishing
+from ci_bot.bot.handlers.own_review import confirmed, other_plan
+from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher, template
+from ci_bot.bot.report.markdown.outcome_comment import render_apply
+from ci_bot.bot.report.model.context import CommentContext, DisplayProgress, Rendered
+from ci_bot.bot.report.model.marker_facts import MarkerFacts
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.comment_marker import (Marker, Phase)
-from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.comment_marker import Marker, Phase
 from ci_bot.protocol.messages import Progress
+from ci_bot.protocol.review_report import Report
 from tests.golden.pull_requests import NUMBER
 from tests.publishing import RUNNER, Memory, machine_at, publisher_of
 

@@ -20,12 +20,12 @@ from pathlib import Path
 from ci_bot.bot.laptop.demo_repository import DemoLayout
 from ci_bot.bot.laptop.demo_story import PROD_END
 from ci_bot.bot.worker_client.review_options import Commits
-from ci_bot.protocol.base import Contract
-from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.messages import Progress
 from ci_bot.host import of_this_process
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.base import Contract
+from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.messages import Progress
+from ci_bot.protocol.review_report import Report
 from tests.golden import pull_requests
 from tests.golden.pull_requests import ENVIRONMENT, Change, Repository
 from tests.golden.stable import stable
@@ -84,9 +84,7 @@ class Life:
 
     def recordings(self) -> Iterator[tuple[str, str]]:
         """Names and recorded documents, in the order in which they come about."""
-        self._run(
-            "ci_bot.worker.demo_prod", "--data", str(self._layout.data), "--end", PROD_END
-        )
+        self._run("ci_bot.worker.demo_prod", "--data", str(self._layout.data), "--end", PROD_END)
         client = Client(self._layout.project, around=self._machine, timeout_minutes=60)
         report = self._review(client, self._repository.push(pull_requests.small_change().head))
         yield "small_change", self._stable(report)

@@ -12,8 +12,8 @@ from typing import cast
 
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.messages import Progress
+from ci_bot.protocol.review_report import Report
 from tests.golden.conversation import Conversation
 from tests.golden.record import read
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ci_bot.bot.report.markdown.marker import encode
 from ci_bot.bot.github.client import GitHubClient
-from ci_bot.bot.github.retry import (PATIENT, RateLimits)
+from ci_bot.bot.github.retry import PATIENT, RateLimits
 from ci_bot.bot.github.transport import Time
+from ci_bot.bot.report.markdown.marker import encode
 from ci_bot.protocol.comment_marker import Marker
 from tests.github_standin.script import (
     Reply,

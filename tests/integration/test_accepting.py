@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.worker_client.review_options import Commits
-from ci_bot.protocol.review_report import Acceptance
-from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.review_report import Acceptance, Report
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_team_policy import MODEL, TOP, top, weight
 from tests.projects.duck import run_prod

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.protocol.apply_report import (ApplyDocument, Profile, TableDiff)
+from ci_bot.protocol.apply_report import ApplyDocument, Profile, TableDiff
 from tests.conftest import PROD_UNTIL
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import Shop, write_shop

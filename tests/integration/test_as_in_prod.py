@@ -20,11 +20,10 @@ from sqlmesh.core.model import load_sql_based_model, load_sql_based_models
 from sqlmesh.utils.date import to_timestamp
 
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.sqlmesh_compat.lazy_queries import lists_columns
-from ci_bot.worker.sqlmesh_compat.lazy_queries import leave_in_file
-from ci_bot.worker.runtime.background_process import Clock
 from ci_bot.worker.project import base_branch as baseline
 from ci_bot.worker.project.configuration import ProjectPlace
+from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.sqlmesh_compat.lazy_queries import leave_in_file, lists_columns
 from tests.corpus.labelled import read_cases
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop

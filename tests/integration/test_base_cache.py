@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlmesh.core.constants
 
-from ci_bot.protocol.review_inputs import (BaseCache, KnownFile)
+from ci_bot.protocol.review_inputs import BaseCache, KnownFile
 from ci_bot.worker import sqlmesh_compat as compat
 from ci_bot.worker.sqlmesh_compat.lazy_queries import QueryInFile
 from tests import nights

@@ -12,13 +12,13 @@ import sqlglot
 from sqlglot import exp
 
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.cost.input_size_rates import batches_of
-from ci_bot.worker.cost.input_size_estimator import in_prod
 from ci_bot.worker.cost.batch_queries import BatchQueries
-from ci_bot.worker.planning import make_plan as planning
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.make_plan import (Planned, PlanRequest)
+from ci_bot.worker.cost.input_size_estimator import in_prod
+from ci_bot.worker.cost.input_size_rates import batches_of
 from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning.make_plan import Planned, PlanRequest
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened

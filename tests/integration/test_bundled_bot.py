@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from sqlmesh.core.plan.stages import BackfillStage
 
-from ci_bot.protocol.plan import (Backfill, ProdPlan, Window)
-from ci_bot.protocol.plan_identity import PlanIdentity
-from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.errors import BadInput
+from ci_bot.protocol.plan import Backfill, ProdPlan, Window
+from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity
 from ci_bot.worker.cost.plan_estimate import estimate
-from ci_bot.worker.planning import (first_build, make_plan as planning, prod_plan)
-from ci_bot.worker.planning.identity import identity_of
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.plan_options import (PlanOptions, resolve)
-from ci_bot.worker.planning.make_plan import (Planned, PlanRequest, category_of)
-from ci_bot.worker.project.checks import plan_settings
 from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning import first_build, prod_plan
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning.identity import identity_of
+from ci_bot.worker.planning.make_plan import Planned, PlanRequest, category_of
+from ci_bot.worker.planning.plan_options import PlanOptions, resolve
+from ci_bot.worker.project.checks import plan_settings
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
 from tests.projects.forward import DOUBLED, write_forward_shop

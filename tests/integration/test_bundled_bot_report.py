@@ -10,10 +10,9 @@ from sqlmesh.integrations.github.cicd.config import GithubCICDBotConfig
 from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat as compat
 from ci_bot.worker.doctor import bundled_bot
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project.configuration import (configure, new_context)
-from ci_bot.worker.project.configuration import ProjectPlace
 from ci_bot.worker.project.checks import OF_A_PLAN
+from ci_bot.worker.project.configuration import ProjectPlace, configure, new_context
+from ci_bot.worker.runtime.background_process import Clock
 from tests.integration.test_doctor import examine
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop

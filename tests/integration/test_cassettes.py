@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.github.client import (ACTIONS_BOT, GitHubClient)
+from ci_bot.bot.github.client import ACTIONS_BOT, GitHubClient
 from ci_bot.bot.github.port import Permission
 from tests.github_standin.repo import Repo
 from tests.github_standin.standin import GitHubStandin

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.worker_client.review_options import Commits
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.limits import LARGEST_FILE_BYTES
 from ci_bot.errors import TimedOut
+from ci_bot.protocol.limits import LARGEST_FILE_BYTES
+from ci_bot.protocol.review_report import Report
 from tests import nights
 from tests.checkout import Repository
 from tests.projects import Shop

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.report.markdown import marker as markers
-from ci_bot.bot.actions import choose_activity as choice
 from ci_bot.bot.actions import activities as activity
+from ci_bot.bot.actions import choose_activity as choice
 from ci_bot.bot.actions.event import read_event
 from ci_bot.bot.actions.inputs import Inputs
+from ci_bot.bot.report.markdown import marker as markers
 from ci_bot.protocol.plan import Window
 from tests.factories import make_marker
 from tests.github_standin import script

@@ -1,4 +1,4 @@
-"""What `worker/compat` leans on in SQLMesh, tried against the installed version."""
+"""What `worker/sqlmesh_compat` leans on in SQLMesh, tried against the installed version."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sqlmesh.integrations.github.cicd.config import GithubCICDBotConfig
 from sqlmesh.utils.date import now_timestamp
 from sqlmesh.utils.errors import ConfigError
 
-from ci_bot.protocol.supported_versions import is_supported
 from ci_bot.errors import BadInput
+from ci_bot.protocol.supported_versions import is_supported
 from ci_bot.worker import sqlmesh_compat as compat
 from tests.projects import Shop, write_shop
 from tests.projects.duck import run_prod, write_duck_shop

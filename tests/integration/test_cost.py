@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from ci_bot.protocol.cost import LearnDocument
-from ci_bot.protocol.messages import (LearnRequest, Owner)
+from ci_bot.protocol.messages import LearnRequest, Owner
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_review import REVENUE
 from tests.one_jvm import OWNER, OneJvm, one_jvm

@@ -26,11 +26,10 @@ from sqlmesh.engines.spark.db_api import spark_session
 from sqlmesh.utils.date import to_datetime, to_time_column, to_timestamp
 
 from ci_bot.protocol.apply_report import TableDiff
+from ci_bot.worker.data_diff.budgeted_run import CANCELLED, Candidate, Controls, compare_models
 from ci_bot.worker.data_diff.compare import compare
-from ci_bot.worker.data_diff.budgeted_run import (CANCELLED, Candidate, Controls, compare_models)
-from ci_bot.worker.data_diff.spark_port import (SparkPort, side_by_side)
-from ci_bot.worker.data_diff.spec import (DiffSpec, SeenTable, SqlError, TimeWindow)
-from ci_bot.worker.data_diff.spec import literal
+from ci_bot.worker.data_diff.spark_port import SparkPort, side_by_side
+from ci_bot.worker.data_diff.spec import DiffSpec, SeenTable, SqlError, TimeWindow, literal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ci_bot.protocol.apply_report import (ColumnMatch, Profile, TableDiff)
+from ci_bot.protocol.apply_report import ColumnMatch, Profile, TableDiff
 from ci_bot.worker.data_diff.compare import compare
 from ci_bot.worker.data_diff.spark_port import SparkPort
 from ci_bot.worker.data_diff.spec import DiffSpec

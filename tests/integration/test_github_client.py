@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.github.port import (NotFound, PullRequest, PullState)
-from ci_bot.errors import (BadInput, BotError, GitHubUnavailable, Refused)
+from ci_bot.bot.github.port import NotFound, PullRequest, PullState
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
 from tests.github_standin.script import (
     Reply,
     broken_json,

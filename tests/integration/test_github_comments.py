@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.bot.github.retry import (HURRIED, PATIENT, RateLimits)
+from ci_bot.bot.github.retry import HURRIED, PATIENT, RateLimits
+from ci_bot.bot.github.sticky_comment import FRESH_SECONDS, Sticky
 from ci_bot.bot.github.transport import Unclear
-from ci_bot.bot.github.sticky_comment import (FRESH_SECONDS, Sticky)
-from ci_bot.errors import (GitHubUnavailable, Refused)
+from ci_bot.errors import GitHubUnavailable, Refused
 from tests.github_standin.script import (
     Reply,
     connection_reset,

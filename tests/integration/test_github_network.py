@@ -13,7 +13,7 @@ from github import Consts
 
 from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.github.urls import VARIABLES
-from ci_bot.errors import (BadInput, BotError, GitHubUnavailable, Refused)
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
 from tests.e2e.job import Job, Runner
 from tests.github_standin import events
 from tests.github_standin.script import Reply

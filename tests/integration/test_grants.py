@@ -15,7 +15,7 @@ from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
 from ci_bot.worker.state_store.lease_rows import Holder
-from ci_bot.worker.state_store.ledger_schema import (SCHEMA, LedgerTables)
+from ci_bot.worker.state_store.ledger_schema import SCHEMA, LedgerTables
 from tests.conftest import PROD_UNTIL, REPOSITORY, run_python
 from tests.integration.test_postgres_state import connect, own_database, server
 from tests.integration.test_review import ADD_ORDERS

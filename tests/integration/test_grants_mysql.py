@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pymysql  # type: ignore[import-untyped]
 import pytest
 
-from ci_bot.worker.state_store.ledger_schema import (SCHEMA, LedgerTables)
+from ci_bot.worker.state_store.ledger_schema import SCHEMA, LedgerTables
 from tests.conftest import PROD_UNTIL, REPOSITORY, run_python
 from tests.integration.test_grants import of_sqlmesh, script_of
 from tests.integration.test_postgres_state import DUCKDB

@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ci_bot.protocol.apply_report import (ApplyDocument, TableDiff)
+from ci_bot.protocol.apply_report import ApplyDocument, TableDiff
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
 from tests.conftest import PROD_UNTIL, missing, run_python

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from ci_bot.protocol.apply_report import EstimateDocument
-from ci_bot.protocol.messages import (EstimateRequest, Owner)
 from ci_bot.errors import EXIT_REFUSED
+from ci_bot.protocol.apply_report import EstimateDocument
+from ci_bot.protocol.messages import EstimateRequest, Owner
 from tests.conftest import PROD_UNTIL
 from tests.one_jvm import OWNER, OneJvm, one_jvm
 from tests.projects import Shop, write_shop

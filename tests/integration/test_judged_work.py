@@ -13,25 +13,24 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.plan.stages import BackfillStage
 
-from ci_bot.protocol.plan import (Backfill, ProdPlan, ShortWindow)
-from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.protocol.plan import totals
+from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, totals
+from ci_bot.protocol.plan_identity import GivenFlags, PlanFlags
 from ci_bot.worker import sqlmesh_compat as compat
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.cost.plan_estimate import estimate
-from ci_bot.worker.planning import (first_build, make_plan as planning, prod_plan)
-from ci_bot.worker.planning.identity import identity_of
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.first_build import short_window
-from ci_bot.worker.planning.plan_options import resolve
-from ci_bot.worker.planning.make_plan import (Planned, PlanRequest)
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import base_branch as baseline
-from ci_bot.worker.project.configuration import ProjectPlace
-from ci_bot.worker.project.checks import plan_settings
 from ci_bot.worker.messages import names_and_times as times
 from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning import first_build, prod_plan
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning.first_build import short_window
+from ci_bot.worker.planning.identity import identity_of
+from ci_bot.worker.planning.make_plan import Planned, PlanRequest
+from ci_bot.worker.planning.plan_options import resolve
+from ci_bot.worker.project import base_branch as baseline
+from ci_bot.worker.project.checks import plan_settings
+from ci_bot.worker.project.configuration import ProjectPlace
+from ci_bot.worker.runtime.background_process import Clock
 from tests.projects import Shop
 from tests.projects.forward import DAYS, DOUBLED, UNTIL, write_forward_shop
 from tests.projects.opened import opened

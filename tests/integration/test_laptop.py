@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.laptop.local_review import (LocalReview, review_locally)
-from ci_bot.protocol.review_report import Report
+from ci_bot.bot.laptop.local_review import LocalReview, review_locally
 from ci_bot.errors import BadInput
-from ci_bot.host import (Machine, of_this_process)
+from ci_bot.host import Machine, of_this_process
+from ci_bot.protocol.review_report import Report
 from tests.conftest import REPOSITORY
 from tests.github_standin import events
 from tests.github_standin.event_parts import PullFacts

@@ -16,9 +16,8 @@ import pytest
 from sqlglot import exp
 
 from ci_bot.protocol.messages import Owner
-from ci_bot.worker.state_store.leases import (LeaseLostError, LeaseReason, Timing)
-from ci_bot.worker.state_store.lease_rows import (RECLAIM, HeldByAnother, Holder)
-from ci_bot.worker.state_store.leases import Leases
+from ci_bot.worker.state_store.lease_rows import RECLAIM, HeldByAnother, Holder
+from ci_bot.worker.state_store.leases import LeaseLostError, LeaseReason, Leases, Timing
 from ci_bot.worker.state_store.ledger_schema import SCHEMA
 from tests.conftest import REPOSITORY, missing
 from tests.integration.test_postgres_state import connect

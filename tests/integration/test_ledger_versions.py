@@ -9,12 +9,12 @@ import pytest
 from sqlmesh.core.config.connection import DuckDBConnectionConfig
 
 import ci_bot
+from ci_bot.errors import EXIT_BAD_INPUT, BadInput
 from ci_bot.protocol.cost import Counters
-from ci_bot.errors import (EXIT_BAD_INPUT, BadInput)
 from ci_bot.worker.cost.plan_estimate import past_of
-from ci_bot.worker.state_store.cost_ledger import (ApplyRow, CostLedger, ProdRunRow, RunRow)
+from ci_bot.worker.state_store.cost_ledger import ApplyRow, CostLedger, ProdRunRow, RunRow
 from ci_bot.worker.state_store.ledger import Ledger
-from ci_bot.worker.state_store.ledger_schema import (LEDGER_VERSION, SCHEMA)
+from ci_bot.worker.state_store.ledger_schema import LEDGER_VERSION, SCHEMA
 from tests.integration.test_lease import database
 from tests.lease_process import connection
 

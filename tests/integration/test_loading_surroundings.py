@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.protocol.review_report import Report
 from ci_bot.errors import BadInput
+from ci_bot.protocol.review_report import Report
 from tests.projects.history import CONFIG, Repository, sql_model
 from tests.worker import Client, reviewed_on_base
 

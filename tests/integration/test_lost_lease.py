@@ -18,9 +18,9 @@ from sqlmesh.core.context import Context
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker import sqlmesh_compat as compat
 from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.worker.messages.names_and_times import Names
 from ci_bot.worker.state_store.lease_guard import Hold
 from ci_bot.worker.state_store.ledger_schema import SCHEMA
-from ci_bot.worker.messages.names_and_times import Names
 from tests.integration.test_postgres_state import DUCKDB, connect, own_database, server
 from tests.projects import Shop, duck
 

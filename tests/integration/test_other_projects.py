@@ -12,7 +12,7 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.protocol.review_report import (Report, Risk)
+from ci_bot.protocol.review_report import Report, Risk
 from tests.projects.history import BROKEN, Repository, sql_model
 from tests.worker import Client
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.errors import Refused
-from ci_bot.worker.planning import (prod_guard as guard, make_plan as planning)
-from ci_bot.worker.planning.make_plan import (Planned, PlanRequest)
+from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import prod_guard as guard
+from ci_bot.worker.planning.make_plan import Planned, PlanRequest
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened

@@ -12,10 +12,10 @@ import pytest
 from ci_bot.bot.github.port import PullState
 from ci_bot.bot.worker_client import cleanup as sweeping
 from ci_bot.bot.worker_client.cleanup import SweepOptions
-from ci_bot.protocol.base import Failure
 from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.messages import (ApplyRequest, CleanupRequest, FailedAnswer, Owner)
+from ci_bot.protocol.messages import ApplyRequest, CleanupRequest, FailedAnswer, Owner
 from tests.conftest import PROD_UNTIL
 from tests.factories import on_terminal
 from tests.integration.test_review import REVENUE, state_rows

@@ -14,8 +14,8 @@ from sqlmesh.utils.date import to_timestamp
 from sqlmesh.utils.errors import PlanError
 
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.sqlmesh_compat import plan_building
 from ci_bot.worker.project import base_branch as baseline
+from ci_bot.worker.sqlmesh_compat import plan_building
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
 from tests.security.forked import forked

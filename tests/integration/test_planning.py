@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from sqlmesh.core.context import Context
 
-from ci_bot.protocol.plan import Window
-from ci_bot.protocol.plan_identity import (PlanFlags, PlanIdentity)
 from ci_bot.errors import Refused
+from ci_bot.protocol.plan import Window
+from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.worker.apply import preconditions
+from ci_bot.worker.messages.names_and_times import Names
 from ci_bot.worker.planning import make_plan as planning
 from ci_bot.worker.planning.identity import identity_of
-from ci_bot.worker.planning.make_plan import (Planned, PlanRequest)
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.planning.make_plan import Planned, PlanRequest
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop

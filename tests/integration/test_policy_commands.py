@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.policy import (check_policy, explain_policy)
+from ci_bot.bot.laptop.policy import check_policy, explain_policy
 from ci_bot.errors import BadInput
-from ci_bot.host import (Machine, of_this_process)
+from ci_bot.host import Machine, of_this_process
 from tests.projects.repository import Repository, write_repository
 
 POLICY = "project/.sqlmesh-review.yaml"

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.session import (prefix_here, prefix_of)
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.cleanup_report import EnvironmentList
-from ci_bot.protocol.messages import (ListRequest, Owner)
+from ci_bot.bot.worker_client.session import prefix_here, prefix_of
 from ci_bot.errors import BadInput
+from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList
+from ci_bot.protocol.messages import ListRequest, Owner
 from ci_bot.static_config import WrittenPrefix
 from ci_bot.worker import sqlmesh_compat as compat
 from ci_bot.worker.cleanup import sweep as sweeping
-from ci_bot.worker.state_store.ledger import (Ledger, LedgerPhase, LedgerRow)
+from ci_bot.worker.state_store.ledger import Ledger, LedgerPhase, LedgerRow
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened

@@ -9,10 +9,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.protocol.cleanup_report import EnvironmentList
-from ci_bot.protocol.messages import (ListRequest, Owner)
 from ci_bot.errors import EXIT_REFUSED
+from ci_bot.protocol.cleanup_report import EnvironmentList
+from ci_bot.protocol.messages import ListRequest, Owner
+from ci_bot.protocol.plan_identity import GivenFlags
 from tests.conftest import PROD_UNTIL
 from tests.one_jvm import OWNER, OneJvm, one_jvm
 from tests.projects import Shop, write_shop

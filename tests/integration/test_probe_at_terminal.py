@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.errors import (EXIT_BAD_INPUT, EXIT_DONE, EXIT_REFUSED)
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_REFUSED
 from tests.integration.test_wrong_values import ci_bot
 from tests.projects import Shop
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.cost.probe_selection import (Probe, choose)
+from ci_bot.worker.cost.probe_selection import Probe, choose
+from ci_bot.worker.messages.names_and_times import Names
 from ci_bot.worker.planning import make_plan as planning
 from ci_bot.worker.planning.make_plan import PlanRequest
-from ci_bot.worker.messages.names_and_times import Names
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened

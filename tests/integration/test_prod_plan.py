@@ -16,12 +16,12 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
+from ci_bot.bot.laptop.local_review import LocalReview, review_locally
 from ci_bot.bot.laptop.prod_plan import prod_plan_locally
-from ci_bot.bot.laptop.local_review import (LocalReview, review_locally)
+from ci_bot.errors import BadInput, BotError, Refused
+from ci_bot.host import of_this_process
 from ci_bot.protocol.plan import ProdPlan
 from ci_bot.protocol.review_report import Report
-from ci_bot.errors import (BadInput, BotError, Refused)
-from ci_bot.host import of_this_process
 from tests import nights
 from tests.projects.duck import run_prod
 from tests.projects.repository import Repository, write_repository

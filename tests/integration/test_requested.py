@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.errors import BadInput
+from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker import sqlmesh_compat as compat
 from ci_bot.worker.planning import make_plan as planning
 from ci_bot.worker.planning.make_plan import PlanRequest
-from ci_bot.worker.state_store.ledger import (Ledger, LedgerRow)
+from ci_bot.worker.state_store.ledger import Ledger, LedgerRow
 from tests.integration.test_review import state_rows
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from sqlmesh.core.context import Context
 
-from ci_bot.protocol.base import Failure
 from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import ApplyRequest, FailedAnswer
 from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.protocol.messages import (ApplyRequest, FailedAnswer)
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals
 from tests.integration.test_review import ADD_ORDERS

@@ -15,14 +15,14 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.decision import (Limits, diff_risks)
+from ci_bot.bot.decision import Limits, diff_risks
 from ci_bot.bot.worker_client.review_options import Commits
 from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.protocol.review_report import (Report, Risk)
-from ci_bot.protocol.rules import (FACTS, RULES, rule)
+from ci_bot.protocol.review_report import Report, Risk
+from ci_bot.protocol.rules import FACTS, RULES, rule
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.state_store.cost_ledger import (CostLedger, RunRow)
-from ci_bot.worker.state_store.ledger import (Ledger, LedgerRow, LedgerSnapshot)
+from ci_bot.worker.state_store.cost_ledger import CostLedger, RunRow
+from ci_bot.worker.state_store.ledger import Ledger, LedgerRow, LedgerSnapshot
 from tests.conftest import PROD_UNTIL
 from tests.github_standin.local_git import LocalGit
 from tests.one_jvm import one_jvm

@@ -9,13 +9,13 @@ import pytest
 
 from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.cost.plan_estimate import estimate
 from ci_bot.worker.cost.known_costs import with_reused
-from ci_bot.worker.planning import make_plan as planning
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.make_plan import PlanRequest
-from ci_bot.worker.state_store.cost_ledger import (ApplyRow, CostLedger, RunRow)
+from ci_bot.worker.cost.plan_estimate import estimate
 from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning.make_plan import PlanRequest
+from ci_bot.worker.state_store.cost_ledger import ApplyRow, CostLedger, RunRow
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened

@@ -13,8 +13,8 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.model import load_sql_based_model
 
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.sql_effects.spark_settings import (meaning_of, spelling_of)
 from ci_bot.worker.sql_effects.read_statement import effects_of
+from ci_bot.worker.sql_effects.spark_settings import meaning_of, spelling_of
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import write_shop
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.host import of_this_process
+from ci_bot.protocol.cleanup_report import CleanupDocument
 from tests.conftest import missing
 from tests.integration.test_review import REVENUE
 from tests.networks import NetworkMachine, NoNetworkError, network

@@ -17,9 +17,9 @@ import pytest
 from sqlmesh.core.config.connection import MSSQLConnectionConfig, MySQLConnectionConfig
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.state_store.lease_rows import (HeldByAnother, Holder)
+from ci_bot.worker.state_store.lease_rows import HeldByAnother, Holder
 from ci_bot.worker.state_store.leases import Leases
-from ci_bot.worker.state_store.ledger_schema import (TABLES, LedgerTable)
+from ci_bot.worker.state_store.ledger_schema import TABLES, LedgerTable
 from tests import databases
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.github_standin.repo import Repo

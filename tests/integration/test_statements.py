@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.errors import Refused
+from ci_bot.protocol.plan_identity import PlanFlags
+from ci_bot.worker.messages.names_and_times import Names
 from ci_bot.worker.planning import make_plan as planning
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.sql_effects.judgement import JudgedEffect
-from ci_bot.worker.sql_effects.plan_statements import (check_statements, judge_plan)
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.sql_effects.plan_statements import check_statements, judge_plan
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened

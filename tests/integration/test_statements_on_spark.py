@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.protocol.base import Failure
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.messages import (ApplyRequest, FailedAnswer)
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import ApplyRequest, FailedAnswer
 from tests.conftest import PROD_UNTIL
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import Shop, write_shop

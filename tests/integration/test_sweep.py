@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.bot.report.markdown import marker as markers
 from ci_bot.bot.laptop.environments import sweep_locally
+from ci_bot.bot.report.markdown import marker as markers
 from tests.conftest import run_python
 from tests.github_standin import events, script
 from tests.github_standin.pull import Pull

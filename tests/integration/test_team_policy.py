@@ -10,10 +10,10 @@ import pytest
 from ci_bot.bot.decision import Limits
 from ci_bot.bot.policy.policy_file import UnfitPolicy
 from ci_bot.protocol.cost import Price
-from ci_bot.protocol.review_report import (Report, Risk)
 from ci_bot.protocol.review_inputs import ModelScope
-from ci_bot.worker.review.policy_scopes import scoped_models
+from ci_bot.protocol.review_report import Report, Risk
 from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.review.policy_scopes import scoped_models
 from tests.projects.duck import write_duck_shop
 from tests.projects.opened import opened
 from tests.projects.repository import Files, Repository, write_repository

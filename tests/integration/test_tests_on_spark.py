@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.protocol.review_report import Report
 from ci_bot.errors import EXIT_BAD_INPUT
 from ci_bot.host import of_this_process
+from ci_bot.protocol.review_report import Report
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.decision import exit_code
-from ci_bot.protocol.review_report import (Report, Risk)
+from ci_bot.protocol.review_report import Report, Risk
 from tests.projects import Shop
 from tests.projects.duck import run_prod
 from tests.projects.history import BROKEN, CONFIG, Repository, sql_model

@@ -27,18 +27,16 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.sandbox.launch import (MIB, Launch, WorkerLimits)
-from ci_bot.bot.sandbox.requirements import install_requirements
-from ci_bot.bot.sandbox.worker_run import (Second, WorkerCancelled, WorkerTimedOut, run_worker)
-from ci_bot.bot.sandbox.launch import (ENTER, Identity, may)
-from ci_bot.bot.sandbox.worker_environment import (WorkerVariables, build, with_python_path)
-from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
+from ci_bot.bot.sandbox.launch import ENTER, MIB, Identity, Launch, WorkerLimits, may
 from ci_bot.bot.sandbox.process_tree import process_table
-from ci_bot.bot.sandbox.deadline import CancelToken
-from ci_bot.bot.sandbox.run_directories import (Workspace, private_workspace)
+from ci_bot.bot.sandbox.requirements import install_requirements
+from ci_bot.bot.sandbox.run_directories import Workspace, private_workspace
+from ci_bot.bot.sandbox.worker_environment import WorkerVariables, build, with_python_path
+from ci_bot.bot.sandbox.worker_run import Second, WorkerCancelled, WorkerTimedOut, run_worker
+from ci_bot.errors import BadInput, Cancelled, WorkerFailed
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.messages import (CleanupRequest, Owner, Progress)
-from ci_bot.errors import (BadInput, Cancelled, WorkerFailed)
+from ci_bot.protocol.messages import CleanupRequest, Owner, Progress
 from ci_bot.redaction import Redactor
 from tests.conftest import missing
 

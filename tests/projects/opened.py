@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ci_bot.worker.runtime.background_process import Clock
 from ci_bot.worker.project import opening
 from ci_bot.worker.project.configuration import ProjectPlace
 from ci_bot.worker.project.opening import OpenProject
+from ci_bot.worker.runtime.background_process import Clock
 
 
 @contextmanager

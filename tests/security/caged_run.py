@@ -6,9 +6,9 @@ import os
 import sys
 from dataclasses import replace
 
-from ci_bot.bot.handlers.run_action import (CREDENTIALS, run_workflow)
 from ci_bot.bot.actions.process_secrecy import keep_secrets
-from ci_bot.host import (ContainerUser, of_this_process)
+from ci_bot.bot.handlers.run_action import CREDENTIALS, run_workflow
+from ci_bot.host import ContainerUser, of_this_process
 
 if __name__ == "__main__":
     uid, gid, python = sys.argv[1:]

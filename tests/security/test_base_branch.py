@@ -13,19 +13,18 @@ from typing import Any
 
 import pytest
 
+from ci_bot.protocol.messages import Owner, ReviewRequest, Workplace
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.protocol.messages import (Owner, ReviewRequest, Workplace)
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.planning import make_plan as planning
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.make_plan import PlanRequest
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import base_branch as baseline
-from ci_bot.worker.project.configuration import (configure, new_context)
-from ci_bot.worker.project.configuration import ProjectPlace
-from ci_bot.worker.project.loading import load
-from ci_bot.worker.review.review_plan import (ReviewPorts, open_for_review)
 from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning.make_plan import PlanRequest
+from ci_bot.worker.project import base_branch as baseline
+from ci_bot.worker.project.configuration import ProjectPlace, configure, new_context
+from ci_bot.worker.project.loading import load
+from ci_bot.worker.review.review_plan import ReviewPorts, open_for_review
+from ci_bot.worker.runtime.background_process import Clock
 from tests.projects import Shop
 from tests.projects.duck import run_prod
 from tests.security.forked import forked

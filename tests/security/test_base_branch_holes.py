@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.protocol.base import Failure
 from ci_bot.errors import BadInput
-from ci_bot.worker.review.review_plan import open_for_review
+from ci_bot.protocol.base import Failure
 from ci_bot.worker.messages.problems import NotLoaded
+from ci_bot.worker.review.review_plan import open_for_review
 from tests.security.forked import forked
 from tests.security.history import first_tree, write
 from tests.security.test_base_branch import ask, ports, seen

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.host import (ContainerUser, Machine, of_this_process)
+from ci_bot.host import ContainerUser, Machine, of_this_process
 from tests.projects.repository import Repository, write_repository
 from tests.security.test_hostile_probe import WORKER, ground, interpreter  # noqa: F401 - a fixture
 from tests.worker import Client

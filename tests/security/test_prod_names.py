@@ -12,8 +12,14 @@ import pytest
 
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import (
+    ApplyRequest,
+    CleanupRequest,
+    FailedAnswer,
+    Owner,
+    ReviewRequest,
+)
 from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.protocol.messages import (ApplyRequest, CleanupRequest, FailedAnswer, Owner, ReviewRequest)
 from tests.conftest import REPOSITORY
 from tests.worker import Client
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlmesh.utils.errors import ConflictingPlanError, PlanError
 
-from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.apply.attempts import retry_reason
+from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.messages.names_and_times import Names
 
 

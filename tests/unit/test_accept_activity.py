@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.github.port import (Comment, Permission)
-from ci_bot.bot.policy.model_owners import Ownership
-from ci_bot.bot.handlers import (accept, accept as conditions)
 from ci_bot.bot.actions import activities as job
 from ci_bot.bot.actions.comment_command import AcceptCommand
+from ci_bot.bot.github.port import Comment, Permission
+from ci_bot.bot.handlers import accept
+from ci_bot.bot.handlers import accept as conditions
+from ci_bot.bot.policy.model_owners import Ownership
+from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.review_report import ModelOwners
-from ci_bot.errors import BotError
 from tests.factories import HEAD, make_change, make_report, make_risk
 from tests.publishing import Memory, publisher_of
 from tests.unit.test_command_activity import ACCEPT

@@ -8,11 +8,31 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.actions import comment_command
-from ci_bot.bot.actions.choose_activity import (REVIEWED_ACTIONS, choose)
-from ci_bot.bot.actions.event import (CommentEvent, DispatchEvent, Event, MergeGroupEvent, OtherEvent, PullRequestEvent, ScheduleEvent, WorkflowRunEvent)
-from ci_bot.bot.actions.inputs import (MODES, Inputs, Mode)
-from ci_bot.bot.actions.activities import (Accept, Activity, Apply, Cleanup, Command, Estimate, PostForkReport, Review, Skip, Sweep)
-from ci_bot.errors import (BadInput, Refused)
+from ci_bot.bot.actions.activities import (
+    Accept,
+    Activity,
+    Apply,
+    Cleanup,
+    Command,
+    Estimate,
+    PostForkReport,
+    Review,
+    Skip,
+    Sweep,
+)
+from ci_bot.bot.actions.choose_activity import REVIEWED_ACTIONS, choose
+from ci_bot.bot.actions.event import (
+    CommentEvent,
+    DispatchEvent,
+    Event,
+    MergeGroupEvent,
+    OtherEvent,
+    PullRequestEvent,
+    ScheduleEvent,
+    WorkflowRunEvent,
+)
+from ci_bot.bot.actions.inputs import MODES, Inputs, Mode
+from ci_bot.errors import BadInput, Refused
 
 HEAD, BASE, MERGE = "a" * 40, "b" * 40, "c" * 40
 # https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows#pull_request

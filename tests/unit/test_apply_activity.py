@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.sandbox.worker_run import (WorkerCancelled, WorkerTimedOut)
+from ci_bot.bot.sandbox.worker_run import WorkerCancelled, WorkerTimedOut
 from ci_bot.bot.worker_client import apply as applying
-from ci_bot.bot.worker_client.client import (Listener, WorkerClient)
-from ci_bot.protocol.base import Failure
+from ci_bot.bot.worker_client.client import Listener, WorkerClient
+from ci_bot.errors import BadInput, WorkerFailed
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.messages import (ApplyRequest, Owner, Progress, Workplace)
-from ci_bot.errors import (BadInput, WorkerFailed)
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import ApplyRequest, Owner, Progress, Workplace
 from tests.factories import PLAN, make_apply
 
 End = Callable[[], ApplyDocument | Failure]

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ci_bot.bot.actions.inputs import Inputs, Settings
+from ci_bot.bot.actions.step_files import Outputs
 from ci_bot.bot.handlers import apply
 from ci_bot.bot.handlers import apply_evidence as publishing
-from ci_bot.bot.handlers.publisher import (REPORT_DIRECTORY, Publisher)
-from ci_bot.bot.actions.step_files import Outputs
-from ci_bot.bot.actions.inputs import (Inputs, Settings)
-from ci_bot.protocol.apply_report import (ApplyDocument, ApplyVerdict)
+from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
+from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict
 from ci_bot.protocol.comment_marker import Marker
 from tests.factories import PLAN, make_apply, make_context, make_marker, make_report, make_risk
 from tests.publishing import RUNNER, Memory, publisher_of

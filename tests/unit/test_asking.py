@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import ci_bot
-from ci_bot.bot.worker_client.failures import (checked, error_of)
+from ci_bot.bot.worker_client.failures import checked, error_of
+from ci_bot.errors import BadInput
 from ci_bot.protocol import messages
 from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import ApplyRequest, Owner, Workplace
 from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.protocol.messages import (ApplyRequest, Owner, Workplace)
-from ci_bot.errors import BadInput
 
 REQUESTS = {
     name

@@ -9,9 +9,9 @@ import pytest
 
 from ci_bot.bot.laptop.session import local_client
 from ci_bot.bot.worker_client import base_branch as base_cache
-from ci_bot.protocol.review_inputs import (BaseCache, KnownFile)
 from ci_bot.errors import BadInput
 from ci_bot.host import of_this_process
+from ci_bot.protocol.review_inputs import BaseCache, KnownFile
 from tests.projects.history import Repository
 
 FILE = KnownFile(

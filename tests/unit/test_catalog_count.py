@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.runtime.spark_catalog import (Catalog, Relation)
+from ci_bot.worker.runtime.spark_catalog import Catalog, Relation
 
 
 class Spark:

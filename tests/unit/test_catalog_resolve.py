@@ -14,7 +14,7 @@ from sqlmesh.core.environment import EnvironmentNamingInfo
 from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.core.snapshot import Snapshot, SnapshotChangeCategory
 
-from ci_bot.worker.runtime.spark_catalog import (Catalog, Relation)
+from ci_bot.worker.runtime.spark_catalog import Catalog, Relation
 
 VIEWS = [Relation("spark_catalog", "shop__pr_7", f"m{number}") for number in range(20)]
 

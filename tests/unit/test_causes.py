@@ -12,7 +12,7 @@ import pytest
 from sqlmesh.core.config.connection import MSSQLConnectionConfig
 
 from ci_bot.protocol.base import Failure
-from ci_bot.worker.messages.problems import (failure_of, sentence)
+from ci_bot.worker.messages.problems import failure_of, sentence
 
 Load = Callable[..., Failure]
 

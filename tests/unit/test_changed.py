@@ -9,13 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox.git_repository import (Git, GitFile)
-from ci_bot.bot.decision import (BotFacts, code_that_runs_on_load, judge)
-from ci_bot.bot.worker_client.changed_files import (Changes, changes)
-from ci_bot.protocol.limits import (LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read)
+from ci_bot.bot.decision import BotFacts, code_that_runs_on_load, judge
+from ci_bot.bot.sandbox.git_repository import Git, GitFile
+from ci_bot.bot.worker_client.changed_files import Changes, changes
+from ci_bot.protocol.limits import LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read
 from ci_bot.protocol.messages import Workplace
 from ci_bot.worker.rules import inputs as reading
-from ci_bot.worker.rules.files import (FILE_RULES, MODEL_FILE_RULES, PROJECT_RULES, STATEMENT_FILE_RULES)
+from ci_bot.worker.rules.files import (
+    FILE_RULES,
+    MODEL_FILE_RULES,
+    PROJECT_RULES,
+    STATEMENT_FILE_RULES,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from tests.checkout import Repository
 from tests.unit.decision.facts import facts

@@ -6,8 +6,8 @@ import pytest
 from sqlglot import exp
 
 from ci_bot.worker.cleanup.remove_environment import separate_from_prod
-from ci_bot.worker.runtime.spark_catalog import Relation
 from ci_bot.worker.messages.problems import headline_with_cause
+from ci_bot.worker.runtime.spark_catalog import Relation
 
 REVENUE = Relation("spark_catalog", "shop__pr_7", "revenue")
 SPELLED = Relation("Spark_Catalog", "SHOP__PR_7", "Revenue")

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.report.markdown import marker as markers
-from ci_bot.bot.report.markdown import notices as reply
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import comment_command
 from ci_bot.bot.github.port import Permission
 from ci_bot.bot.handlers import comment_commands as answer
-from ci_bot.bot.actions import (comment_command, activities as job)
+from ci_bot.bot.report.markdown import marker as markers
+from ci_bot.bot.report.markdown import notices as reply
+from ci_bot.errors import GitHubUnavailable, Refused
 from ci_bot.protocol.plan import Window
-from ci_bot.errors import (GitHubUnavailable, Refused)
 from tests.factories import HEAD, PLAN, make_context, make_marker
 from tests.publishing import Memory, publisher_of
 from tests.unit.rendering.dom import LIVE, parse

@@ -9,7 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.actions.comment_command import (LONGEST_LINE, LONGEST_REASON, PREFIX, USAGE, AcceptCommand, ApplyCommand, CleanupCommand, CommandLine, EstimateCommand, Help, Plan, Status, parse_command)
+from ci_bot.bot.actions.comment_command import (
+    LONGEST_LINE,
+    LONGEST_REASON,
+    PREFIX,
+    USAGE,
+    AcceptCommand,
+    ApplyCommand,
+    CleanupCommand,
+    CommandLine,
+    EstimateCommand,
+    Help,
+    Plan,
+    Status,
+    parse_command,
+)
 
 PLAN = "9f3c21aa01bc"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.report.markdown.marker import decode
 from ci_bot.bot.actions.inputs import Inputs
+from ci_bot.bot.report.markdown.marker import decode
 from tests.golden.conversation import Conversation
 from tests.golden.samples import report
 

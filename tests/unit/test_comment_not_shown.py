@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown.marker import (decode, encode)
-from ci_bot.bot.handlers import review
-from ci_bot.bot.actions.step_files import (Outputs, StepSummary)
 from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions.inputs import (Inputs, Settings)
+from ci_bot.bot.actions.inputs import Inputs, Settings
+from ci_bot.bot.actions.step_files import Outputs, StepSummary
+from ci_bot.bot.handlers import review
+from ci_bot.bot.report.markdown.marker import decode, encode
+from ci_bot.errors import GitHubUnavailable
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import Report
-from ci_bot.errors import GitHubUnavailable
 from tests.factories import HEAD, make_context, make_marker, make_report
 from tests.oracle.runner import read_file_command
 from tests.publishing import RUNNER, Memory, publisher_of

@@ -14,13 +14,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.report.markdown.marker import (CLOSING, LONGEST, OPENING, decode, encode)
-from ci_bot.bot.github.port import (PER_PAGE, Comment, GitHub, NotFound, Permission, PullRequest, PullState, Reaction)
-from ci_bot.bot.github.sticky_comment import (FRESH_SECONDS, Sticky)
-from ci_bot.bot.github.sticky_comment import (Found, Verdict, candidates, choose, decide)
-from ci_bot.protocol.comment_marker import (Marker, Phase, PlanHistoryEntry)
-from ci_bot.protocol.plan import Window
+from ci_bot.bot.github.port import (
+    PER_PAGE,
+    Comment,
+    GitHub,
+    NotFound,
+    Permission,
+    PullRequest,
+    PullState,
+    Reaction,
+)
+from ci_bot.bot.github.sticky_comment import (
+    FRESH_SECONDS,
+    Found,
+    Sticky,
+    Verdict,
+    candidates,
+    choose,
+    decide,
+)
+from ci_bot.bot.report.markdown.marker import CLOSING, LONGEST, OPENING, decode, encode
 from ci_bot.errors import GitHubUnavailable
+from ci_bot.protocol.comment_marker import Marker, Phase, PlanHistoryEntry
+from ci_bot.protocol.plan import Window
 
 ME = "github-actions[bot]"
 KEY = "analytics/spark_prod"

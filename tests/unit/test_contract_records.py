@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ci_bot.protocol.base import (Contract, Failure, readable_path)
+from ci_bot.protocol.base import Contract, Failure, readable_path
 from ci_bot.protocol.review_report import Report
 from tests.factories import make_cleanup, make_report
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.report.model.context import (CommentContext, Rendered)
-from ci_bot.bot.report.model.marker_facts import MarkerFacts
-from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.actions.step_files import Outputs
+from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.model.context import CommentContext, Rendered
+from ci_bot.bot.report.model.marker_facts import MarkerFacts
 from ci_bot.bot.worker_client.failures import failure_of
-from ci_bot.errors import (BotError, Cancelled, GitHubUnavailable)
+from ci_bot.errors import BotError, Cancelled, GitHubUnavailable
 from ci_bot.redaction import Redactor
 from tests.factories import make_context, make_report
 from tests.publishing import Memory, publisher_of

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlmesh.core.environment import EnvironmentNamingInfo
 
-from ci_bot.protocol.environment import (MOST_CHARACTERS, EnvironmentName, UnfitName, for_cleanup, is_prefix, means_prod, normalised, number_of)
+from ci_bot.protocol.environment import (
+    MOST_CHARACTERS,
+    EnvironmentName,
+    UnfitName,
+    for_cleanup,
+    is_prefix,
+    means_prod,
+    normalised,
+    number_of,
+)
 from ci_bot.protocol.messages import REQUEST
 
 # Letters that lower to something else or to more than one, digits of other scripts, marks, blanks.

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.model.context import Override
-from ci_bot.bot.github.port import Comment
-from ci_bot.bot.handlers.apply import (_budget, _price)
-from ci_bot.bot.handlers import estimate
 from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions.inputs import (Inputs, Settings)
-from ci_bot.protocol.base import Failure
-from ci_bot.protocol.cost import (ModelEstimate, Price)
+from ci_bot.bot.actions.inputs import Inputs, Settings
+from ci_bot.bot.github.port import Comment
+from ci_bot.bot.handlers import estimate
+from ci_bot.bot.handlers.apply import _budget, _price
+from ci_bot.bot.report.model.context import Override
+from ci_bot.errors import BotError
 from ci_bot.protocol.apply_report import EstimateDocument
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cost import ModelEstimate, Price
 from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.review_report import PolicyUsed
-from ci_bot.errors import BotError
 from tests.factories import HEAD, VERSIONS, make_report
 from tests.publishing import RUNNER, Memory, publisher_of
 from tests.unit.test_accept_activity import BASE, MERGE, comment

@@ -14,8 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.actions.event import (CommentEvent, DispatchEvent, Event, MergeGroupEvent, OtherEvent, PullRequestEvent, ScheduleEvent, WorkflowRunEvent, parse_event, read_event)
-from ci_bot.bot.actions.event import is_repository
+from ci_bot.bot.actions.event import (
+    CommentEvent,
+    DispatchEvent,
+    Event,
+    MergeGroupEvent,
+    OtherEvent,
+    PullRequestEvent,
+    ScheduleEvent,
+    WorkflowRunEvent,
+    is_repository,
+    parse_event,
+    read_event,
+)
 from ci_bot.errors import BadInput
 
 HEAD, BASE, MERGE = "a" * 40, "b" * 40, "c" * 40

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner, Result
 
-from ci_bot.bot.cli.commands import (commands, main)
-from ci_bot.protocol.rules import (RULES, TOPICS, page)
+from ci_bot.bot.cli.commands import commands, main
+from ci_bot.protocol.rules import RULES, TOPICS, page
 
 
 def explain(*arguments: str) -> Result:

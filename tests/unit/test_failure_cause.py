@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.project.unit_tests import (MAX_CAUSE, cause)
+from ci_bot.worker.project.unit_tests import MAX_CAUSE, cause
 
 ONE_VALUE = """\
 Data mismatch (exp: expected, act: actual)

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.github.port import (NotFound, PullRequest)
-from ci_bot.bot.handlers import fork_report
 from ci_bot.bot.actions import activities as job
-from ci_bot.protocol.review_report import Report
+from ci_bot.bot.github.port import NotFound, PullRequest
+from ci_bot.bot.handlers import fork_report
 from ci_bot.errors import Refused
+from ci_bot.protocol.review_report import Report
 from tests.factories import HEAD, make_report
 from tests.publishing import Memory, publisher_of
 

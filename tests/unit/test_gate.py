@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.github.port import (Permission, PullRequest)
-from ci_bot.bot.handlers.gate import (Requester, unmet, unmet_by_review, unmet_to_load)
 from ci_bot.bot.actions.comment_command import ApplyCommand
+from ci_bot.bot.github.port import Permission, PullRequest
+from ci_bot.bot.handlers.gate import Requester, unmet, unmet_by_review, unmet_to_load
 from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.plan import Window
 from tests.factories import make_report

@@ -22,9 +22,9 @@ from urllib3.exceptions import (
 from urllib3.exceptions import SSLError as WrappedError
 
 from ci_bot.bot.github.failures import unreachable
-from ci_bot.bot.github.network_faults import (NetworkFault, trouble)
-from ci_bot.bot.github.urls import (VARIABLES, trusted)
-from ci_bot.errors import (BadInput, GitHubUnavailable)
+from ci_bot.bot.github.network_faults import NetworkFault, trouble
+from ci_bot.bot.github.urls import VARIABLES, trusted
+from ci_bot.errors import BadInput, GitHubUnavailable
 
 HOST = "ghes.example"
 POOL = HTTPSConnectionPool(HOST)

@@ -8,11 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.github.failures import (plain, to_error)
-from ci_bot.bot.github.retry import (HURRIED, PATIENT, Again, GiveUp, RateLimits, RequestFailure, classify, decide)
-from ci_bot.bot.github.urls import (safe_api_url, safe_download_url)
-from ci_bot.bot.github.port import (NotFound, Rejected)
-from ci_bot.errors import (BadInput, GitHubUnavailable, Refused)
+from ci_bot.bot.github.failures import plain, to_error
+from ci_bot.bot.github.port import NotFound, Rejected
+from ci_bot.bot.github.retry import (
+    HURRIED,
+    PATIENT,
+    Again,
+    GiveUp,
+    RateLimits,
+    RequestFailure,
+    classify,
+    decide,
+)
+from ci_bot.bot.github.urls import safe_api_url, safe_download_url
+from ci_bot.errors import BadInput, GitHubUnavailable, Refused
 
 NOW = 1_787_000_000.0  # 2026-08-17 20:53:20 UTC
 

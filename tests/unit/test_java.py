@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.runtime import java
 from ci_bot.worker.messages.problems import spark_not_started
+from ci_bot.worker.runtime import java
 
 
 def test_brief_run__gets_the_quick_compiler_and_keeps_the_projects_options() -> None:

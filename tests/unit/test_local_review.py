@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.local_review import (LocalReview, review_locally)
+from ci_bot.bot.laptop.local_review import LocalReview, review_locally
 from ci_bot.errors import BadInput
 from ci_bot.host import of_this_process
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.report.files import (Texts, check_output, check_within, write_files, write_within)
-from ci_bot.errors import (BadInput, BotError)
+from ci_bot.bot.report.files import Texts, check_output, check_within, write_files, write_within
+from ci_bot.errors import BadInput, BotError
 from tests.factories import make_cleanup
 
 FOLDER = "ci-bot-report"

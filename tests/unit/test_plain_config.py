@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.protocol.environment import (EnvironmentName, is_prefix)
-from ci_bot.static_config import (WrittenPrefix, written_keys, written_prefix)
+from ci_bot.protocol.environment import EnvironmentName, is_prefix
+from ci_bot.static_config import WrittenPrefix, written_keys, written_prefix
 
 BOMB = "a: &a [x, x]\n" + "".join(
     f"{name}: &{name} [*{before}, *{before}, *{before}, *{before}, *{before}, *{before}]\n"

@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from ci_bot.protocol.plan import Window
-from ci_bot.protocol.plan_identity import (PlanFlags, PlanIdentity, ProdIdentity, ProdSnapshot, RestatedRange, StatementIdentity, TargetSnapshot, difference, matches)
+from ci_bot.protocol.plan_identity import (
+    PlanFlags,
+    PlanIdentity,
+    ProdIdentity,
+    ProdSnapshot,
+    RestatedRange,
+    StatementIdentity,
+    TargetSnapshot,
+    difference,
+    matches,
+)
 
 SNAPSHOT = TargetSnapshot(
     model="shop.orders",

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown import marker as markers
-from ci_bot.bot.handlers.apply import apply
-from ci_bot.bot.handlers import estimate as probe
-from ci_bot.bot.handlers.estimate import give_up
 from ci_bot.bot.actions import activities as job
 from ci_bot.bot.actions.comment_command import ApplyCommand
-from ci_bot.bot.actions.inputs import (Inputs, Settings)
+from ci_bot.bot.actions.inputs import Inputs, Settings
+from ci_bot.bot.handlers import estimate as probe
+from ci_bot.bot.handlers.apply import apply
+from ci_bot.bot.handlers.estimate import give_up
+from ci_bot.bot.report.markdown import marker as markers
+from ci_bot.errors import BadInput
+from ci_bot.protocol.apply_report import ApplyDocument, NotProbed, Step
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import ActualCost
-from ci_bot.protocol.apply_report import (ApplyDocument, NotProbed, Step)
-from ci_bot.errors import BadInput
 from tests.factories import HEAD, PLAN, make_apply, make_marker
 from tests.publishing import RUNNER, Memory, publisher_of
 from tests.unit.test_accept_activity import BASE

@@ -9,9 +9,20 @@ import pytest
 import sqlglot
 from sqlglot.errors import ParseError
 
-from ci_bot.protocol.base import Failure
 from ci_bot.errors import BadInput
-from ci_bot.worker.messages.problems import (MAX_LINES, SPARK_IS_GONE, MacroRefusedError, cancelled, failure_of, headline, place, root_cause, sentence, speakable)
+from ci_bot.protocol.base import Failure
+from ci_bot.worker.messages.problems import (
+    MAX_LINES,
+    SPARK_IS_GONE,
+    MacroRefusedError,
+    cancelled,
+    failure_of,
+    headline,
+    place,
+    root_cause,
+    sentence,
+    speakable,
+)
 
 # As py4j gives it, shortened.
 PY4J = """\

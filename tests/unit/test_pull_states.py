@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from ci_bot.bot.github.port import (NotFound, PullRequest, PullState)
-from ci_bot.bot.github.port import (MOST_REQUESTS, pull_states)
+from ci_bot.bot.github.port import MOST_REQUESTS, NotFound, PullRequest, PullState, pull_states
 from ci_bot.errors import GitHubUnavailable
 
 

@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.worker.cleanup import reclaim_rules as rules
-from ci_bot.worker.cleanup.reclaim_rules import (SnapshotFact, StateRow, TableFacts, TableFate, TableNames, Use)
-from ci_bot.worker.state_store.ledger import (LedgerObject, LedgerRow, LedgerSnapshot)
+from ci_bot.worker.cleanup.reclaim_rules import (
+    SnapshotFact,
+    StateRow,
+    TableFacts,
+    TableFate,
+    TableNames,
+    Use,
+)
+from ci_bot.worker.state_store.ledger import LedgerObject, LedgerRow, LedgerSnapshot
 
 PUSHED = 1_000
 CLEANED = 2_000

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 from sqlglot import exp
 from sqlmesh.utils import sanitize_name
 
-from ci_bot.bot.sandbox.worker_output import LogReader
-from ci_bot.bot.report.model.markdown_text import one_line
 from ci_bot.bot.actions.workflow_commands import plain_line
-from ci_bot.protocol.base import (Failure, Versions)
+from ci_bot.bot.report.model.markdown_text import one_line
+from ci_bot.bot.sandbox.worker_output import LogReader
+from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.redaction import (MASK, Redactor, encodings)
-from ci_bot.redaction.redactor import LINE_SEGMENT
-from ci_bot.redaction.redactor import strip_terminal_codes
+from ci_bot.redaction import MASK, Redactor, encodings
+from ci_bot.redaction.redactor import LINE_SEGMENT, strip_terminal_codes
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.secrets.innocents import INNOCENT_LINES
 from tests.unit.secrets.leaks import LEAKS, Leak

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ci_bot.worker.planning.removals import (lies_elsewhere, removed_by_others, schemas_of)
+from ci_bot.worker.planning.removals import lies_elsewhere, removed_by_others, schemas_of
 
 GONE = '"lake"."shop"."gone"'
 OTHER = "MODEL (name shop.other, kind FULL);\nSELECT 1 AS one\n"

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from ci_bot.bot.actions.activities import Review
+from ci_bot.bot.actions.inputs import Inputs, Runner, Settings
 from ci_bot.bot.github.port import PullRequest
 from ci_bot.bot.handlers.review import options_of
-from ci_bot.bot.actions.inputs import (Inputs, Runner, Settings)
-from ci_bot.bot.actions.activities import Review
-from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
+from ci_bot.bot.worker_client.review_options import Commits, ReviewOptions
 from tests.unit.test_gate import PULL
 
 RUNNER = Runner(

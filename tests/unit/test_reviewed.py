@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.github.port import NotFound
-from ci_bot.bot.handlers.own_review import (MAX_ARTIFACT_BYTES, confirmed, other_plan)
+from ci_bot.bot.handlers.own_review import MAX_ARTIFACT_BYTES, confirmed, other_plan
+from ci_bot.errors import Refused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import Window
-from ci_bot.protocol.plan_identity import (PlanFlags, PlanIdentity, TargetSnapshot)
+from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity, TargetSnapshot
 from ci_bot.protocol.review_report import Report
-from ci_bot.errors import Refused
 from tests.factories import make_change, make_marker, make_report
 from tests.publishing import Memory, publisher_of
 

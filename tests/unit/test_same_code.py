@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.messages.same_code import (is_same_code, note)
+from ci_bot.worker.messages.same_code import is_same_code, note
 
 # What Python 3.11 and older write, and Python 3.12 and newer.
 SAME = {

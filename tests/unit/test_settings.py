@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_bot import __version__
-from ci_bot.bot.actions.inputs import (Inputs, env_name, from_environ)
+from ci_bot.bot.actions.inputs import Inputs, env_name, from_environ
 from ci_bot.errors import BadInput
 
 RUNNER = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.protocol.supported_versions import (excluded_by, is_supported)
+from ci_bot.protocol.supported_versions import excluded_by, is_supported
 
 
 @pytest.mark.parametrize("version", ["0.227.1", "0.228.0", "0.236.4", "0.236.99", "0.236.5rc1"])

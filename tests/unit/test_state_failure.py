@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.messages.state_failures import (unset_variables, unusable_state)
+from ci_bot.worker.messages.state_failures import unset_variables, unusable_state
 
 NEWER_DUCKDB = (
     "IO Error: Trying to read a database file with version number 69, but we can only read "

@@ -10,19 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.sandbox.worker_run import WorkerTimedOut
-from ci_bot.bot.sandbox.answer_validation import (AnswerRefusedError, check_subject)
-from ci_bot.bot.report.markdown.outcome_comment import render_sweep
-from ci_bot.bot.github.remote_repository import (repository_of, token_of)
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.github.remote_repository import repository_of, token_of
+from ci_bot.bot.report.markdown.outcome_comment import render_sweep
+from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
+from ci_bot.bot.sandbox.worker_run import WorkerTimedOut
 from ci_bot.bot.worker_client import cleanup as sweeping
-from ci_bot.bot.worker_client.cleanup import (AskStates, SweepOptions, SweptEnvironment, sort_out)
-from ci_bot.protocol.base import (Failure, Versions)
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.cleanup_report import (EnvironmentList, FoundEnvironment, SweepDocument, SweepReport, SweepRow)
-from ci_bot.protocol.messages import (ListRequest, SweepRequest, Workplace)
-from ci_bot.errors import (BadInput, BotError, GitHubUnavailable)
+from ci_bot.bot.worker_client.cleanup import AskStates, SweepOptions, SweptEnvironment, sort_out
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable
+from ci_bot.protocol.base import Failure, Versions
+from ci_bot.protocol.cleanup_report import (
+    CleanupDocument,
+    EnvironmentList,
+    FoundEnvironment,
+    SweepDocument,
+    SweepReport,
+    SweepRow,
+)
+from ci_bot.protocol.messages import ListRequest, SweepRequest, Workplace
 from ci_bot.redaction import Redactor
 from tests.factories import make_cleanup, make_context, on_terminal
 from tests.unit.rendering.dom import parse

@@ -6,12 +6,16 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ci_bot.bot.report.markdown.outcome_comment import render_cleanup
-from ci_bot.bot.report.markdown.outcome_comment import render_sweep
 from ci_bot.bot.github.port import PullState
+from ci_bot.bot.report.markdown.outcome_comment import render_cleanup, render_sweep
 from ci_bot.bot.worker_client import cleanup as sweeping
-from ci_bot.protocol.cleanup_report import (KeptTable, ReclaimedTable)
-from ci_bot.protocol.cleanup_report import (FoundEnvironment, SweepReport, SweepRow)
+from ci_bot.protocol.cleanup_report import (
+    FoundEnvironment,
+    KeptTable,
+    ReclaimedTable,
+    SweepReport,
+    SweepRow,
+)
 from tests.factories import make_cleanup, make_context, on_terminal
 from tests.unit.test_sweep_activity import CLOSED, OPEN, Worker, answers, found, run
 

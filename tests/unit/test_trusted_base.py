@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ci_bot.bot.handlers.review import why_no_lighter
 from ci_bot.bot.actions.activities import Review
+from ci_bot.bot.handlers.review import why_no_lighter
 from tests.unit.test_gate import OTHER, PULL
 
 ONTO_MAIN = replace(PULL, default_branch="main")

@@ -13,9 +13,9 @@ import click
 import pytest
 
 from ci_bot.bot.cli import commands as cli
-from ci_bot.bot.handlers.run_action import run_workflow
 from ci_bot.bot.cli.command_errors import guarded
-from ci_bot.errors import (BadInput, unexpected)
+from ci_bot.bot.handlers.run_action import run_workflow
+from ci_bot.errors import BadInput, unexpected
 from ci_bot.host import Machine
 from tests.github_standin import events
 from tests.in_process import RunnerMachine

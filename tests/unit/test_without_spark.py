@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.actions import (activities as job, activities as without_spark)
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import activities as without_spark
 from ci_bot.bot.actions.comment_command import Help
-from ci_bot.errors import (EXIT_BAD_INPUT, BadInput)
-from ci_bot.host import (CONTAINER_FILE, ContainerUser, container_user)
+from ci_bot.errors import EXIT_BAD_INPUT, BadInput
+from ci_bot.host import CONTAINER_FILE, ContainerUser, container_user
 from ci_bot.worker.runtime import java
 
 ON_SPARK = {

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from ci_bot.worker.rules import (find_in_files, find_in_statements)
+from ci_bot.worker.messages.yaml_data import MOST_NODES, load_yaml
+from ci_bot.worker.rules import find_in_files, find_in_statements
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.messages.yaml_data import (MOST_NODES, load_yaml)
 
 
 def of_aliases(lines: int) -> str:

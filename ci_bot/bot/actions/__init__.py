@@ -1,1 +1,79 @@
-"""ROOM."""
+"""GitHub Actions: the event, inputs and commands that come in, and the files that steps write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.bot.actions import activities, choose_activity, comment_command, values
+    from ci_bot.bot.actions.comment_command import (
+        AcceptCommand,
+        ApplyCommand,
+        CleanupCommand,
+        EstimateCommand,
+        parse_command,
+    )
+    from ci_bot.bot.actions.event import (
+        DEPENDABOT,
+        GHOST,
+        is_repository,
+        read_event,
+        same_repository,
+    )
+    from ci_bot.bot.actions.inputs import ALLOW_UNCAGED, Inputs, Settings, env_name, from_environ
+    from ci_bot.bot.actions.process_secrecy import keep_secrets
+    from ci_bot.bot.actions.step_files import Outputs, StepSummary
+    from ci_bot.bot.actions.values import NO_CHANGES, Color, FailOn
+    from ci_bot.bot.actions.workflow_commands import Commands
+
+__all__ = [
+    "ALLOW_UNCAGED",
+    "DEPENDABOT",
+    "GHOST",
+    "NO_CHANGES",
+    "AcceptCommand",
+    "ApplyCommand",
+    "CleanupCommand",
+    "Color",
+    "Commands",
+    "EstimateCommand",
+    "FailOn",
+    "Inputs",
+    "Outputs",
+    "Settings",
+    "StepSummary",
+    "activities",
+    "choose_activity",
+    "comment_command",
+    "env_name",
+    "from_environ",
+    "is_repository",
+    "keep_secrets",
+    "parse_command",
+    "read_event",
+    "same_repository",
+    "values",
+]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "activities": [],
+        "choose_activity": [],
+        "comment_command": [
+            "AcceptCommand",
+            "ApplyCommand",
+            "CleanupCommand",
+            "EstimateCommand",
+            "parse_command",
+        ],
+        "event": ["DEPENDABOT", "GHOST", "is_repository", "read_event", "same_repository"],
+        "inputs": ["ALLOW_UNCAGED", "Inputs", "Settings", "env_name", "from_environ"],
+        "process_secrecy": ["keep_secrets"],
+        "step_files": ["Outputs", "StepSummary"],
+        "values": ["Color", "FailOn", "NO_CHANGES"],
+        "workflow_commands": ["Commands"],
+    },
+)

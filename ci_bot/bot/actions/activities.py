@@ -1,11 +1,12 @@
 """What a run may be asked to do, with all that its event says of it."""
 
 from __future__ import annotations
+
 from dataclasses import dataclass, field
-from ci_bot.bot.actions.comment_command import (ApplyCommand, CommandLine)
-from __future__ import annotations
-from ci_bot.protocol.supported_versions import WITH_SPARK
+
+from ci_bot.bot.actions.comment_command import ApplyCommand, CommandLine
 from ci_bot.errors import BadInput
+from ci_bot.protocol.supported_versions import WITH_SPARK
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,11 +34,31 @@ from collections.abc import Mapping
 from typing_extensions import assert_never
 
 from ci_bot.bot.actions import values
-from ci_bot.bot.actions.comment_command import (ApplyCommand, CleanupCommand, parse_command)
-from ci_bot.bot.actions.event import (CommentEvent, DispatchEvent, Event, MergeGroupEvent, OtherEvent, PullRequestEvent, ScheduleEvent, WorkflowRunEvent)
-from ci_bot.bot.actions.inputs import (Inputs, Mode)
-from ci_bot.bot.actions.activities import (Accept, Activity, Apply, Cleanup, Command, Estimate, PostForkReport, Review, Skip, Sweep)
-from ci_bot.errors import (BadInput, Refused)
+from ci_bot.bot.actions.activities import (
+    Accept,
+    Activity,
+    Apply,
+    Cleanup,
+    Command,
+    Estimate,
+    PostForkReport,
+    Review,
+    Skip,
+    Sweep,
+)
+from ci_bot.bot.actions.comment_command import ApplyCommand, CleanupCommand, parse_command
+from ci_bot.bot.actions.event import (
+    CommentEvent,
+    DispatchEvent,
+    Event,
+    MergeGroupEvent,
+    OtherEvent,
+    PullRequestEvent,
+    ScheduleEvent,
+    WorkflowRunEvent,
+)
+from ci_bot.bot.actions.inputs import Inputs, Mode
+from ci_bot.errors import BadInput, Refused
 
 REVIEWED_ACTIONS = frozenset({"opened", "synchronize", "reopened", "ready_for_review"})
 # A workflow_run names no author. Dependabot's branches are recognised by their prefix here, and the
@@ -267,7 +287,7 @@ def _positive_number(inputs: Mapping[str, str], name: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) > 0):  # noqa: PLR2004 - 64 bits
-        from ci_bot.redaction.redactor import quoted_value
+        from ci_bot.redaction import quoted_value
 
         raise BadInput(
             f"The input `{name}` is not a positive whole number (got {quoted_value(text)}).",

@@ -7,17 +7,14 @@ of the key that is missing or wrong: no `KeyError` escapes.
 """
 
 from __future__ import annotations
-import re
-from collections.abc import Callable, Mapping
-from typing import TypeVar
-from ci_bot.errors import BadInput
-from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from ci_bot.errors import BadInput
+from typing import TypeVar
 
+from ci_bot.errors import BadInput
 
 # A cursor over the event file's JSON that names the place of everything that is wrong. Pure.
 
@@ -120,6 +117,7 @@ class Node:
             ),
             reason_code="event_unreadable",
         )
+
 
 GHOST = "ghost"  # GitHub's name for the author of what a deleted account left behind
 

@@ -16,8 +16,8 @@ from urllib.parse import quote, urlsplit
 from ci_bot import __version__
 from ci_bot.bot.actions import values
 from ci_bot.bot.actions.values import FailOn
-from ci_bot.protocol.environment import DEFAULT_PREFIX
 from ci_bot.errors import BadInput
+from ci_bot.protocol.environment import DEFAULT_PREFIX
 
 if TYPE_CHECKING:
     from ci_bot.protocol.cost import Price
@@ -239,7 +239,7 @@ def _check_url(name: str, url: str, problems: list[str]) -> None:
         plain = parts.scheme == "http" and parts.hostname in _LOOPBACK
         fine = bool(parts.hostname) and (parts.scheme == "https" or plain)
     if not fine:
-        from ci_bot.redaction.redactor import quoted_value
+        from ci_bot.redaction import quoted_value
 
         problems.append(f"{name} is {quoted_value(url)}, which is no https address")
 

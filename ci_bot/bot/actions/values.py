@@ -36,7 +36,7 @@ def wrong(label: str, value: str, error: ValueError) -> str:
         label: What the value was given for: "option `--plan-id`".
     """
     # Every event imports this module, and few need a sentence about a wrong value.
-    from ci_bot.redaction.redactor import quoted_value
+    from ci_bot.redaction import quoted_value
 
     return f"{label} {error} (got {quoted_value(value)})"
 

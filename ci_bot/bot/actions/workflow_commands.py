@@ -6,18 +6,16 @@ says nothing about what stands on the other.
 """
 
 from __future__ import annotations
+
+import os
 import re
 import unicodedata
-from collections.abc import Callable
-from dataclasses import dataclass
-from ci_bot.redaction.redactor import strip_terminal_codes
-from __future__ import annotations
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TextIO
-from ci_bot.redaction import (Redactor, encodings)
 
+from ci_bot.redaction import Redactor, encodings, strip_terminal_codes
 
 # How text is written so that the Actions runner takes it for text.
 #
@@ -86,6 +84,7 @@ def format_command(
         if given is not None and (value := escapes.property(str(given)))
     ]
     return f"::{name}{' ' if pairs else ''}{','.join(pairs)}::{escapes.data(data)}"
+
 
 # The runner masks whatever it is given; shorter values would blank out half of the log.
 SHORTEST_MASK = 4

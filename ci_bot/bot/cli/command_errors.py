@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ci_bot.bot.cli.options import (color, is_verbose)
-from ci_bot.errors import (EXIT_FAILED, BotError, Cancelled, unexpected)
+from ci_bot.bot.cli.options import color, is_verbose
+from ci_bot.errors import EXIT_FAILED, BotError, Cancelled, unexpected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def guarded(activity: Callable[[Machine], int]) -> NoReturn:
 
 def _tell(error: BotError | Cancelled) -> int:
     """Says what is wrong, and how to mend it; returns the exit code."""
-    from ci_bot.bot.report.text.report_text import told
+    from ci_bot.bot.report import told
 
     click.echo(told(error, os.environ), err=True)
     return error.exit_code
@@ -67,7 +67,7 @@ def tell_usage(error: click.ClickException) -> None:
 
 
 def _without_secrets(text: str) -> str:
-    from ci_bot.bot.report.text.report_text import without_secrets
+    from ci_bot.bot.report import without_secrets
 
     return without_secrets(text, os.environ)
 

@@ -16,12 +16,26 @@ import click
 
 from ci_bot import __version__
 from ci_bot.bot.actions import values
-from ci_bot.bot.cli.command_errors import (crash, guarded, locally, tell_usage)
 from ci_bot.bot.cli import options as shared
-from ci_bot.bot.cli.options import (Argument, CommandGroup, TwoLineCommand, Value, Word, common_options, option, with_example)
-from ci_bot.bot.cli.options import (ALLOW_DESTRUCTIVE, FORWARD_ONLY, budget_options, limit_options, plan_options, with_flags)
-from ci_bot.bot.cli.options import with_projects
-from ci_bot.errors import (EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput)
+from ci_bot.bot.cli.command_errors import crash, guarded, locally, tell_usage
+from ci_bot.bot.cli.options import (
+    ALLOW_DESTRUCTIVE,
+    FORWARD_ONLY,
+    Argument,
+    CommandGroup,
+    TwoLineCommand,
+    Value,
+    Word,
+    budget_options,
+    common_options,
+    limit_options,
+    option,
+    plan_options,
+    with_example,
+    with_flags,
+    with_projects,
+)
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +113,7 @@ def review(**options: Any) -> None:
 
     PROJECT is the directory of a SQLMesh project; without it the current one.
     """
-    from ci_bot.bot.laptop.local_review import (LocalReview, review_locally)
+    from ci_bot.bot.laptop import LocalReview, review_locally
 
     asked = LocalReview(**with_projects(with_flags(options)))
     guarded(lambda machine: review_locally(machine, asked))
@@ -127,7 +141,7 @@ def explain(rule: str | None) -> None:
 @shared.ANSWER_FORMAT
 def doctor(**options: Any) -> None:
     """Look at what the other commands need. Changes nothing."""
-    from ci_bot.bot.laptop.doctor import doctor_locally
+    from ci_bot.bot.laptop import doctor_locally
 
     locally(doctor_locally, with_projects(options))
 
@@ -145,7 +159,7 @@ def doctor(**options: Any) -> None:
 @shared.ANSWER_FORMAT
 def estimate(**options: Any) -> None:
     """Say what building the environment will cost. Asks Spark, and writes nothing."""
-    from ci_bot.bot.laptop.costs import estimate_locally
+    from ci_bot.bot.laptop import estimate_locally
 
     locally(estimate_locally, with_projects(with_flags(options)))
 
@@ -182,7 +196,7 @@ def estimate(**options: Any) -> None:
 @shared.FORMAT
 def apply(**options: Any) -> None:
     """Build the environment on Spark, and show the evidence."""
-    from ci_bot.bot.laptop.environments import apply_locally
+    from ci_bot.bot.laptop import apply_locally
 
     locally(apply_locally, with_projects(with_flags(options)))
 
@@ -212,7 +226,7 @@ def apply(**options: Any) -> None:
 @shared.ANSWER_FORMAT
 def prod_plan(**options: Any) -> None:
     """Show what a deployment would make of prod. Changes nothing, and deploys nothing."""
-    from ci_bot.bot.laptop.prod_plan import prod_plan_locally
+    from ci_bot.bot.laptop import prod_plan_locally
 
     locally(prod_plan_locally, with_projects(options))
 
@@ -244,7 +258,7 @@ def prod_plan(**options: Any) -> None:
 @shared.FORMAT
 def cleanup(**options: Any) -> None:
     """Remove a PR environment, and prove that nothing is left."""
-    from ci_bot.bot.laptop.environments import cleanup_locally
+    from ci_bot.bot.laptop import cleanup_locally
 
     locally(cleanup_locally, with_projects(options))
 
@@ -267,7 +281,7 @@ def cleanup(**options: Any) -> None:
 @shared.TIMEOUT
 def sweep(**options: Any) -> None:
     """Remove environments whose pull request is closed. Asks GitHub, so it needs GITHUB_TOKEN."""
-    from ci_bot.bot.laptop.environments import sweep_locally
+    from ci_bot.bot.laptop import sweep_locally
 
     locally(sweep_locally, with_projects(options))
 
@@ -288,7 +302,7 @@ def sweep(**options: Any) -> None:
 @shared.TIMEOUT
 def learn(**options: Any) -> None:
     """Learn from Spark's event logs what prod's runs have cost, for estimates."""
-    from ci_bot.bot.laptop.costs import learn_locally
+    from ci_bot.bot.laptop import learn_locally
 
     locally(learn_locally, with_projects(options))
 
@@ -309,7 +323,7 @@ with_example(
 @click.argument("path", cls=Argument, type=Value(values.path), default=".")
 def check(path: str) -> None:
     """Read .sqlmesh-review.yaml, and print each entry. PATH is the file or its directory."""
-    from ci_bot.bot.laptop.policy import check_policy
+    from ci_bot.bot.laptop import check_policy
 
     guarded(lambda machine: check_policy(machine, path=path))
 
@@ -332,7 +346,7 @@ with_example(check, "ci-bot policy check warehouse")
 @shared.TIMEOUT
 def explain_model(**options: Any) -> None:
     """Print which entries are about MODEL, and who may accept its findings."""
-    from ci_bot.bot.laptop.policy import explain_policy
+    from ci_bot.bot.laptop import explain_policy
 
     locally(explain_policy, with_projects(options))
 
@@ -349,7 +363,7 @@ with_example(explain_model, "ci-bot policy explain shop.orders --project warehou
 )
 def demo(keep: str | None) -> None:
     """Show the life of one PR on embedded Spark, with real data."""
-    from ci_bot.bot.laptop.demo_story import run_demo
+    from ci_bot.bot.laptop import run_demo
 
     guarded(lambda machine: run_demo(machine, Path(keep) if keep else None))
 
@@ -363,13 +377,13 @@ def schema(document: str) -> None:
     from pydantic import BaseModel
 
     if document == "policy":
-        from ci_bot.bot.policy.document import policy_schema
+        from ci_bot.bot.policy import policy_schema
 
         click.echo(json.dumps(policy_schema(), indent=2))
         return
 
-    from ci_bot.protocol.base import json_schema
     from ci_bot.protocol.apply_report import ApplyDocument
+    from ci_bot.protocol.base import json_schema
     from ci_bot.protocol.cleanup_report import CleanupDocument
     from ci_bot.protocol.review_report import Report
 
@@ -384,8 +398,8 @@ def schema(document: str) -> None:
 @_command("ci-bot run   # in a workflow: `uses:` of the action does it")
 def run() -> None:
     """Run as the GitHub Action; GitHub's variables say what to do."""
-    from ci_bot.bot.handlers.run_action import (CREDENTIALS, run_workflow)
-    from ci_bot.bot.actions.process_secrecy import keep_secrets
+    from ci_bot.bot.actions import keep_secrets
+    from ci_bot.bot.handlers import CREDENTIALS, run_workflow
 
     def begin(machine: Machine) -> int:
         if "GITHUB_EVENT_NAME" not in os.environ and "GITHUB_ACTIONS" not in os.environ:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ci_bot.protocol.plan import SEVERITIES
-from ci_bot.protocol.rules import (RULES, SCOPES, TOPICS, RuleSpec, UnknownRule, page, rule)
 from ci_bot.errors import BadInput
 from ci_bot.host import Machine
+from ci_bot.protocol.plan import SEVERITIES
+from ci_bot.protocol.rules import RULES, SCOPES, TOPICS, RuleSpec, UnknownRule, page, rule
 
 # More would not be one line.
 _MOST = 8

@@ -5,20 +5,13 @@ it, and the command is refused as a whole, with one sentence for each.
 """
 
 from __future__ import annotations
-from collections.abc import Callable, Mapping
+
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+
 import click
-from ci_bot.bot.actions import values
-from ci_bot.bot.actions.values import Color
-from __future__ import annotations
-from collections.abc import Callable, Sequence
-from typing import Any
-import click
-from ci_bot.bot.actions import values
-from __future__ import annotations
-from collections.abc import Callable
-from typing import Any
-from ci_bot.bot.actions import values
+
+from ci_bot.bot.actions import Color, values
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -179,7 +172,6 @@ def color(ctx: click.Context | None) -> Color:
 # Where a command works and what it prints: options that are the same in each command.
 
 
-
 PROJECT = option(
     "--project",
     "projects",
@@ -284,8 +276,6 @@ def environment(what: str, default: str | None = None) -> Callable[[Function], F
 
 
 # The options of a plan, and of the limits that it is held against.
-
-
 
 
 def plan_options(command: Function) -> Function:

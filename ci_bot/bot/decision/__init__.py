@@ -7,17 +7,35 @@ sentence that says when it clears. The rules judge the change, and not what was 
 
 from __future__ import annotations
 
-from ci_bot.bot.decision.load_failure_cause import (Blame, blame, in_one)
-from ci_bot.bot.decision.code_on_load import (ChangedFile, code_that_runs_on_load, could_run_on_load)
-from ci_bot.bot.decision.data_evidence import judge_applied
-from ci_bot.bot.decision.data_evidence import diff_risks
-from ci_bot.bot.decision.judgement import (exit_code, is_misleading, review_exit_code)
-from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
-from ci_bot.bot.decision.judgement import (Judgement, decide, judge, judge_again)
-from ci_bot.bot.decision.plan_rules import FAILURE_RISKS
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.bot.decision.code_on_load import (
+        ChangedFile,
+        code_that_runs_on_load,
+        could_run_on_load,
+    )
+    from ci_bot.bot.decision.data_evidence import diff_risks, judge_applied
+    from ci_bot.bot.decision.judgement import (
+        Judgement,
+        decide,
+        exit_code,
+        is_misleading,
+        judge,
+        judge_again,
+        review_exit_code,
+    )
+    from ci_bot.bot.decision.load_failure_cause import Blame, blame, in_one
+    from ci_bot.bot.decision.plan_rules import FAILURE_RISKS
+    from ci_bot.bot.decision.planned_work import BotFacts, Limits
+    from ci_bot.bot.decision.risks import risk
+    from ci_bot.bot.decision.work_rules import OVER_BUDGET
 
 __all__ = [
     "FAILURE_RISKS",
+    "OVER_BUDGET",
     "Blame",
     "BotFacts",
     "ChangedFile",
@@ -35,4 +53,27 @@ __all__ = [
     "judge_again",
     "judge_applied",
     "review_exit_code",
+    "risk",
 ]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "code_on_load": ["ChangedFile", "code_that_runs_on_load", "could_run_on_load"],
+        "data_evidence": ["diff_risks", "judge_applied"],
+        "judgement": [
+            "Judgement",
+            "decide",
+            "exit_code",
+            "is_misleading",
+            "judge",
+            "judge_again",
+            "review_exit_code",
+        ],
+        "load_failure_cause": ["Blame", "blame", "in_one"],
+        "plan_rules": ["FAILURE_RISKS"],
+        "planned_work": ["BotFacts", "Limits"],
+        "risks": ["risk"],
+        "work_rules": ["OVER_BUDGET"],
+    },
+)

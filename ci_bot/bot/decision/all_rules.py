@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from ci_bot.bot.decision import evidence_rules, plan_rules, removal_rules, work_rules
+from ci_bot.bot.decision import evidence_rules as unit_test_rules
+from ci_bot.bot.decision import plan_rules as matrix
+from ci_bot.bot.decision import plan_rules as policy_rules
+from ci_bot.bot.decision import work_rules as limit_rules
 from ci_bot.bot.decision.risks import judges
-from ci_bot.bot.decision import (evidence_rules, work_rules as limit_rules, plan_rules as matrix, plan_rules, plan_rules as policy_rules, removal_rules, evidence_rules as unit_test_rules, work_rules)
 
 PLAN_RULES = judges
 

@@ -9,8 +9,13 @@ code: byte code, native modules, archives, pickles, `.pth` and `.env` files.
 """
 
 from __future__ import annotations
+
 import ast
-from __future__ import annotations
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
 from jinja2 import Environment, nodes
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.sandbox import (
@@ -20,15 +25,6 @@ from jinja2.sandbox import (
     UNSAFE_GENERATOR_ATTRIBUTES,
     UNSAFE_METHOD_ATTRIBUTES,
 )
-from __future__ import annotations
-import ast
-import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import PurePosixPath
-from jinja2 import Environment
-from jinja2.exceptions import TemplateSyntaxError
-
 
 # Python files of which nothing but definitions ran, and whose definitions nobody uses.
 #
@@ -197,8 +193,6 @@ def _may_be_looked_up(key: nodes.Node) -> bool:
     if not isinstance(key, nodes.Const):
         return False
     return _may_be_read(key.value) if isinstance(key.value, str) else isinstance(key.value, int)
-
-
 
 
 _REQUIREMENTS = re.compile(

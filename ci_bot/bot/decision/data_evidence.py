@@ -1,34 +1,20 @@
 """The decision after an apply: the review's, without what the data clears, with what it shows."""
 
 from __future__ import annotations
-from collections.abc import Iterable, Mapping, Sequence
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
-from ci_bot.bot.decision.planned_work import followers
-from ci_bot.bot.decision.risks import counted
-from ci_bot.protocol.apply_report import (NotCleared, TableDiff)
-from ci_bot.protocol.review_report import Weighed
-from ci_bot.protocol.review_report import (Report, Risk)
-from ci_bot.protocol.durations import days_between
-from ci_bot.protocol.rules import RULES
-from __future__ import annotations
-from collections.abc import Iterable, Iterator
-from ci_bot.bot.decision.planned_work import Limits
-from ci_bot.bot.decision.risks import compares
-from ci_bot.bot.decision.risks import (ordered, risk)
+
 from ci_bot.bot.decision.evidence_rules import NOT_CHECKED
-from ci_bot.protocol.apply_report import TableDiff
-from ci_bot.protocol.review_report import Risk
-from ci_bot.protocol.rules import rule
-from __future__ import annotations
-from ci_bot.bot.decision.planned_work import Limits
 from ci_bot.bot.decision.judgement import decide
-from ci_bot.bot.decision.risks import ordered
-from ci_bot.bot.decision.evidence_rules import NOT_CHECKED
-from ci_bot.protocol.apply_report import (ApplyDocument, ApplyVerdict)
+from ci_bot.bot.decision.planned_work import Limits, followers
+from ci_bot.bot.decision.risks import compares, counted, ordered, risk
+from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict, NotCleared, TableDiff
+from ci_bot.protocol.durations import days_between
 from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.plan import Checks
-from ci_bot.protocol.review_report import (Report, Risk)
-
+from ci_bot.protocol.review_report import Report, Risk, Weighed
+from ci_bot.protocol.rules import RULES, rule
 
 # What a data diff clears: a finding about past results, where all of them were compared. Pure.
 #
@@ -241,6 +227,7 @@ def differences(diff: TableDiff, limits: Limits) -> Iterator[Risk]:
             "the difference is what the change is for, or within `diff-tolerance`",
             model=diff.model,
         )
+
 
 # What a review says to be missing because only an apply can look at it.
 _NOW_CHECKED = ("audits", "data diff")

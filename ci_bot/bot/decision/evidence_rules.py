@@ -1,21 +1,15 @@
 """R10: evidence that is not there is listed as missing, never as passed."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
-from ci_bot.bot.decision.risks import judges
-from ci_bot.bot.decision.risks import (counted, listed, risk)
-from ci_bot.protocol.review_report import (ReviewFacts, Risk)
-from ci_bot.protocol.rules import rule
-from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import NamedTuple
-from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
-from ci_bot.bot.decision.risks import judges
-from ci_bot.bot.decision.risks import (counted, risk)
-from ci_bot.protocol.plan import (Severity, TestFailure, TestOnBase)
-from ci_bot.protocol.review_report import (ReviewFacts, Risk)
-from ci_bot.protocol.rules import (RuleSpec, rule)
+
+from ci_bot.bot.decision.planned_work import BotFacts, Limits
+from ci_bot.bot.decision.risks import counted, judges, listed, risk
+from ci_bot.protocol.plan import Severity, TestFailure, TestOnBase
+from ci_bot.protocol.review_report import ReviewFacts, Risk
+from ci_bot.protocol.rules import RuleSpec, rule
 
 CHECKOUT_INCOMPLETE = rule("checkout-incomplete")
 

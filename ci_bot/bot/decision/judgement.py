@@ -1,23 +1,20 @@
 """The judge: every rule once, then one decision that names the rules that made it."""
 
 from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
-from ci_bot.bot.decision.risks import (counted, from_finding, ordered, rank, risk)
+
+from ci_bot.bot.actions import FailOn
 from ci_bot.bot.decision.all_rules import PLAN_RULES
-from ci_bot.bot.policy.model_owners import Acceptances
-from ci_bot.bot.policy.severity_overrides import Weighing
-from ci_bot.protocol.finding_groups import (group_findings, group_risks)
+from ci_bot.bot.decision.planned_work import BotFacts, Limits
+from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk
+from ci_bot.bot.policy import Acceptances, Weighing
 from ci_bot.protocol.changed_rows import judge_past_numbers
+from ci_bot.protocol.finding_groups import group_findings, group_risks
 from ci_bot.protocol.plan import Decision
-from ci_bot.protocol.review_report import (Report, ReviewFacts, Risk)
-from ci_bot.protocol.review_report import PastNumbers
+from ci_bot.protocol.review_report import PastNumbers, Report, ReviewFacts, Risk
 from ci_bot.protocol.rules import rule
-from __future__ import annotations
-from ci_bot.bot.actions.values import FailOn
-from ci_bot.protocol.plan import Decision
-from ci_bot.protocol.review_report import Report
 
 NOT_LISTED = rule("R10-not-listed")
 

@@ -1,35 +1,19 @@
 """R01, R03 and R05: whether there is a plan at all, and one that prod can take."""
 
 from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+
 from ci_bot.bot.decision.load_failure_cause import reads_nothing_of
-from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
-from ci_bot.bot.decision.risks import judges
-from ci_bot.bot.decision.risks import (counted, listed, risk)
-from ci_bot.protocol.plan import COMPUTED_WHOLE
-from ci_bot.protocol.review_report import (ReviewFacts, Risk, what_does_not_load)
-from ci_bot.protocol.rules import (RULES, rule)
-from __future__ import annotations
-from collections.abc import Iterator
-from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
-from ci_bot.bot.decision.risks import judges
-from ci_bot.bot.decision.risks import (counted, listed, risk)
+from ci_bot.bot.decision.planned_work import BotFacts, Limits
+from ci_bot.bot.decision.risks import counted, judges, listed, risk
+from ci_bot.bot.policy import IgnoreEntry, said
 from ci_bot.protocol.changed_rows import judge_past_numbers
-from ci_bot.protocol.plan import COMPUTED_WHOLE
-from ci_bot.protocol.review_report import (ReviewFacts, Risk)
-from ci_bot.protocol.rules import rule
-from __future__ import annotations
-from collections.abc import Iterator
-from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
-from ci_bot.bot.decision.risks import judges
-from ci_bot.bot.decision.risks import (counted, risk)
-from ci_bot.bot.policy.document import IgnoreEntry
-from ci_bot.bot.policy.severity_overrides import said
-from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.review_report import (ReviewFacts, Risk)
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.plan import COMPUTED_WHOLE, Severity
+from ci_bot.protocol.review_report import ReviewFacts, Risk, what_does_not_load
+from ci_bot.protocol.rules import RULES, rule
 
 BASE_BROKEN = rule("R01-base-broken")
 

@@ -5,19 +5,14 @@ build all of it. Every rule that speaks of an amount of work reads it here.
 """
 
 from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
-from ci_bot.protocol.plan import (Backfill, Cost)
-from ci_bot.protocol.review_report import ReviewFacts
-from ci_bot.protocol.plan import (Work, larger, totals)
-from __future__ import annotations
-from ci_bot.protocol.review_report import (Report, ReviewFacts)
-from __future__ import annotations
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from ci_bot.bot.policy.comparison import PolicyChange
-from ci_bot.bot.policy.severity_overrides import Weighing
+
+from ci_bot.bot.policy import PolicyChange, Weighing
+from ci_bot.protocol.plan import Backfill, Cost, Work, larger, totals
+from ci_bot.protocol.review_report import Report, ReviewFacts
 
 Where = Literal["environment", "prod"]
 
@@ -107,7 +102,6 @@ def judged_costs(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
 # Which changed models follow a changed model: they read it, or what reads it.
 
 
-
 def followers(facts: ReviewFacts | Report) -> dict[str, set[str]]:
     """Per directly changed model, the models below it that SQLMesh lists as modified."""
     follows: dict[str, set[str]] = {}
@@ -130,7 +124,6 @@ def followers(facts: ReviewFacts | Report) -> dict[str, set[str]]:
 
 
 # What the judge is given besides the worker's facts: the bot's own knowledge, and the limits.
-
 
 
 @dataclass(frozen=True)

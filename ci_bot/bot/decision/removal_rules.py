@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
-from ci_bot.bot.decision.risks import judges
-from ci_bot.bot.decision.risks import (counted, listed, risk)
-from ci_bot.protocol.plan import (Change, ColumnChange)
-from ci_bot.protocol.review_report import (ReviewFacts, Risk)
-from ci_bot.protocol.rules import (RULES, rule)
+from ci_bot.bot.decision.planned_work import BotFacts, Limits
+from ci_bot.bot.decision.risks import counted, judges, listed, risk
+from ci_bot.protocol.plan import Change, ColumnChange
+from ci_bot.protocol.review_report import ReviewFacts, Risk
+from ci_bot.protocol.rules import RULES, rule
 
 COLUMN_DROPPED = rule("R04-column-dropped")
 MASS_REMOVAL = rule("R04-mass-removal")

@@ -1,16 +1,14 @@
 """Making risks, and putting them in order."""
 
 from __future__ import annotations
-from collections.abc import Iterable
-from ci_bot.protocol.plan import (SEVERITIES, Finding, Severity)
-from ci_bot.protocol.review_report import Risk
-from ci_bot.protocol.rules import RuleSpec
-from __future__ import annotations
-from collections.abc import Callable, Iterator
-from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ci_bot.bot.decision.planned_work import BotFacts, Limits
 from ci_bot.protocol.apply_report import TableDiff
-from ci_bot.protocol.review_report import (ReviewFacts, Risk)
-from ci_bot.protocol.rules import Registry
+from ci_bot.protocol.plan import SEVERITIES, Finding, Severity
+from ci_bot.protocol.review_report import ReviewFacts, Risk
+from ci_bot.protocol.rules import Registry, RuleSpec
 
 EVIDENCE_LENGTH = 4_000
 

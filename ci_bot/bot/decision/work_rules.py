@@ -1,27 +1,24 @@
 """R06, R08 and R12: what is computed again, and what else a change reaches."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
-from ci_bot.bot.decision.planned_work import followers
-from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
-from ci_bot.bot.decision.planned_work import (JudgedWork, judged_work)
-from ci_bot.bot.decision.risks import judges
-from ci_bot.bot.decision.risks import (counted, listed, risk)
+
+from ci_bot.bot.decision.planned_work import (
+    BotFacts,
+    JudgedWork,
+    Limits,
+    Where,
+    followers,
+    judged_costs,
+    judged_work,
+)
+from ci_bot.bot.decision.risks import counted, judges, listed, risk
 from ci_bot.protocol.changed_rows import judge_past_numbers
-from ci_bot.protocol.plan import (Change, ModelRange)
-from ci_bot.protocol.review_report import (ReviewFacts, Risk)
-from ci_bot.protocol.plan import totals
-from ci_bot.protocol.rules import (RULES, rule)
-from __future__ import annotations
-from collections.abc import Iterator
-from ci_bot.bot.decision.planned_work import (BotFacts, Limits)
-from ci_bot.bot.decision.planned_work import (Where, judged_costs, judged_work)
-from ci_bot.bot.decision.risks import judges
-from ci_bot.bot.decision.risks import (counted, listed, risk)
-from ci_bot.protocol.plan import Cost
-from ci_bot.protocol.review_report import (ReviewFacts, Risk)
 from ci_bot.protocol.durations import executor_time
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.plan import Change, Cost, ModelRange, totals
+from ci_bot.protocol.review_report import ReviewFacts, Risk
+from ci_bot.protocol.rules import RULES, rule
 
 BREAKING_REBUILD = rule("R06-breaking-rebuild")
 

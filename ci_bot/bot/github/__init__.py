@@ -6,3 +6,71 @@ decided without asking GitHub is pure: `retry`, `failures`, `answers`, `sticky_r
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.bot.github.artifact import read_member
+    from ci_bot.bot.github.client import GitHubClient
+    from ci_bot.bot.github.port import (
+        GitHub,
+        NotFound,
+        Permission,
+        PullRequest,
+        PullState,
+        Reaction,
+        may_maintain,
+        may_write,
+        needed,
+    )
+    from ci_bot.bot.github.remote_repository import api_url_of, repository_of, token_of
+    from ci_bot.bot.github.sticky_comment import Found, Published, Sticky
+    from ci_bot.bot.github.transport import time_for_github
+    from ci_bot.bot.github.urls import trusted
+
+__all__ = [
+    "Found",
+    "GitHub",
+    "GitHubClient",
+    "NotFound",
+    "Permission",
+    "Published",
+    "PullRequest",
+    "PullState",
+    "Reaction",
+    "Sticky",
+    "api_url_of",
+    "may_maintain",
+    "may_write",
+    "needed",
+    "read_member",
+    "repository_of",
+    "time_for_github",
+    "token_of",
+    "trusted",
+]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "artifact": ["read_member"],
+        "client": ["GitHubClient"],
+        "port": [
+            "GitHub",
+            "NotFound",
+            "Permission",
+            "PullRequest",
+            "PullState",
+            "Reaction",
+            "may_maintain",
+            "may_write",
+            "needed",
+        ],
+        "remote_repository": ["api_url_of", "repository_of", "token_of"],
+        "sticky_comment": ["Found", "Published", "Sticky"],
+        "transport": ["time_for_github"],
+        "urls": ["trusted"],
+    },
+)

@@ -1,17 +1,17 @@
 """An artifact of another run: a zip file that somebody else's code may have made. Pure."""
 
 from __future__ import annotations
+
 import io
 import stat
 import zipfile
-from ci_bot.errors import Refused
-from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlsplit
-from ci_bot.bot.github.failures import (unexpected, unreachable)
+
+from ci_bot.bot.github.failures import unexpected, unreachable
 from ci_bot.bot.github.network_faults import trouble
 from ci_bot.bot.github.urls import safe_download_url
-from ci_bot.errors import (GitHubUnavailable, Refused)
+from ci_bot.errors import GitHubUnavailable, Refused
 
 _MOST_ENTRIES = 100
 # What GitHub writes. The other kinds are unpacked without a limit, whatever `read` is asked for.

@@ -10,15 +10,24 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from urllib.parse import quote
 
-from ci_bot.bot.github.artifact import download
+from ci_bot.bot.actions import is_repository
 from ci_bot.bot.github import records as answers
+from ci_bot.bot.github.artifact import download
+from ci_bot.bot.github.port import (
+    PER_PAGE,
+    Comment,
+    NotFound,
+    Permission,
+    PullRequest,
+    PullState,
+    Reaction,
+    Rejected,
+    pull_states,
+)
 from ci_bot.bot.github.records import Rest
-from ci_bot.bot.github.retry import (HURRIED, PATIENT, RateLimits)
-from ci_bot.bot.github.transport import (GRAPHQL, Time, Transport, Unclear)
-from ci_bot.bot.github.port import (PER_PAGE, Comment, NotFound, Permission, PullRequest, PullState, Reaction, Rejected)
-from ci_bot.bot.github.port import pull_states
-from ci_bot.bot.actions.event import is_repository
-from ci_bot.errors import (BadInput, BotError, GitHubUnavailable)
+from ci_bot.bot.github.retry import HURRIED, PATIENT, RateLimits
+from ci_bot.bot.github.transport import GRAPHQL, Time, Transport, Unclear
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable
 
 ACTIONS_BOT = "github-actions[bot]"
 # Tokens of GitHub Apps, the one of a workflow run among them, and no others start like this:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from ci_bot.bot.github.network_faults import NetworkFault
-from ci_bot.bot.github.retry import (UNAUTHORIZED, RequestFailure, classify)
-from ci_bot.bot.github.port import (NotFound, Rejected)
-from ci_bot.errors import (BadInput, BotError, GitHubUnavailable, Refused)
+from ci_bot.bot.github.port import NotFound, Rejected
+from ci_bot.bot.github.retry import UNAUTHORIZED, RequestFailure, classify
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
 
 _LONGEST = 200
 _API_URL = (

@@ -7,14 +7,14 @@ the content).
 """
 
 from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
-from ci_bot.bot.actions.event import DEPENDABOT
-from ci_bot.errors import (BadInput, BotError)
-from __future__ import annotations
-from collections.abc import Callable, Collection, Mapping
+
+from ci_bot.bot.actions import DEPENDABOT
+from ci_bot.errors import BadInput, BotError
 
 PER_PAGE = 100  # of every list; the most that GitHub gives
 
@@ -197,8 +197,6 @@ class GitHub(Protocol):
 # an environment by such a list would remove a live one. So with several pages a number counts as
 # closed only where GitHub said so itself, and what was not seen within the requests allowed is
 # `unknown`: left alone today, asked about again tomorrow.
-
-
 
 
 MOST_REQUESTS = 5

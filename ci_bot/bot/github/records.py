@@ -1,17 +1,15 @@
 """GitHub's JSON -> our records. Pure; an answer of another shape is a failure with words."""
 
 from __future__ import annotations
-from collections.abc import Mapping
-from typing import Any, TypeVar
-from ci_bot.bot.github.port import (Comment, Permission, PullRequest)
-from ci_bot.bot.actions.event import (GHOST, same_repository)
-from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
+
+from ci_bot.bot.actions import GHOST, same_repository
 from ci_bot.bot.github.failures import unexpected
-from ci_bot.bot.github.transport import (Reply, Transport)
-from ci_bot.bot.github.port import PER_PAGE
+from ci_bot.bot.github.port import PER_PAGE, Comment, Permission, PullRequest
+from ci_bot.bot.github.transport import Reply, Transport
 
 T = TypeVar("T")
 

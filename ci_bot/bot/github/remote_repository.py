@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ci_bot.bot.actions.event import is_repository
+from ci_bot.bot.actions import is_repository
 from ci_bot.errors import BadInput
 
 _PUBLIC = "github.com"

@@ -10,21 +10,15 @@ and 6 with the short comment about a changed decision.
 """
 
 from __future__ import annotations
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
-from ci_bot.bot.report.markdown.marker import decode
-from ci_bot.bot.github.port import Comment
-from ci_bot.protocol.comment_marker import (Marker, Phase)
-from __future__ import annotations
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
-from ci_bot.bot.report.markdown.marker import decode
-from ci_bot.bot.github.port import (PER_PAGE, Comment, GitHub, NotFound)
-from ci_bot.protocol.comment_marker import Marker
-from ci_bot.errors import BotError
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_bot.bot.github.port import PER_PAGE, Comment, GitHub, NotFound
+from ci_bot.bot.report import decode
+from ci_bot.errors import BotError
+from ci_bot.protocol.comment_marker import Marker, Phase
 
 # Which comment is ours, and whether to write over it. Pure.
 #
@@ -169,6 +163,7 @@ def _moment(timestamp: str) -> tuple[str, str]:
     """A time in UTC, so that two can be compared; writers differ in the zeros of a fraction."""
     second, _, fraction = timestamp.rstrip("Z").partition(".")
     return (second, fraction.ljust(6, "0"))
+
 
 FRESH_SECONDS = 10.0
 

@@ -7,22 +7,28 @@ a user before a permission), and a review may cost six requests in all.
 """
 
 from __future__ import annotations
-from typing import Any
-from urllib.parse import urlsplit
-from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from ci_bot.bot.github.failures import (to_error, unexpected)
+
+from ci_bot.bot.github.failures import to_error, unexpected
 from ci_bot.bot.github.network_faults import trouble
-from ci_bot.bot.github.retry import (HURRIED, PATIENT, GiveUp, RateLimits, RequestFailure, classify, decide)
+from ci_bot.bot.github.retry import (
+    HURRIED,
+    PATIENT,
+    GiveUp,
+    RateLimits,
+    RequestFailure,
+    classify,
+    decide,
+)
 from ci_bot.bot.github.urls import safe_api_url
-from ci_bot.errors import (BadInput, GitHubUnavailable)
-from __future__ import annotations
-from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.bot.sandbox import Deadline
+from ci_bot.errors import BadInput, GitHubUnavailable
 from ci_bot.host import Machine
 
 if TYPE_CHECKING:
@@ -84,6 +90,7 @@ def connect(api_url: str, timeout: int, trust: str | None) -> Connection:
     kind = HTTPSRequestsConnectionClass if parts.scheme == "https" else HTTPRequestsConnectionClass
     inner = kind(parts.hostname or "", parts.port, timeout=timeout, verify=trust or True)
     return Connection(inner)
+
 
 API_VERSION = "2022-11-28"
 

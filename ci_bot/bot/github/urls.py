@@ -1,12 +1,12 @@
 """Where the token may go, and from where an artifact may come. Pure."""
 
 from __future__ import annotations
+
 import ipaddress
-from urllib.parse import SplitResult, urlsplit
-from ci_bot.errors import BadInput
-from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
 from ci_bot.errors import BadInput
 
 

@@ -7,40 +7,29 @@ the bot can be edited, and a review's artifact comes from a workflow file of the
 """
 
 from __future__ import annotations
+
 import difflib
 from collections.abc import Sequence
-from ci_bot.bot.policy.model_owners import (fingerprints, may_be_accepted)
-from ci_bot.bot.policy.model_owners import Ownership
-from ci_bot.bot.policy.document import UNWEIGHED
-from ci_bot.bot.actions.comment_command import AcceptCommand
-from ci_bot.protocol.review_report import (Report, Risk)
-from ci_bot.errors import (BadInput, Refused)
-from __future__ import annotations
-from collections.abc import Sequence
 from dataclasses import replace
-from ci_bot.bot.report.markdown import notices as reply
+
+from ci_bot.bot.actions import AcceptCommand, Settings
+from ci_bot.bot.actions import activities as job
 from ci_bot.bot.decision import judge_again
-from ci_bot.bot.github.port import (GitHub, PullRequest)
-from ci_bot.bot.policy.model_owners import Acceptances
-from ci_bot.bot.policy.model_owners import Ownership
+from ci_bot.bot.github import GitHub, PullRequest
 from ci_bot.bot.handlers import review as reviews
-from ci_bot.bot.handlers.gate import (Unmet, check_met, unmet_to_load)
+from ci_bot.bot.handlers.gate import Unmet, check_met, unmet_to_load
 from ci_bot.bot.handlers.own_review import review_again
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.pull_request_context import (answer_refused, read_command)
+from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
 from ci_bot.bot.handlers.review import why_no_lighter
-from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions.comment_command import AcceptCommand
-from ci_bot.bot.actions.inputs import Settings
-from ci_bot.bot.worker_client.client import (WorkerClient, owner)
-from ci_bot.bot.worker_client.failures import error_of
+from ci_bot.bot.policy import UNWEIGHED, Acceptances, Ownership, fingerprints, may_be_accepted
+from ci_bot.bot.report import notices as reply
+from ci_bot.bot.worker_client import WorkerClient, error_of, owner
+from ci_bot.errors import BadInput, BotError, Refused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment_marker import Marker
-from ci_bot.protocol.review_report import Acceptance
-from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.messages import AcceptRequest
-from ci_bot.errors import (BotError, Refused)
-
+from ci_bot.protocol.review_report import Acceptance, Report, Risk
 
 # What stands against an acceptance, by the review that its own run has made. Pure.
 
@@ -136,6 +125,7 @@ def _no_such_finding(own: Report, command: AcceptCommand) -> BadInput:
         hint=f"It has {told}." if told else "It has none that could be accepted.",
         reason_code="no_such_finding",
     )
+
 
 # What these show, a review would take away: evidence, or proof that an environment is gone.
 _KEPT = ("applied", "closed", "cleanup_failed")

@@ -9,34 +9,36 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ci_bot.bot.report.model.context import (CommentContext, DisplayProgress, Override, Rendered)
-from ci_bot.bot.report.model.marker_facts import MarkerFacts
-from ci_bot.bot.report.markdown.outcome_comment import render_apply
-from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.github.port import (GitHub, PullRequest)
+from ci_bot.bot.actions import ApplyCommand, Settings
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.github import GitHub, PullRequest
+from ci_bot.bot.handlers import apply_evidence as publishing
 from ci_bot.bot.handlers import cleanup as cleaning
 from ci_bot.bot.handlers import estimate as probing
-from ci_bot.bot.handlers import apply_evidence as publishing
-from ci_bot.bot.handlers.gate import (Requester, Unmet, unmet, unmet_by_review)
-from ci_bot.bot.handlers.own_review import (commits_of, confirmed, other_plan, review_again)
+from ci_bot.bot.handlers.gate import Requester, Unmet, unmet, unmet_by_review
+from ci_bot.bot.handlers.own_review import commits_of, confirmed, other_plan, review_again
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import read_command
-from ci_bot.bot.handlers.review import (checked_out, flags_of)
-from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions.comment_command import ApplyCommand
-from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.handlers.review import checked_out, flags_of
+from ci_bot.bot.report import (
+    CommentContext,
+    DisplayProgress,
+    MarkerFacts,
+    Override,
+    Rendered,
+    render_apply,
+    render_review,
+)
+from ci_bot.bot.worker_client import Listener, WorkerClient, changed_by, failure_of, owner
 from ci_bot.bot.worker_client import apply as applying
-from ci_bot.bot.worker_client.client import (Listener, WorkerClient, owner)
-from ci_bot.bot.worker_client.failures import failure_of
-from ci_bot.bot.worker_client.changed_files import changed_by
-from ci_bot.protocol.cost import Price
+from ci_bot.errors import BotError
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.comment_marker import (Marker, review_phase)
-from ci_bot.protocol.plan_identity import selects_by_git
-from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.comment_marker import Marker, review_phase
+from ci_bot.protocol.cost import Price
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import Progress as WorkerProgress
-from ci_bot.errors import BotError
+from ci_bot.protocol.plan_identity import selects_by_git
+from ci_bot.protocol.review_report import Report
 
 PROGRESS_SECONDS = 30.0
 

@@ -1,29 +1,30 @@
 """What an apply's evidence leads to: the decision with it, its annotations, and a sentence."""
 
 from __future__ import annotations
-from ci_bot.bot.report.model.context import (CommentContext, Rendered)
-from ci_bot.bot.report.model.apply_evidence import ApplyView
-from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.model import words
-from ci_bot.bot.decision import (Limits, diff_risks, judge_applied)
-from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.comment_marker import (Marker, review_phase)
-from ci_bot.protocol.plan import totals
-from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
-from ci_bot.bot.report.markdown import notices as notice
-from ci_bot.bot.report.model.context import (CommentContext, Refusal, Rendered)
-from ci_bot.bot.report.model.marker_facts import MarkerFacts
-from ci_bot.bot.report.markdown.outcome_comment import render_apply
+
+from ci_bot.bot.decision import Limits, diff_risks, judge_applied
 from ci_bot.bot.handlers.gate import Unmet
-from ci_bot.bot.handlers.publisher import (Publisher, Render)
+from ci_bot.bot.handlers.publisher import Publisher, Render
+from ci_bot.bot.report import (
+    ApplyView,
+    CommentContext,
+    MarkerFacts,
+    Refusal,
+    Rendered,
+    render_apply,
+    render_review,
+    words,
+)
+from ci_bot.bot.report import notices as notice
 from ci_bot.bot.worker_client import apply as applying
-from ci_bot.bot.worker_client.failures import failure_of
-from ci_bot.protocol.apply_report import (ApplyDocument, ApplyResult)
-from ci_bot.protocol.comment_marker import (Marker, apply_phase)
-from ci_bot.errors import (EXIT_REFUSED, BotError)
+from ci_bot.bot.worker_client import failure_of
+from ci_bot.errors import EXIT_REFUSED, BotError
+from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult
+from ci_bot.protocol.comment_marker import Marker, apply_phase, review_phase
+from ci_bot.protocol.plan import totals
 
 
 def judged(document: ApplyDocument, publisher: Publisher) -> ApplyDocument:

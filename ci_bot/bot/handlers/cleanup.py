@@ -5,23 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ci_bot.bot.report.markdown import notices as notice
-from ci_bot.bot.report.model.context import (CommentContext, Rendered)
-from ci_bot.bot.report.model.marker_facts import MarkerFacts
-from ci_bot.bot.report.markdown.outcome_comment import render_cleanup
-from ci_bot.bot.github.port import (GitHub, may_write, needed)
+from ci_bot.bot.actions import CleanupCommand, Settings
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.github import GitHub, may_write, needed
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import read_command
-from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions.comment_command import CleanupCommand
-from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.report import CommentContext, MarkerFacts, Rendered, render_cleanup
+from ci_bot.bot.report import notices as notice
+from ci_bot.bot.worker_client import WorkerClient, failure_of, owner
 from ci_bot.bot.worker_client import cleanup as cleaning
-from ci_bot.bot.worker_client.client import (WorkerClient, owner)
-from ci_bot.bot.worker_client.failures import failure_of
+from ci_bot.errors import EXIT_DONE, BotError, Refused
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.comment_marker import (Marker, Phase)
-from ci_bot.protocol.environment import (EnvironmentName, prefix_in)
-from ci_bot.errors import (EXIT_DONE, BotError, Refused)
+from ci_bot.protocol.comment_marker import Marker, Phase
+from ci_bot.protocol.environment import EnvironmentName, prefix_in
 
 _AFTER_AN_APPLY: tuple[Phase, ...] = (
     "applying",

@@ -11,14 +11,15 @@ Somebody without write access costs 3.
 
 from __future__ import annotations
 
-from ci_bot.bot.report.markdown import notices as reply
-from ci_bot.bot.github.port import (GitHub, Permission, PullRequest, Reaction, may_write)
-from ci_bot.bot.handlers.gate import (Requester, Unmet, unmet, unmet_to_load)
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import comment_command
+from ci_bot.bot.github import GitHub, Permission, PullRequest, Reaction, may_write
+from ci_bot.bot.handlers.gate import Requester, Unmet, unmet, unmet_to_load
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.actions import (comment_command, activities as job)
-from ci_bot.bot.worker_client.failures import failure_of
-from ci_bot.protocol.rules import (UnknownRule, rule)
-from ci_bot.errors import (EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, Refused)
+from ci_bot.bot.report import notices as reply
+from ci_bot.bot.worker_client import failure_of
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, Refused
+from ci_bot.protocol.rules import UnknownRule, rule
 
 # The files as which the examples are to be copied. GitHub names no workflow in a comment's event.
 APPLY, REVIEW = "apply.yml", "review.yml"

@@ -5,41 +5,27 @@ asks of the pull request and of the person what an acceptance does.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import Literal
-from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.pull_request_context import answer_refused
-from ci_bot.protocol.plan import Cost
-from ci_bot.errors import BotError
-from __future__ import annotations
-from ci_bot.bot.report.markdown import notices as reply
-from ci_bot.bot.github.port import GitHub
-from ci_bot.bot.handlers.gate import (check_met, unmet_to_load)
+
+from ci_bot.bot.actions import EstimateCommand, Settings
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.github import GitHub
+from ci_bot.bot.handlers.gate import Unmet, check_met, unmet_to_load
 from ci_bot.bot.handlers.own_review import commits_of
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.pull_request_context import read_command
-from ci_bot.bot.handlers.review import (checked_out, flags_of)
-from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions.comment_command import EstimateCommand
-from ci_bot.bot.actions.inputs import Settings
-from ci_bot.bot.worker_client import costs as estimating
-from ci_bot.bot.worker_client.client import (WorkerClient, owner)
-from ci_bot.bot.worker_client.failures import error_of
-from ci_bot.bot.worker_client.changed_files import changed_by
-from ci_bot.bot.worker_client.team_policy import agreed_on_cost
-from ci_bot.protocol.base import Failure
-from ci_bot.protocol.plan_identity import selects_by_git
-from ci_bot.errors import (EXIT_DONE, EXIT_FAILED)
-from __future__ import annotations
-from collections.abc import Sequence
-from ci_bot.bot.report.markdown import notices as reply
-from ci_bot.bot.handlers.gate import (Unmet, check_met)
-from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.pull_request_context import answer_refused
+from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
+from ci_bot.bot.handlers.review import checked_out, flags_of
+from ci_bot.bot.report import notices as reply
+from ci_bot.bot.worker_client import WorkerClient, agreed_on_cost, changed_by, error_of, owner
 from ci_bot.bot.worker_client import apply as applying
-from ci_bot.bot.worker_client.failures import error_of
+from ci_bot.bot.worker_client import costs as estimating
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, Refused
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.errors import (EXIT_FAILED, Refused)
-
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.plan import Cost
+from ci_bot.protocol.plan_identity import selects_by_git
 
 # How an answer with figures ends: the outputs of the step and its summary.
 
@@ -149,7 +135,6 @@ def estimate(
 # What becomes of a probe of the reviewed plan: an answer of its own, as an estimate gives one.
 #
 # The comment goes on to show the review: there is no environment yet that it could show.
-
 
 
 def publish(document: ApplyDocument, publisher: Publisher, limit: float | None) -> int:

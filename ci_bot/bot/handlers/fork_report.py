@@ -15,18 +15,15 @@ from pathlib import PurePosixPath
 
 from pydantic import ValidationError
 
-from ci_bot.bot.sandbox.answer_validation import (AnswerRefusedError, check_json)
-from ci_bot.bot.report.model.context import (CommentContext, Rendered)
-from ci_bot.bot.report.model.marker_facts import MarkerFacts
-from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.github.artifact import read_member
-from ci_bot.bot.github.port import (GitHub, NotFound, PullRequest)
-from ci_bot.bot.handlers.publisher import (Publisher, publisher_for)
-from ci_bot.bot.handlers.review import gate
 from ci_bot.bot.actions import activities as job
+from ci_bot.bot.github import GitHub, NotFound, PullRequest, read_member
+from ci_bot.bot.handlers.publisher import Publisher, publisher_for
+from ci_bot.bot.handlers.review import gate
+from ci_bot.bot.report import CommentContext, MarkerFacts, Rendered, render_review
+from ci_bot.bot.sandbox import AnswerRefusedError, check_json
+from ci_bot.errors import EXIT_DONE, Refused
 from ci_bot.protocol.comment_marker import review_phase
 from ci_bot.protocol.review_report import Report
-from ci_bot.errors import (EXIT_DONE, Refused)
 
 ARTIFACT = "ci-bot-report"
 MEMBER = "report.json"

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ci_bot.bot.github.port import (Permission, PullRequest, may_maintain, may_write)
-from ci_bot.bot.actions.comment_command import ApplyCommand
+from ci_bot.bot.actions import ApplyCommand
+from ci_bot.bot.github import Permission, PullRequest, may_maintain, may_write
+from ci_bot.errors import Refused
 from ci_bot.protocol.base import short
 from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.plan_identity import matches
 from ci_bot.protocol.review_report import Report
-from ci_bot.errors import Refused
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,23 +17,20 @@ import hashlib
 import io
 import zipfile
 
+from ci_bot.bot.actions import Settings
 from ci_bot.bot.decision import Limits
-from ci_bot.bot.github.artifact import read_member
-from ci_bot.bot.github.port import (GitHub, PullRequest)
+from ci_bot.bot.github import GitHub, PullRequest, read_member
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.review import (checked_out, flags_of)
-from ci_bot.bot.handlers.review import why_no_lighter
-from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.handlers.review import checked_out, flags_of, why_no_lighter
+from ci_bot.bot.worker_client import Commits, ReviewOptions, WorkerClient, owner
 from ci_bot.bot.worker_client import apply as applying
-from ci_bot.bot.worker_client.client import (WorkerClient, owner)
 from ci_bot.bot.worker_client import review as reviewing
-from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
-from ci_bot.protocol.base import (Failure, short)
+from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.base import Failure, short
 from ci_bot.protocol.comment_marker import Marker
-from ci_bot.protocol.plan_identity import (PlanIdentity, difference)
+from ci_bot.protocol.plan_identity import PlanIdentity, difference
 from ci_bot.protocol.review_report import Report
-from ci_bot.errors import (EXIT_REFUSED, BotError)
 
 ARTIFACT = "ci-bot-report"
 MAX_ARTIFACT_BYTES = 32 * 1024 * 1024

@@ -8,28 +8,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.report.model.context import (CommentContext, Rendered)
-from ci_bot.bot.report.markdown.marker import decode
-from ci_bot.bot.report.model.marker_facts import (MarkerFacts, plans_before)
-from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-from ci_bot.bot.report.markdown.review_comment import (Carried, ReviewSource)
-from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.prose import prose
-from ci_bot.bot.github.port import GitHub
-from ci_bot.bot.github.sticky_comment import (Published, Sticky)
-from ci_bot.bot.github.sticky_comment import Found
-from ci_bot.bot.report.files import (Texts, write_within)
-from ci_bot.bot.actions.step_files import (Outputs, StepSummary)
-from ci_bot.bot.actions.workflow_commands import Commands
-from ci_bot.bot.actions.inputs import Settings
-from ci_bot.bot.report.html.page import page_parts
-from ci_bot.protocol.base import (SCHEMA_VERSION, Contract, Failure, short)
-from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.comment_marker import (Marker, Phase)
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.bot.actions import Commands, Outputs, Settings, StepSummary
+from ci_bot.bot.github import Found, GitHub, Published, Sticky
+from ci_bot.bot.report import (
+    COMMENT_BYTES,
+    Carried,
+    CommentContext,
+    MarkerFacts,
+    Rendered,
+    ReviewSource,
+    Texts,
+    decode,
+    page_parts,
+    plans_before,
+    prose,
+    words,
+    write_within,
+)
 from ci_bot.errors import BotError
 from ci_bot.host import Machine
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Failure, short
+from ci_bot.protocol.comment_marker import Marker, Phase
+from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.protocol.review_report import Report
 from ci_bot.redaction import Redactor
 
 SUMMARY_BYTES = 1_000_000

@@ -5,23 +5,26 @@ nothing came of it.
 """
 
 from __future__ import annotations
-from typing import TypeVar
-from ci_bot.bot.report.markdown import notices as reply
-from ci_bot.bot.github.port import GitHub
-from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.actions.comment_command import (AcceptCommand, ApplyCommand, CleanupCommand, EstimateCommand, parse_command)
-from ci_bot.bot.worker_client.failures import failure_of
-from ci_bot.errors import (BotError, Refused)
-from __future__ import annotations
+
 from dataclasses import replace
-from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.review import (checked_out, commits_of)
+from typing import TypeVar
+
+from ci_bot.bot.actions import (
+    AcceptCommand,
+    ApplyCommand,
+    CleanupCommand,
+    EstimateCommand,
+    Settings,
+    parse_command,
+)
 from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions.inputs import Settings
-from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.session import (prefix_of, told)
+from ci_bot.bot.github import GitHub
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.review import checked_out, commits_of
+from ci_bot.bot.report import notices as reply
+from ci_bot.bot.worker_client import WorkerClient, failure_of, prefix_of, told
+from ci_bot.errors import BadInput, BotError, Refused
 from ci_bot.protocol.environment import EnvironmentName
-from ci_bot.errors import BadInput
 
 ReadRequest = TypeVar("ReadRequest", AcceptCommand, ApplyCommand, CleanupCommand, EstimateCommand)
 

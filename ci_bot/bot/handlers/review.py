@@ -1,37 +1,38 @@
 """A pull request is opened or pushed to: one comment with a decision, and nothing changed."""
 
 from __future__ import annotations
-from ci_bot.bot.github.port import PullRequest
-from ci_bot.bot.actions import activities as job
-from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from ci_bot.bot.report.markdown import notices as notice
-from ci_bot.bot.report.model.context import (CommentContext, Condition, Rendered)
-from ci_bot.bot.report.model.headline import (baseline_notice, compared_with)
-from ci_bot.bot.report.model.marker_facts import MarkerFacts
-from ci_bot.bot.report.markdown.review_comment import (render_planning, render_review)
-from ci_bot.bot.decision import (FAILURE_RISKS, Limits, is_misleading, review_exit_code)
-from ci_bot.bot.github.port import (GitHub, PullRequest, needed)
-from ci_bot.bot.handlers.publisher import Publisher
+
+from ci_bot.bot.actions import Inputs, Settings
 from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions.inputs import (Inputs, Settings)
-from ci_bot.bot.worker_client.client import (WorkerClient, owner)
-from ci_bot.bot.worker_client.failures import failure_of
+from ci_bot.bot.decision import FAILURE_RISKS, Limits, is_misleading, review_exit_code
+from ci_bot.bot.github import GitHub, PullRequest, needed
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.report import (
+    CommentContext,
+    Condition,
+    MarkerFacts,
+    Rendered,
+    baseline_notice,
+    compared_with,
+    render_planning,
+    render_review,
+)
+from ci_bot.bot.report import notices as notice
+from ci_bot.bot.worker_client import Commits, ReviewOptions, WorkerClient, failure_of, owner
 from ci_bot.bot.worker_client import review as reviewing
-from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
-from ci_bot.protocol.comment_marker import (Marker, review_phase)
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, Refused
+from ci_bot.protocol.comment_marker import Marker, review_phase
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
-from ci_bot.errors import (EXIT_DONE, EXIT_FAILED, BotError, Refused)
-
 
 # Whether the base of a pull request is a place from which a policy may make findings lighter.
 #
 # Whoever can write to the repository can make a branch with any policy on it, and any pull request
 # can be pointed at it for a minute. What is merged into the default branch, others have seen.
-
 
 
 def why_no_lighter(

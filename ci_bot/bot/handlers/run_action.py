@@ -9,19 +9,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ci_bot.bot.actions import (choose_activity as choice, activities as job, activities as without_spark)
-from ci_bot.bot.actions.event import read_event
-from ci_bot.bot.actions.inputs import (ALLOW_UNCAGED, Settings, env_name, from_environ)
-from ci_bot.errors import (EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected)
+from ci_bot.bot.actions import ALLOW_UNCAGED, Settings, env_name, from_environ, read_event
+from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import activities as without_spark
+from ci_bot.bot.actions import choose_activity as choice
+from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected
 from ci_bot.host import Machine
 
 if TYPE_CHECKING:
-    from ci_bot.bot.sandbox.deadline import Deadline
-    from ci_bot.bot.github.client import GitHubClient
-    from ci_bot.bot.github.port import GitHub
+    from ci_bot.bot.actions import Commands
+    from ci_bot.bot.github import GitHub, GitHubClient
     from ci_bot.bot.handlers.publisher import Publisher
-    from ci_bot.bot.actions.workflow_commands import Commands
-    from ci_bot.bot.worker_client.client import WorkerClient
+    from ci_bot.bot.sandbox import Deadline
+    from ci_bot.bot.worker_client import WorkerClient
     from ci_bot.redaction import Redactor
 
 # Credentials of the job that no text may show and no worker may see, beside the token itself.
@@ -87,7 +87,7 @@ def _in_actions(machine: Machine) -> bool:
 
 def _redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
     """Of everything that this run can know; also where its inputs cannot be read."""
-    from ci_bot.bot.sandbox.worker_environment import redactor_of
+    from ci_bot.bot.sandbox import redactor_of
 
     worker_env = machine.environ.get(env_name("worker-env"), "")
     return redactor_of(machine.environ, worker_env=worker_env, secrets=secrets)
@@ -114,7 +114,7 @@ def _choose(settings: Settings) -> job.Activity:
 
 
 def _commands(machine: Machine, redactor: Redactor, masked: tuple[str, ...] = ()) -> Commands:
-    from ci_bot.bot.actions.workflow_commands import Commands
+    from ci_bot.bot.actions import Commands
 
     # Outside a workflow a mask would print the secret that it is to hide.
     return Commands(
@@ -137,7 +137,7 @@ def _fold(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
 
 def _explain(error: BotError | Cancelled, machine: Machine, secrets: tuple[str, ...] = ()) -> int:
     """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
-    from ci_bot.bot.actions.step_files import Outputs
+    from ci_bot.bot.actions import Outputs
 
     commands = _commands(machine, _redactor(machine, secrets))
     text = f"{error.message} {error.hint or ''}".strip()
@@ -156,13 +156,10 @@ def _explain(error: BotError | Cancelled, machine: Machine, secrets: tuple[str, 
 def _perform(
     chosen: job.Activity, settings: Settings, machine: Machine, secrets: tuple[str, ...]
 ) -> int:
-    from ci_bot.bot.sandbox.deadline import Deadline
-    from ci_bot.bot.sandbox.deadline import (CancelToken, handle_signals)
-    from ci_bot.bot.sandbox.worker_output import TracebackFilter
     from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY
-    from ci_bot.bot.report.files import check_within
-    from ci_bot.bot.worker_client.client import (ClientOptions, Listener)
-    from ci_bot.bot.worker_client.session import open_client
+    from ci_bot.bot.report import check_within
+    from ci_bot.bot.sandbox import CancelToken, Deadline, TracebackFilter, handle_signals
+    from ci_bot.bot.worker_client import ClientOptions, Listener, open_client
     from ci_bot.protocol.messages import Progress
 
     redactor = _redactor(machine, secrets)
@@ -239,10 +236,10 @@ def _give_up(
     Raises:
         BotError: there is none, or the reason is one that no report can be written about.
     """
-    from ci_bot.bot.handlers import (cleanup, review)
     from ci_bot.bot.handlers import accept as accepting
-    from ci_bot.bot.handlers import estimate as results
     from ci_bot.bot.handlers import apply_evidence as publishing
+    from ci_bot.bot.handlers import cleanup, review
+    from ci_bot.bot.handlers import estimate as results
 
     if isinstance(chosen, job.Accept):
         return accepting.give_up(error, publisher)
@@ -262,9 +259,7 @@ def _give_up(
 def _github(settings: Settings, machine: Machine, deadline: Deadline) -> GitHubClient | None:
     if not settings.inputs.github_token:
         return None
-    from ci_bot.bot.github.client import GitHubClient
-    from ci_bot.bot.github.urls import trusted
-    from ci_bot.bot.github.transport import time_for_github
+    from ci_bot.bot.github import GitHubClient, time_for_github, trusted
 
     return GitHubClient(
         repository=settings.runner.repository,
@@ -284,9 +279,9 @@ def _desk(
     github: GitHub | None,
     redactor: Redactor,
 ) -> Publisher:
-    from ci_bot.bot.github.sticky_comment import Sticky
-    from ci_bot.bot.handlers.publisher import (Publisher, project_key, template)
-    from ci_bot.bot.actions.step_files import (Outputs, StepSummary)
+    from ci_bot.bot.actions import Outputs, StepSummary
+    from ci_bot.bot.github import Sticky
+    from ci_bot.bot.handlers.publisher import Publisher, project_key, template
 
     number = getattr(chosen, "number", None)
     writes = not (isinstance(chosen, job.Review) and not chosen.comment)
@@ -331,11 +326,11 @@ def _dispatch(
     client: WorkerClient,
     github: GitHub | None,
 ) -> int:
-    from ci_bot.bot.github.port import needed
-    from ci_bot.bot.handlers import (apply, cleanup, review, sweep)
+    from ci_bot.bot.github import needed
     from ci_bot.bot.handlers import accept as accepting
-    from ci_bot.bot.handlers import pull_request_context as naming
+    from ci_bot.bot.handlers import apply, cleanup, review, sweep
     from ci_bot.bot.handlers import estimate as estimating
+    from ci_bot.bot.handlers import pull_request_context as naming
 
     if not isinstance(chosen, job.Command | job.PostForkReport | job.Skip):
         settings = naming.named(chosen, settings, publisher, client)
@@ -358,8 +353,9 @@ def _without_client(
     chosen: job.Command | job.PostForkReport, publisher: Publisher, github: GitHub | None
 ) -> int:
     """What runs nothing of the project: no workspace is made, and nothing of a checkout is read."""
-    from ci_bot.bot.github.port import needed
-    from ci_bot.bot.handlers import (comment_commands as answer, fork_report)
+    from ci_bot.bot.github import needed
+    from ci_bot.bot.handlers import comment_commands as answer
+    from ci_bot.bot.handlers import fork_report
 
     if isinstance(chosen, job.Command):
         return answer.command(chosen, publisher, needed(github))

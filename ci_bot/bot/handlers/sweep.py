@@ -7,25 +7,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ci_bot.bot.report.model.context import (CommentContext, Rendered)
-from ci_bot.bot.report.model.marker_facts import MarkerFacts
-from ci_bot.bot.report.markdown.outcome_comment import render_cleanup
-from ci_bot.bot.report.markdown.outcome_comment import render_sweep
-from ci_bot.bot.github.port import GitHub
+from ci_bot.bot.actions import Settings
+from ci_bot.bot.github import GitHub
 from ci_bot.bot.handlers import cleanup
-from ci_bot.bot.handlers.publisher import (Publisher, publisher_for)
-from ci_bot.bot.actions.inputs import Settings
+from ci_bot.bot.handlers.publisher import Publisher, publisher_for
+from ci_bot.bot.report import CommentContext, MarkerFacts, Rendered, render_cleanup, render_sweep
+from ci_bot.bot.worker_client import (
+    SweepOptions,
+    SweptEnvironment,
+    WorkerClient,
+    failure_of,
+    learn,
+    sentence,
+)
 from ci_bot.bot.worker_client import base_branch as base_cache
-from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.failures import failure_of
-from ci_bot.bot.worker_client.costs import (learn, sentence)
 from ci_bot.bot.worker_client import cleanup as sweeping
-from ci_bot.bot.worker_client.cleanup import (SweepOptions, SweptEnvironment)
+from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import Phase
 from ci_bot.protocol.environment import prefix_in
-from ci_bot.errors import BotError
 
 # GitHub shows ten annotations of a step; the summary has them all.
 _MOST_WARNINGS = 9

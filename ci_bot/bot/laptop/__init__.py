@@ -1,1 +1,44 @@
-"""ROOM."""
+"""The same work on a laptop, without GitHub; and the demo."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.bot.laptop.costs import estimate_locally, learn_locally
+    from ci_bot.bot.laptop.demo_story import run_demo
+    from ci_bot.bot.laptop.doctor import doctor_locally
+    from ci_bot.bot.laptop.environments import apply_locally, cleanup_locally, sweep_locally
+    from ci_bot.bot.laptop.local_review import LocalReview, review_locally
+    from ci_bot.bot.laptop.policy import check_policy, explain_policy
+    from ci_bot.bot.laptop.prod_plan import prod_plan_locally
+
+__all__ = [
+    "LocalReview",
+    "apply_locally",
+    "check_policy",
+    "cleanup_locally",
+    "doctor_locally",
+    "estimate_locally",
+    "explain_policy",
+    "learn_locally",
+    "prod_plan_locally",
+    "review_locally",
+    "run_demo",
+    "sweep_locally",
+]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "costs": ["estimate_locally", "learn_locally"],
+        "demo_story": ["run_demo"],
+        "doctor": ["doctor_locally"],
+        "environments": ["apply_locally", "cleanup_locally", "sweep_locally"],
+        "local_review": ["LocalReview", "review_locally"],
+        "policy": ["check_policy", "explain_policy"],
+        "prod_plan": ["prod_plan_locally"],
+    },
+)

@@ -1,34 +1,28 @@
 """`ci-bot estimate` at a terminal: what building the plan will cost, with Spark awake."""
 
 from __future__ import annotations
+
 from typing import Literal
-from ci_bot.bot.report.markdown import notices as reply
+
 from ci_bot.bot.laptop.environments import context_of
-from ci_bot.bot.laptop.session import (branch_of, check_name, local_client, origin_of)
-from ci_bot.bot.report.text.plain_markdown import plain
-from ci_bot.bot.report.text.page import screen_of
-from ci_bot.bot.worker_client.client import (owner, run_owner)
-from ci_bot.bot.worker_client.costs import estimate
-from ci_bot.bot.worker_client.failures import error_of
-from ci_bot.bot.worker_client.review_options import Commits
-from ci_bot.bot.worker_client.team_policy import agreed_on_cost
+from ci_bot.bot.laptop.session import branch_of, check_name, local_client, origin_of
+from ci_bot.bot.report import Page, plain, screen_of, words
+from ci_bot.bot.report import notices as reply
+from ci_bot.bot.worker_client import (
+    Commits,
+    agreed_on_cost,
+    error_of,
+    estimate,
+    learn,
+    owner,
+    run_owner,
+)
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED
+from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.cost import Price
-from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.cost import LearnDocument, Price
 from ci_bot.protocol.environment import for_review
-from ci_bot.errors import (EXIT_DONE, EXIT_FAILED)
-from ci_bot.host import Machine
-from __future__ import annotations
-from ci_bot.bot.report.model import words
-from ci_bot.bot.laptop.session import (local_client, origin_of)
-from ci_bot.bot.report.text.page import Page
-from ci_bot.bot.worker_client.client import run_owner
-from ci_bot.bot.worker_client.failures import error_of
-from ci_bot.bot.worker_client.costs import learn
-from ci_bot.protocol.base import Failure
-from ci_bot.protocol.cost import LearnDocument
-from ci_bot.errors import EXIT_DONE
-from ci_bot.host import Machine
+from ci_bot.protocol.plan_identity import GivenFlags
 
 
 def estimate_locally(

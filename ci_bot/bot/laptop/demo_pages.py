@@ -5,19 +5,26 @@ Nothing is loaded from anywhere, and no script runs: the page itself forbids bot
 """
 
 from __future__ import annotations
+
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from ci_bot.bot.report.markdown.blocks import (Fence, passages)
-from ci_bot.bot.report.text.plain_markdown import (PLACE, without_spans)
-from __future__ import annotations
-from collections.abc import Iterator
 from pathlib import Path
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-from ci_bot.bot.report.files import (Texts, write_files)
-from ci_bot.bot.report.text.report_text import (Document, to_markdown, to_page)
+
+from ci_bot.bot.report import (
+    COMMENT_BYTES,
+    PLACE,
+    CommentContext,
+    Document,
+    Fence,
+    Texts,
+    passages,
+    to_markdown,
+    to_page,
+    without_spans,
+    write_files,
+)
 from ci_bot.protocol.base import Timestamp
 from ci_bot.protocol.review_report import Report
 
@@ -227,7 +234,10 @@ class Shown:
             return
         yield ""
         yield "━━ To look at in a browser"
-        pages = [_COMMENT_FILE, *sorted({p.name for p in self._directory.glob("*.html")} - {_COMMENT_FILE})]
+        pages = [
+            _COMMENT_FILE,
+            *sorted({p.name for p in self._directory.glob("*.html")} - {_COMMENT_FILE}),
+        ]
         for name in pages:
             what = "the comment, as GitHub shows it" if name == _COMMENT_FILE else "the full report"
             yield f"   {(self._directory / name).as_uri()}   {what}"

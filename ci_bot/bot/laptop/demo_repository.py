@@ -1,18 +1,16 @@
 """The demo's project as a git repository: prod's models on `main`, the change on a branch."""
 
 from __future__ import annotations
+
 import os
 import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from ci_bot.errors import (BadInput, BotError)
-from __future__ import annotations
-import shutil
-from dataclasses import dataclass
-from pathlib import Path
-from ci_bot.bot.report.resources import resource
+
+from ci_bot.bot.report import resource
+from ci_bot.errors import BadInput, BotError
 
 MAIN, BRANCH = "main", "fleet"
 # As a project's own .gitignore has it; Python writes the first beside models that it loads.

@@ -11,27 +11,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_bot.bot.sandbox.run_directories import (PREFIX, held_directory)
-from ci_bot.bot.sandbox.worker_environment import redactor_of
-from ci_bot.bot.sandbox.deadline import (CancelToken, handle_signals)
-from ci_bot.bot.laptop.demo_repository import (DemoLayout, change_files)
-from ci_bot.bot.laptop.demo_repository import (BRANCH, MAIN, DemoRepository)
-from ci_bot.bot.laptop.demo_pages import (ENVIRONMENT, Shown)
-from ci_bot.bot.report.files import check_output
+from ci_bot.bot.laptop.demo_pages import ENVIRONMENT, Shown
+from ci_bot.bot.laptop.demo_repository import BRANCH, MAIN, DemoLayout, DemoRepository, change_files
 from ci_bot.bot.laptop.environments import context_of
-from ci_bot.bot.report.text.page import screen_of
-from ci_bot.bot.report.text.report_text import (Document, to_terminal)
+from ci_bot.bot.report import Document, check_output, screen_of, to_terminal
+from ci_bot.bot.sandbox import PREFIX, CancelToken, handle_signals, held_directory, redactor_of
+from ci_bot.bot.worker_client import (
+    ClientOptions,
+    Commits,
+    Listener,
+    ReviewOptions,
+    WorkerClient,
+    open_client,
+    owner,
+)
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.bot.worker_client import cleanup as cleaning
-from ci_bot.bot.worker_client.client import (ClientOptions, Listener, WorkerClient, owner)
-from ci_bot.bot.worker_client.session import open_client
 from ci_bot.bot.worker_client import review as reviewing
-from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
-from ci_bot.protocol.base import short
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.messages import Progress
-from ci_bot.errors import (EXIT_DONE, EXIT_FAILED, BadInput, BotError)
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 from ci_bot.host import Machine
+from ci_bot.protocol.base import short
+from ci_bot.protocol.messages import Progress
+from ci_bot.protocol.review_report import Report
 
 PROD_END = "2013-12-31"
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.report.model import words
-from ci_bot.bot.report.files import Format
-from ci_bot.bot.laptop.session import (local_client, local_prefix, origin_of)
-from ci_bot.bot.report.text.page import Page
-from ci_bot.bot.report.text.page import (Screen, screen_of)
+from ci_bot.bot.laptop.session import local_client, local_prefix, origin_of
+from ci_bot.bot.report import Format, Page, Screen, screen_of, words
 from ci_bot.bot.worker_client import doctor as examining
-from ci_bot.bot.worker_client.client import run_owner
-from ci_bot.protocol.messages import DoctorDocument
+from ci_bot.bot.worker_client import run_owner
 from ci_bot.host import Machine
+from ci_bot.protocol.messages import DoctorDocument
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "not_run": "yellow"}
 

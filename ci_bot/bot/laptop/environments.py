@@ -1,37 +1,56 @@
 """Applies and cleanups on a laptop: options in, a report on the terminal out."""
 
 from __future__ import annotations
-from ci_bot.bot.report.markdown import notices as reply
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-from ci_bot.bot.report.model import advice as shell_commands
-from ci_bot.bot.report.files import (Format, Texts, check_output, write_files)
-from ci_bot.bot.laptop.session import (branch_of, check_name, local_client, local_prefix, origin_of, raise_bad_input)
-from ci_bot.bot.report.text.plain_markdown import plain
-from ci_bot.bot.report.text.page import screen_of
-from ci_bot.bot.report.text.report_text import (Document, to_markdown, to_page, to_terminal)
+
+from ci_bot.bot.github import (
+    GitHubClient,
+    api_url_of,
+    repository_of,
+    time_for_github,
+    token_of,
+    trusted,
+)
+from ci_bot.bot.laptop.session import (
+    branch_of,
+    check_name,
+    local_client,
+    local_prefix,
+    origin_of,
+    raise_bad_input,
+)
+from ci_bot.bot.report import (
+    COMMENT_BYTES,
+    CommentContext,
+    Document,
+    Format,
+    Texts,
+    check_output,
+    plain,
+    render_sweep,
+    screen_of,
+    to_markdown,
+    to_page,
+    to_terminal,
+    write_files,
+)
+from ci_bot.bot.report import advice as shell_commands
+from ci_bot.bot.report import notices as reply
+from ci_bot.bot.worker_client import (
+    Commits,
+    SweepOptions,
+    WorkerClient,
+    agreed_on_cost,
+    owner,
+    run_owner,
+)
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.bot.worker_client import cleanup as cleaning
-from ci_bot.bot.worker_client.client import (WorkerClient, owner, run_owner)
-from ci_bot.bot.worker_client.review_options import Commits
-from ci_bot.bot.worker_client.team_policy import agreed_on_cost
-from ci_bot.protocol.cost import Price
-from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.errors import (EXIT_FAILED, BadInput)
-from ci_bot.host import Machine
-from __future__ import annotations
-from ci_bot.bot.report.markdown.outcome_comment import render_sweep
-from ci_bot.bot.github.client import GitHubClient
-from ci_bot.bot.github.urls import trusted
-from ci_bot.bot.github.remote_repository import (api_url_of, repository_of, token_of)
-from ci_bot.bot.github.transport import time_for_github
-from ci_bot.bot.laptop.session import (local_client, local_prefix, origin_of)
-from ci_bot.bot.report.text.plain_markdown import plain
-from ci_bot.bot.report.text.page import screen_of
 from ci_bot.bot.worker_client import cleanup as sweeping
-from ci_bot.bot.worker_client.cleanup import SweepOptions
+from ci_bot.errors import EXIT_FAILED, BadInput
 from ci_bot.host import Machine
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.cost import Price
+from ci_bot.protocol.plan_identity import GivenFlags
 
 
 def apply_locally(
@@ -215,7 +234,6 @@ def write(
 
 
 # `ci-bot sweep` at a terminal: the same sweep as in the workflow, without comments.
-
 
 
 def sweep_locally(

@@ -1,53 +1,46 @@
 """`ci-bot review`: a plan and a decision at a terminal, once or whenever a file changes."""
 
 from __future__ import annotations
-from ci_bot.bot.laptop.session import branch_of
-from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.review_options import Commits
-from ci_bot.protocol.messages import BaselineChoice
-from ci_bot.errors import BadInput
-from ci_bot.host import Machine
-from ci_bot.redaction.redactor import quoted_value
-from __future__ import annotations
+
 import os
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from ci_bot.bot.sandbox.deadline import (CancelToken, handle_signals)
-from ci_bot.bot.report.text.report_text import told
-from ci_bot.errors import (BotError, Cancelled)
-from ci_bot.host import Machine
-from __future__ import annotations
 import tempfile
 import webbrowser
-from collections.abc import Callable
-from pathlib import Path
-from ci_bot.bot.report.files import PAGE
-from ci_bot.host import Machine
-from __future__ import annotations
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
-from ci_bot.bot.report.model import advice as shell_commands
-from ci_bot.bot.decision import (Limits, review_exit_code)
-from ci_bot.bot.report.files import Format
-from ci_bot.bot.laptop.environments import (check_files, context_of, show, write)
-from ci_bot.bot.laptop.session import (check_name, local_client, origin_of, raise_bad_input)
-from ci_bot.bot.report.text.page import screen_of
-from ci_bot.bot.report.text.short_review import short_text
-from ci_bot.bot.actions.values import FailOn
-from ci_bot.bot.report.html.page import render_page
-from ci_bot.bot.worker_client.client import (WorkerClient, owner, run_owner)
+from pathlib import Path
+
+from ci_bot.bot.actions import FailOn
+from ci_bot.bot.decision import Limits, review_exit_code
+from ci_bot.bot.laptop.environments import check_files, context_of, show, write
+from ci_bot.bot.laptop.session import (
+    branch_of,
+    check_name,
+    local_client,
+    origin_of,
+    raise_bad_input,
+)
+from ci_bot.bot.report import PAGE, Format, render_page, screen_of, short_text, told
+from ci_bot.bot.report import advice as shell_commands
+from ci_bot.bot.sandbox import CancelToken, handle_signals
+from ci_bot.bot.worker_client import (
+    Commits,
+    ReviewOptions,
+    WorkerClient,
+    changed_by,
+    owner,
+    run_owner,
+)
 from ci_bot.bot.worker_client import review as reviewing
-from ci_bot.bot.worker_client.changed_files import changed_by
-from ci_bot.bot.worker_client.review_options import ReviewOptions
+from ci_bot.errors import BadInput, BotError, Cancelled
+from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import Price
-from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.environment import for_review
 from ci_bot.protocol.messages import BaselineChoice
-from ci_bot.errors import BadInput
-from ci_bot.host import Machine
-
+from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.review_report import Report
+from ci_bot.redaction import quoted_value
 
 # Which files a review on a laptop is about: since which base, and what is not committed.
 
@@ -79,8 +72,12 @@ def local_commits(
                 hint="Leave it out, or commit first.",
                 reason_code="no_commit",
             ) from error
-        _print_warning(machine, "there is no git repository with a commit here, so nobody knows which files")
-        _print_warning(machine, "have changed: rules on files, such as those for leaked keys, are not run")
+        _print_warning(
+            machine, "there is no git repository with a commit here, so nobody knows which files"
+        )
+        _print_warning(
+            machine, "have changed: rules on files, such as those for leaked keys, are not run"
+        )
         return Commits()
     named = base_ref or git.default_base()
     if named is None:

@@ -6,28 +6,43 @@ import os
 from datetime import date
 from pathlib import Path
 
+from ci_bot.bot.laptop.session import local_client, origin_of
+from ci_bot.bot.policy import (
+    FILE_NAME,
+    PLACES,
+    CodeOwnersFile,
+    Entry,
+    IgnoreEntry,
+    Matches,
+    Policy,
+    ScopedEntry,
+    in_text,
+    is_on_path,
+    known_rules,
+    may_ignore,
+    ownership,
+    read_policy,
+)
+from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
 from ci_bot.bot.policy import severity_overrides as words
-from ci_bot.bot.policy.policy import (in_text, may_ignore)
-from ci_bot.bot.policy.document import (Entry, IgnoreEntry, ScopedEntry)
-from ci_bot.bot.policy.document import known_rules
-from ci_bot.bot.policy.model_owners import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
-from ci_bot.bot.policy.model_owners import PLACES
-from ci_bot.bot.policy.model_owners import (CodeOwnersFile, ownership)
-from ci_bot.bot.policy.policy import (Matches, Policy, is_on_path)
-from ci_bot.bot.policy.policy_file import (FILE_NAME, read_policy)
-from ci_bot.bot.laptop.session import (local_client, origin_of)
-from ci_bot.bot.report.text.page import Page
-from ci_bot.bot.report.text.page import new_page
-from ci_bot.bot.worker_client.client import (WorkerClient, owner, run_owner)
-from ci_bot.bot.worker_client.failures import error_of
-from ci_bot.bot.worker_client.changed_files import file_content
-from ci_bot.bot.worker_client.team_policy import (TeamPolicy, check_selections, of_base, of_working_tree)
+from ci_bot.bot.report import Page, new_page
+from ci_bot.bot.worker_client import (
+    TeamPolicy,
+    WorkerClient,
+    check_selections,
+    error_of,
+    file_content,
+    of_base,
+    of_working_tree,
+    owner,
+    run_owner,
+)
+from ci_bot.errors import EXIT_DONE, BadInput
+from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import ScopesRequest
-from ci_bot.protocol.review_inputs import (ScopesAnswer, SelectedModel)
-from ci_bot.errors import (EXIT_DONE, BadInput)
-from ci_bot.host import Machine
-from ci_bot.redaction.redactor import quoted_value
+from ci_bot.protocol.review_inputs import ScopesAnswer, SelectedModel
+from ci_bot.redaction import quoted_value
 
 _MINUTES = 5
 

@@ -6,21 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from ci_bot.bot.report.model import words
-from ci_bot.bot.laptop.session import (local_client, origin_of, raise_bad_input)
-from ci_bot.bot.report.text.page import Page
-from ci_bot.bot.report.text.page import screen_of
-from ci_bot.bot.actions.values import NO_CHANGES
-from ci_bot.bot.worker_client.client import (owner, run_owner)
+from ci_bot.bot.actions import NO_CHANGES
+from ci_bot.bot.laptop.session import local_client, origin_of, raise_bad_input
+from ci_bot.bot.report import Page, screen_of, words
+from ci_bot.bot.worker_client import Commits, ReviewOptions, owner, run_owner
 from ci_bot.bot.worker_client import review as reviewing
-from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
+from ci_bot.errors import BadInput, BotError, Refused
+from ci_bot.host import Machine
 from ci_bot.protocol.base import short
 from ci_bot.protocol.plan import ProdPlan
-from ci_bot.protocol.plan_identity import matches
-from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.plan_identity import GivenFlags, matches
 from ci_bot.protocol.review_report import Report
-from ci_bot.errors import (BadInput, BotError, Refused)
-from ci_bot.host import Machine
 
 # A review plans prod beside an environment; this one is compared with prod and never made.
 _BESIDE = "prod_plan"

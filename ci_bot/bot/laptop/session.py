@@ -1,33 +1,37 @@
 """What every activity on a laptop begins with: the projects, and who hears of the work."""
 
 from __future__ import annotations
+
 import os
-from collections.abc import Iterable
-from pathlib import Path
-from ci_bot.bot.sandbox.run_directories import directory_problem
-from ci_bot.errors import BadInput
-from __future__ import annotations
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from ci_bot.bot.sandbox.worker_environment import redactor_of
-from ci_bot.bot.sandbox.deadline import (CancelToken, handle_signals)
-from ci_bot.bot.sandbox.worker_output import TracebackFilter
-from ci_bot.bot.sandbox.run_directories import directory_problem
-from ci_bot.bot.worker_client.client import (ClientOptions, Listener, WorkerClient)
-from ci_bot.bot.worker_client.failures import (error_of, refused)
-from ci_bot.bot.worker_client.session import open_client
-from ci_bot.bot.worker_client.session import (prefix_here, told)
-from ci_bot.protocol.base import Failure
-from ci_bot.protocol.environment import (DEFAULT_PREFIX, EnvironmentName, UnfitName)
-from ci_bot.protocol.messages import Progress
-from ci_bot.errors import (EXIT_BAD_INPUT, BadInput, BotError)
-from ci_bot.host import Machine
-from ci_bot.redaction.secret_parts import from_dotenv
 
+from ci_bot.bot.sandbox import (
+    CancelToken,
+    TracebackFilter,
+    directory_problem,
+    handle_signals,
+    redactor_of,
+)
+from ci_bot.bot.worker_client import (
+    ClientOptions,
+    Listener,
+    WorkerClient,
+    error_of,
+    open_client,
+    prefix_here,
+    refused,
+    told,
+)
+from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
+from ci_bot.host import Machine
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.environment import DEFAULT_PREFIX, EnvironmentName, UnfitName
+from ci_bot.protocol.messages import Progress
+from ci_bot.redaction import from_dotenv
 
 # The projects that were named on a command line, and the repository that they lie in.
-
 
 
 def repository_root(start: Path) -> Path:

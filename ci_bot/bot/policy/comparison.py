@@ -10,10 +10,17 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TypeVar, get_args
 
+from ci_bot.bot.actions import FailOn
 from ci_bot.bot.policy import severity_overrides as words
-from ci_bot.bot.policy.document import (EVERY_RULE, AnyWeight, Entry, IgnoreEntry, PolicyLimits, SeverityEntry)
+from ci_bot.bot.policy.document import (
+    EVERY_RULE,
+    AnyWeight,
+    Entry,
+    IgnoreEntry,
+    PolicyLimits,
+    SeverityEntry,
+)
 from ci_bot.bot.policy.policy import Policy
-from ci_bot.bot.actions.values import FailOn
 from ci_bot.protocol.plan import Severity
 
 Weights = Mapping[str, frozenset[Severity]]

@@ -5,9 +5,12 @@ The same classes check a file and give the JSON Schema with which editors comple
 """
 
 from __future__ import annotations
+
 import re
+from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, Literal
+
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -19,18 +22,12 @@ from pydantic import (
     model_validator,
 )
 from typing_extensions import Self, TypeAliasType
-from ci_bot.bot.actions.values import FailOn
-from ci_bot.protocol.cost import (PRICE, Price)
-from ci_bot.protocol.plan import Severity
+
+from ci_bot.bot.actions import FailOn
+from ci_bot.protocol.cost import PRICE, Price
 from ci_bot.protocol.limits import MOST_INTERVALS
-from __future__ import annotations
-from collections.abc import Mapping
-from __future__ import annotations
-from collections.abc import Mapping
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import RULES
-from __future__ import annotations
-from typing import Any
 
 EVERY_RULE = "*"
 
@@ -360,18 +357,12 @@ PROTECTED: Mapping[str, str] = {
 # The rules that a policy may name, with every weight that each may have by itself.
 
 
-
 def known_rules() -> Mapping[str, frozenset[Severity]]:
     """By id, as the rules' pages declare them."""
     return {id_: spec.severities for id_, spec in RULES.items()}
 
 
 # The JSON Schema with which an editor completes a policy, and finds what is wrong with it.
-
-
-
-
-
 
 
 def policy_schema() -> dict[str, Any]:

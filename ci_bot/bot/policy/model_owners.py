@@ -1,26 +1,17 @@
 """Who owns a model: by the policy, and where that does not say, by CODEOWNERS. Pure."""
 
 from __future__ import annotations
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from __future__ import annotations
-from dataclasses import dataclass
-from ci_bot.bot.policy.policy import (Matches, Policy)
-from __future__ import annotations
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import PurePosixPath
-from __future__ import annotations
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import get_args
-from ci_bot.bot.policy.document import UNWEIGHED
-from ci_bot.protocol.plan import (Change, Severity)
-from ci_bot.protocol.review_report import (Acceptance, Weighed)
-from ci_bot.protocol.review_report import Risk
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import get_args
+
+from ci_bot.bot.policy.document import UNWEIGHED
+from ci_bot.bot.policy.policy import Matches, Policy
+from ci_bot.protocol.plan import Change, Severity
+from ci_bot.protocol.review_report import Acceptance, Risk, Weighed
 
 # Who owns a file by GitHub's CODEOWNERS. Pure.
 #

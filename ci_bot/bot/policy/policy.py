@@ -1,20 +1,30 @@
 """The policy of a run: the entries of its files, and which findings and models each is about."""
 
 from __future__ import annotations
-from collections.abc import Iterable, Mapping, Sequence
+
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import chain
-from ci_bot.bot.policy.document import (EVERY_RULE, DiffEntry, Entry, IgnoreEntry, OwnerEntry, PolicyFile, PolicyLimits, ScopedEntry, SeverityEntry, StatementEntry)
+from itertools import chain, islice
+
+from ci_bot.bot.policy.document import (
+    EVERY_RULE,
+    PROTECTED,
+    UNWEIGHED,
+    DiffEntry,
+    Entry,
+    IgnoreEntry,
+    OwnerEntry,
+    PolicyFile,
+    PolicyLimits,
+    ScopedEntry,
+    SeverityEntry,
+    StatementEntry,
+)
 from ci_bot.protocol.cost import Price
-from ci_bot.protocol.review_inputs import (ModelScope, ScopedModels)
-from __future__ import annotations
-import re
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from ci_bot.bot.policy.document import (PROTECTED, UNWEIGHED)
+from ci_bot.protocol.review_inputs import ModelScope, ScopedModels
 
 ScopeKey = tuple[tuple[str, ...], tuple[str, ...]]
 

@@ -3,10 +3,15 @@ wrong.
 """
 
 from __future__ import annotations
+
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from typing import Any
+
+from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import (
@@ -19,16 +24,17 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
     SequenceStartEvent,
 )
-from __future__ import annotations
-import difflib
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import date, timedelta
-from typing import Any
-from pydantic import BaseModel, ValidationError
-from ci_bot.bot.policy.document import (EVERY_RULE, Entry, IgnoreEntry, PolicyFile, SeverityEntry)
-from ci_bot.bot.policy.document import (PROTECTED, UNWEIGHED)
-from ci_bot.errors import BadInput
 
+from ci_bot.bot.policy.document import (
+    EVERY_RULE,
+    PROTECTED,
+    UNWEIGHED,
+    Entry,
+    IgnoreEntry,
+    PolicyFile,
+    SeverityEntry,
+)
+from ci_bot.errors import BadInput
 
 # YAML as plain data, with the line of every part of it. Nothing in a document is run or expanded.
 #
@@ -186,6 +192,7 @@ def _scalar(event: Any) -> Any:
 def _shown(text: str) -> str:
     plain = "".join(letter if letter.isprintable() else "?" for letter in text)
     return plain[:60].replace("`", "'")
+
 
 FILE_NAME = ".sqlmesh-review.yaml"
 

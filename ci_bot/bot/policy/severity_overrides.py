@@ -5,22 +5,35 @@ an entry means in prod's version and in the pull request's. Heavier it becomes w
 """
 
 from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from typing import get_args
-from ci_bot.bot.policy.policy import IgnoreComments
-from ci_bot.bot.policy.document import (EVERY_RULE, Entry, IgnoreEntry, ScopedEntry, SeverityEntry, StatementEntry)
-from ci_bot.bot.policy.model_owners import (Acceptances, accepted)
-from ci_bot.bot.policy.model_owners import ModelFiles
-from ci_bot.bot.policy.policy import (Matches, Policy, is_on_path, is_target, names_rule)
-from ci_bot.bot.policy.document import (PROTECTED, UNWEIGHED)
+
+from ci_bot.bot.policy.document import (
+    EVERY_RULE,
+    PROTECTED,
+    UNWEIGHED,
+    DiffEntry,
+    Entry,
+    IgnoreEntry,
+    OwnerEntry,
+    ScopedEntry,
+    SeverityEntry,
+    StatementEntry,
+)
+from ci_bot.bot.policy.model_owners import Acceptances, ModelFiles, accepted
+from ci_bot.bot.policy.policy import (
+    IgnoreComments,
+    Matches,
+    Policy,
+    is_on_path,
+    is_target,
+    names_rule,
+)
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.review_report import Weighed
-from ci_bot.protocol.review_report import Risk
-from __future__ import annotations
-from collections.abc import Iterable
-from ci_bot.bot.policy.document import (EVERY_RULE, DiffEntry, Entry, IgnoreEntry, OwnerEntry, SeverityEntry, StatementEntry)
+from ci_bot.protocol.review_report import Risk, Weighed
 
 _HEAVIEST_FIRST: tuple[Severity, ...] = get_args(Severity)
 

@@ -14,8 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+from ci_bot.errors import BadInput, BotError
 from ci_bot.protocol.base import Contract
-from ci_bot.errors import (BadInput, BotError)
 
 Format = Literal["terminal", "markdown", "json"]
 # Called alike after a review and after an apply: an apply's page holds the review, too.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def resource(name: str) -> Traversable:
     """A directory of this installation, `templates` or `examples`."""
-    return find(files("ci_bot"), Path(__file__).parents[2], name)
+    return find(files("ci_bot"), Path(__file__).parents[3], name)
 
 
 def find(package: Traversable, checkout: Path, name: str) -> Traversable:

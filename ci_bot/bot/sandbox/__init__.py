@@ -6,3 +6,112 @@ answer that is small, well-formed and about what was asked is believed (`answer`
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_json
+    from ci_bot.bot.sandbox.deadline import CancelToken, Deadline, handle_signals
+    from ci_bot.bot.sandbox.git_objects import Blob
+    from ci_bot.bot.sandbox.git_repository import Git, GitFile, MissingFiles
+    from ci_bot.bot.sandbox.launch import DOCKER_SOCKETS, MIB, Identity, Launch
+    from ci_bot.bot.sandbox.load_trace import JAVA_READS, TraceReader, opened_among
+    from ci_bot.bot.sandbox.requirements import check_requirements, install_requirements
+    from ci_bot.bot.sandbox.run_directories import (
+        PREFIX,
+        Workspace,
+        directory_problem,
+        held_directory,
+        inside,
+        private_workspace,
+        project_paths,
+        read_inside,
+        search_path,
+    )
+    from ci_bot.bot.sandbox.worker_environment import (
+        CONTAINER_PATH,
+        WorkerVariables,
+        build,
+        parse_worker_variables,
+        redactor_of,
+        with_python_path,
+    )
+    from ci_bot.bot.sandbox.worker_output import TracebackFilter
+    from ci_bot.bot.sandbox.worker_run import Second, WorkerCancelled, WorkerTimedOut, run_worker
+
+__all__ = [
+    "CONTAINER_PATH",
+    "DOCKER_SOCKETS",
+    "JAVA_READS",
+    "MIB",
+    "PREFIX",
+    "AnswerRefusedError",
+    "Blob",
+    "CancelToken",
+    "Deadline",
+    "Git",
+    "GitFile",
+    "Identity",
+    "Launch",
+    "MissingFiles",
+    "Second",
+    "TraceReader",
+    "TracebackFilter",
+    "WorkerCancelled",
+    "WorkerTimedOut",
+    "WorkerVariables",
+    "Workspace",
+    "build",
+    "check_json",
+    "check_requirements",
+    "directory_problem",
+    "handle_signals",
+    "held_directory",
+    "inside",
+    "install_requirements",
+    "opened_among",
+    "parse_worker_variables",
+    "private_workspace",
+    "project_paths",
+    "read_inside",
+    "redactor_of",
+    "run_worker",
+    "search_path",
+    "with_python_path",
+]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "answer_validation": ["AnswerRefusedError", "check_json"],
+        "deadline": ["CancelToken", "Deadline", "handle_signals"],
+        "git_objects": ["Blob"],
+        "git_repository": ["Git", "GitFile", "MissingFiles"],
+        "launch": ["DOCKER_SOCKETS", "Identity", "Launch", "MIB"],
+        "load_trace": ["JAVA_READS", "TraceReader", "opened_among"],
+        "requirements": ["check_requirements", "install_requirements"],
+        "run_directories": [
+            "PREFIX",
+            "Workspace",
+            "directory_problem",
+            "held_directory",
+            "inside",
+            "private_workspace",
+            "project_paths",
+            "read_inside",
+            "search_path",
+        ],
+        "worker_environment": [
+            "CONTAINER_PATH",
+            "WorkerVariables",
+            "build",
+            "parse_worker_variables",
+            "redactor_of",
+            "with_python_path",
+        ],
+        "worker_output": ["TracebackFilter"],
+        "worker_run": ["Second", "WorkerCancelled", "WorkerTimedOut", "run_worker"],
+    },
+)

@@ -12,20 +12,27 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.review_inputs import (BaseCache, KnownFile)
-from ci_bot.protocol.review_inputs import BaseTests
+from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList, SweepDocument
 from ci_bot.protocol.cost import LearnDocument
-from ci_bot.protocol.apply_report import (ApplyDocument, EstimateDocument)
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.messages import DoctorDocument
+from ci_bot.protocol.messages import (
+    ANSWER,
+    AcceptAnswer,
+    AnyAnswer,
+    AnyRequest,
+    ApplyRequest,
+    CleanupRequest,
+    DoctorDocument,
+    EstimateRequest,
+    FailedAnswer,
+    ReviewRequest,
+    SweepRequest,
+)
 from ci_bot.protocol.plan_identity import full_id
+from ci_bot.protocol.reasons import of_a_result, of_the_worker
+from ci_bot.protocol.review_inputs import BaseCache, BaseTests, KnownFile, ScanFacts, ScopesAnswer
 from ci_bot.protocol.review_report import ReviewFacts
-from ci_bot.protocol.cleanup_report import (EnvironmentList, SweepDocument)
-from ci_bot.protocol.messages import (ANSWER, AcceptAnswer, AnyAnswer, AnyRequest, ApplyRequest, CleanupRequest, EstimateRequest, FailedAnswer, ReviewRequest, SweepRequest)
-from ci_bot.protocol.review_inputs import ScopesAnswer
-from ci_bot.protocol.reasons import (of_a_result, of_the_worker)
-from ci_bot.protocol.review_inputs import ScanFacts
 
 WorkerRequest = AnyRequest
 WorkerAnswer = AnyAnswer

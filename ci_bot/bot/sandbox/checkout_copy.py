@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_bot.bot.sandbox.launch import (ENTER, READ, WRITE, Identity, may)
-from ci_bot.bot.sandbox.deadline import (Deadline, no_deadline)
+from ci_bot.bot.sandbox.deadline import Deadline, no_deadline
+from ci_bot.bot.sandbox.launch import ENTER, READ, WRITE, Identity, may
 
 SKIPPED_NAMES = frozenset(
     {".git", ".cache", "__pycache__", "node_modules", ".venv", ".mypy_cache", ".ruff_cache", ".tox"}

@@ -5,17 +5,15 @@ grow with the pull request as well, and all of it happens before or after the wo
 """
 
 from __future__ import annotations
+
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from ci_bot.errors import TimedOut
-from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from ci_bot.errors import (EXIT_INTERRUPTED, EXIT_TERMINATED, Cancelled)
+
+from ci_bot.errors import EXIT_INTERRUPTED, EXIT_TERMINATED, Cancelled, TimedOut
 
 # A run that is out of time still says so: in its comment, which may mean to wait for GitHub.
 REPORT_SECONDS = 60.0

@@ -1,24 +1,22 @@
 """The content of files in git: read by one process, whatever number of files is asked for."""
 
 from __future__ import annotations
-import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from ci_bot.bot.sandbox.git_program import GitProgram
-from ci_bot.errors import BadInput
-from __future__ import annotations
+
 import os
 import re
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
 from ci_bot.bot.sandbox.checkout_copy import seal_tree
+from ci_bot.bot.sandbox.deadline import Deadline
 from ci_bot.bot.sandbox.git_program import GitProgram
 from ci_bot.bot.sandbox.launch import Identity
-from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.protocol.limits import (POINTER_BYTES, is_lfs_pointer, is_read)
+from ci_bot.errors import BadInput
+from ci_bot.protocol.limits import POINTER_BYTES, is_lfs_pointer, is_read
 
 SHA = re.compile(r"[0-9a-f]{40}")
 

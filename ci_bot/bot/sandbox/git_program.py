@@ -8,23 +8,18 @@ no filter, and no server from which a missing object would be fetched.
 """
 
 from __future__ import annotations
-import os
-import selectors
-import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from ci_bot.bot.sandbox.deadline import Deadline
-from __future__ import annotations
+
 import os
 import re
+import selectors
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from ci_bot.bot.sandbox.deadline import (Deadline, no_deadline)
-from ci_bot.errors import (FULL_DISK_HINT, BadInput)
 
+from ci_bot.bot.sandbox.deadline import Deadline, no_deadline
+from ci_bot.errors import FULL_DISK_HINT, BadInput
 
 # A git process that answers while it runs: read in pieces, and not waited for beyond a deadline.
 #
@@ -156,6 +151,7 @@ def streaming(
         finally:
             stream.close()
             process.kill()
+
 
 _NO_SPACE = re.compile(r"(?i)no space left on device|disk quota exceeded")
 

@@ -5,28 +5,22 @@ not grow with what is read: many questions go to one.
 """
 
 from __future__ import annotations
+
+import difflib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from ci_bot.bot.sandbox.git_objects import SHA
-from ci_bot.bot.sandbox.git_program import GitProgram
-from ci_bot.protocol.limits import LARGEST_FILE_BYTES
-from __future__ import annotations
-import difflib
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
-from ci_bot.bot.sandbox.git_objects import Exports
-from ci_bot.bot.sandbox.git_objects import (SHA, Blob, Objects, object_id)
-from ci_bot.bot.sandbox.git_program import GitProgram
-from ci_bot.bot.sandbox.deadline import (Deadline, no_deadline)
-from ci_bot.errors import BadInput
-from ci_bot.redaction.redactor import quoted_value
 
+from ci_bot.bot.sandbox.deadline import Deadline, no_deadline
+from ci_bot.bot.sandbox.git_objects import SHA, Blob, Exports, Objects, object_id
+from ci_bot.bot.sandbox.git_program import GitProgram
+from ci_bot.errors import BadInput
+from ci_bot.protocol.limits import LARGEST_FILE_BYTES
+from ci_bot.redaction import quoted_value
 
 # What lies in a laptop's checkout and is not committed yet, as a tree that can be compared.
 #
@@ -114,6 +108,7 @@ class WorkingTree:
             "GIT_TERMINAL_PROMPT": "0",
             **self._program.lend(self._objects),
         }
+
 
 # Every one of them is named in memory and in the question to the worker.
 MOST_CHANGED_FILES = 100_000

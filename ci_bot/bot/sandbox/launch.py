@@ -1,19 +1,14 @@
 """What a caged process is started with, and the checks before anything is started."""
 
 from __future__ import annotations
+
 import os
-from dataclasses import dataclass
-from __future__ import annotations
-from collections.abc import Iterable
-from pathlib import Path
-from ci_bot.errors import BadInput
-from __future__ import annotations
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from ci_bot.protocol.directories import Places
-from ci_bot.errors import BadInput
 
+from ci_bot.errors import BadInput
+from ci_bot.protocol.directories import Places
 
 # The worker's user in the container, and what the modes of files allow it.
 
@@ -81,6 +76,7 @@ def _is_open(place: Path, identity: Identity) -> bool:
 def _is_sticky(place: Path) -> bool:
     """In /tmp and its like everybody may create files, but not touch those of others."""
     return place.is_dir() and bool(place.stat().st_mode & 0o1000)
+
 
 __all__ = ["Identity", "Launch", "WorkerLimits"]
 

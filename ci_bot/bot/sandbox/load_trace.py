@@ -1,6 +1,6 @@
 """What a caged process has opened, imported or run of the checkout, as it says itself, at once.
 
-The other end is `worker/process/load_trace.py`. Code that runs later can add names, but it cannot
+The other end is `worker/runtime/load_trace.py`. Code that runs later can add names, but it cannot
 take back what was said before it ran; so the first changed file of a pull request is always on the
 list.
 What cannot be understood, and what is too much, makes the list one that is not known.
@@ -17,7 +17,7 @@ from typing import Any
 from ci_bot.bot.sandbox.launch import Launch
 
 MODULE = "ci_bot.worker.runtime.load_trace"
-_FILE = Path(__file__).parents[3] / "worker" / "process" / "load_trace.py"
+_FILE = Path(__file__).parents[2] / "worker" / "runtime" / "load_trace.py"
 _MOST_RECORDS = 500_000
 _MOST_BYTES = 64 * 1024 * 1024
 _LONGEST = 16_384

@@ -16,17 +16,22 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
 from ci_bot.bot.sandbox.launch import Launch
-from ci_bot.bot.sandbox.worker_run import (caged, not_started)
-from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.bot.sandbox.deadline import CancelToken
-from ci_bot.bot.sandbox.supervisor import (Watch, supervise)
-from ci_bot.bot.sandbox.run_directories import (inside, read_inside)
-from ci_bot.protocol.supported_versions import (PYSPARK_VERSIONS_TEXT, NEWEST, pinned_by, source)
-from ci_bot.protocol.supported_versions import (WAY_OUT, excluded_by, outside)
+from ci_bot.bot.sandbox.run_directories import inside, read_inside
+from ci_bot.bot.sandbox.supervisor import Watch, supervise
+from ci_bot.bot.sandbox.worker_run import caged, not_started
 from ci_bot.errors import BadInput
-from ci_bot.redaction import Redactor
-from ci_bot.redaction.redactor import shortened
+from ci_bot.protocol.supported_versions import (
+    NEWEST,
+    PYSPARK_VERSIONS_TEXT,
+    WAY_OUT,
+    excluded_by,
+    outside,
+    pinned_by,
+    source,
+)
+from ci_bot.redaction import Redactor, shortened
 
 _SCRIPT = Path(__file__).with_name("caged_pip.py")
 _LARGEST = 1_000_000
@@ -136,8 +141,8 @@ def install_requirements(
         raise BadInput(
             f"The packages of `{file.name}` could not be installed.",
             hint="The log above has pip's words. Only wheels are installed, and PySpark, pinned as "
-            f"`pyspark=={NEWEST}` to a release of {PYSPARK_VERSIONS_TEXT} that is known here; another package "
-            "without a wheel must be part of the image.",
+            f"`pyspark=={NEWEST}` to a release of {PYSPARK_VERSIONS_TEXT} that is known here; "
+            "another package without a wheel must be part of the image.",
             reason_code="requirements_failed",
         )
     # For the Python processes that Spark starts; the worker itself ignores the variable.

@@ -1,30 +1,24 @@
 """The private directories of one run, and paths that must stay inside a directory."""
 
 from __future__ import annotations
+
 import fcntl
 import os
 import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from ci_bot.errors import (BotError, WorkerFailed)
-from __future__ import annotations
-import os
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from ci_bot.bot.sandbox.checkout_copy import (CopyReport, copy_checkout)
-from ci_bot.bot.sandbox.launch import Identity
-from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.protocol.messages import Workplace
-from ci_bot.protocol.directories import Places
-from ci_bot.errors import BadInput
 
+from ci_bot.bot.sandbox.checkout_copy import CopyReport, copy_checkout
+from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.bot.sandbox.launch import Identity
+from ci_bot.errors import BadInput, BotError, WorkerFailed
+from ci_bot.protocol.directories import Places
+from ci_bot.protocol.messages import Workplace
 
 # Directories that live as long as a run, and that the next run removes where that one was killed.
 #
@@ -154,6 +148,7 @@ def disk_is_full(directory: Path) -> bool:
         return False
     no_inode = facts.f_files > 0 and facts.f_favail < _FEW_FILES
     return no_inode or facts.f_bavail * facts.f_frsize < _LITTLE_SPACE
+
 
 _LONGEST_SHOWN = 200
 

@@ -6,39 +6,26 @@ seconds that a cancelled run has.
 """
 
 from __future__ import annotations
+
 import os
 import queue
 import selectors
 import subprocess
 import threading
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Literal
-from ci_bot.bot.sandbox.launch import WorkerLimits
-from ci_bot.bot.sandbox.process_tree import Family
-from ci_bot.bot.sandbox.worker_output import LogReader
-from ci_bot.bot.sandbox.worker_output import ProgressReader
-from ci_bot.bot.sandbox.deadline import CancelToken
-from ci_bot.bot.sandbox.load_trace import TraceReader
-from ci_bot.protocol.messages import Progress
-from __future__ import annotations
-import os
-import subprocess
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
-from ci_bot.bot.sandbox.launch import Launch
-from ci_bot.bot.sandbox.process_tree import (Family, adopting_orphans, process_table)
-from ci_bot.bot.sandbox.worker_output import LogReader
+from typing import Literal
+
 from ci_bot.bot.sandbox.deadline import CancelToken
+from ci_bot.bot.sandbox.launch import Launch, WorkerLimits
 from ci_bot.bot.sandbox.load_trace import TraceReader
+from ci_bot.bot.sandbox.process_tree import Family, adopting_orphans, process_table
+from ci_bot.bot.sandbox.worker_output import LogReader, ProgressReader
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
-
 
 # The thread that watches a caged process: reads its pipes, keeps its limits, ends it.
 #

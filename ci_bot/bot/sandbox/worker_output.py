@@ -1,14 +1,15 @@
 """The worker's output, as lines that can be shown."""
 
 from __future__ import annotations
+
 import codecs
-from ci_bot.redaction import Redactor
-from __future__ import annotations
-from pydantic import ValidationError
-from ci_bot.protocol.messages import Progress
-from __future__ import annotations
 import re
 from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from ci_bot.protocol.messages import Progress
+from ci_bot.redaction import Redactor
 
 
 class LogReader:
@@ -77,7 +78,6 @@ def _split(text: str) -> list[str]:
 
 
 # What the worker says of its progress: one JSON document a line, on a pipe of its own.
-
 
 
 class ProgressReader:

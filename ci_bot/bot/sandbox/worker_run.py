@@ -11,16 +11,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.bot.sandbox.launch import (MIB, Launch, WorkerLimits)
+from ci_bot.bot.sandbox.answer_validation import (
+    AnswerRefusedError,
+    WorkerAnswer,
+    WorkerRequest,
+    read_answer,
+)
+from ci_bot.bot.sandbox.deadline import OUT_OF_TIME_HINT, CancelToken, Deadline
+from ci_bot.bot.sandbox.launch import MIB, Launch, WorkerLimits
+from ci_bot.bot.sandbox.load_trace import TraceReader, trace_arguments
 from ci_bot.bot.sandbox.run_directories import disk_is_full
-from ci_bot.bot.sandbox.answer_validation import (AnswerRefusedError, WorkerAnswer, WorkerRequest, read_answer)
-from ci_bot.bot.sandbox.deadline import (OUT_OF_TIME_HINT, Deadline)
-from ci_bot.bot.sandbox.deadline import CancelToken
-from ci_bot.bot.sandbox.supervisor import (Beside, Watch, supervise)
-from ci_bot.bot.sandbox.load_trace import (TraceReader, trace_arguments)
-from ci_bot.bot.sandbox.supervisor import Ended
-from ci_bot.protocol.messages import (REQUEST, Progress)
-from ci_bot.errors import (FULL_DISK_HINT, Cancelled, TimedOut, WorkerFailed)
+from ci_bot.bot.sandbox.supervisor import Beside, Ended, Watch, supervise
+from ci_bot.errors import FULL_DISK_HINT, Cancelled, TimedOut, WorkerFailed
+from ci_bot.protocol.messages import REQUEST, Progress
 from ci_bot.redaction import Redactor
 
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")

@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import ci_bot
-from ci_bot.bot.sandbox.worker_run import (WorkerCancelled, WorkerTimedOut)
-from ci_bot.bot.worker_client.client import (Listener, WorkerClient)
+from ci_bot.bot.sandbox import WorkerCancelled, WorkerTimedOut
+from ci_bot.bot.worker_client.client import Listener, WorkerClient
 from ci_bot.bot.worker_client.failures import refused
-from ci_bot.protocol.base import (Failure, PlanId, Versions)
-from ci_bot.protocol.apply_report import (BUILDING, ApplyDocument, ApplyResult, Step)
-from ci_bot.protocol.plan_identity import full_id
+from ci_bot.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_INCOMPLETE,
+    EXIT_REFUSED,
+    WorkerFailed,
+)
+from ci_bot.protocol.apply_report import BUILDING, ApplyDocument, ApplyResult, Step
+from ci_bot.protocol.base import Failure, PlanId, Versions
 from ci_bot.protocol.environment import UnfitName
-from ci_bot.protocol.messages import (ApplyRequest, Progress)
-from ci_bot.errors import (EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_REFUSED, WorkerFailed)
+from ci_bot.protocol.messages import ApplyRequest, Progress
+from ci_bot.protocol.plan_identity import full_id
 
 
 def apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:

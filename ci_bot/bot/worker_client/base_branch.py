@@ -6,28 +6,25 @@ own, and nothing that a pull request computed is written anywhere.
 """
 
 from __future__ import annotations
+
 import hashlib
 import json
 import os
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+
 from pydantic import ValidationError
-from ci_bot.bot.sandbox.run_directories import inside
-from ci_bot.bot.worker_client.client import (WorkerClient, owner)
+
+from ci_bot.bot.sandbox import inside
+from ci_bot.bot.worker_client.client import WorkerClient, owner
+from ci_bot.errors import BadInput, BotError
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.review_inputs import (BaseCache, KnownFile)
-from ci_bot.protocol.messages import RememberRequest
-from ci_bot.errors import BadInput
-from __future__ import annotations
-from collections.abc import Iterable
-from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.protocol.base import Failure
-from ci_bot.protocol.review_inputs import (BaseTests, TestName)
-from ci_bot.protocol.plan import (TestFailure, TestOnBase)
+from ci_bot.protocol.messages import BaseTestsRequest, Owner, RememberRequest
+from ci_bot.protocol.plan import TestFailure, TestOnBase
+from ci_bot.protocol.review_inputs import BaseCache, BaseTests, KnownFile, TestName
 from ci_bot.protocol.review_report import ReviewFacts
-from ci_bot.protocol.messages import (BaseTestsRequest, Owner)
-from ci_bot.errors import BotError
 
 MOST_BYTES = 64 * 1024 * 1024
 
@@ -127,7 +124,6 @@ def _write(file: Path, text: str) -> None:
 
 
 # Unit tests that fail: did they fail on the base branch, before this pull request?
-
 
 
 def compared_with_base(

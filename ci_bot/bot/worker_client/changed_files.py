@@ -6,24 +6,19 @@ together with the rest, is read by nobody, and the report names it.
 """
 
 from __future__ import annotations
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from ci_bot.bot.sandbox.git_objects import Blob
-from ci_bot.bot.sandbox.git_repository import (Git, GitFile)
-from ci_bot.bot.decision import ChangedFile
-from ci_bot.bot.worker_client.review_options import Commits
-from ci_bot.protocol.limits import (LARGEST_FILE_BYTES, MOST_BYTES, is_read)
-from __future__ import annotations
+
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from ci_bot.bot.sandbox.git_repository import Git
-from ci_bot.bot.policy.document import known_rules
-from ci_bot.bot.policy.policy import Policy
-from ci_bot.bot.policy.policy_file import (FILE_NAME, MOST_POLICY_BYTES, read_policy, unfit)
-from ci_bot.protocol.limits import LARGEST_FILE_BYTES
+
+from ci_bot.bot.decision import ChangedFile
+from ci_bot.bot.policy import FILE_NAME, MOST_POLICY_BYTES, Policy, known_rules, read_policy, unfit
+from ci_bot.bot.sandbox import Blob, Git, GitFile
+from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.protocol.limits import LARGEST_FILE_BYTES, MOST_BYTES, is_read
 
 # What stands in a path for bytes that are no UTF-8: nobody finds such a file by its name.
 _REPLACED = "\ufffd"

@@ -1,35 +1,29 @@
 """A cleanup: ask the worker to remove an environment and to prove it."""
 
 from __future__ import annotations
-from typing import Any
-import ci_bot
-from ci_bot.bot.sandbox.worker_run import WorkerCancelled
-from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.failures import refused
-from ci_bot.protocol.base import (Failure, Versions)
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.environment import UnfitName
-from ci_bot.protocol.messages import CleanupRequest
-from ci_bot.errors import (EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED)
-from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from ci_bot.bot.github.port import PullState
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.cleanup_report import (FoundEnvironment, Standing, SweepRow)
-from ci_bot.protocol.environment import (number_of, prefix_in)
-from ci_bot.protocol.messages import ReclaimChoice
-from __future__ import annotations
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from ci_bot.bot.worker_client.client import (WorkerClient, owner)
-from ci_bot.protocol.base import Failure
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.cleanup_report import (SweepDocument, SweepReport, SweepTarget)
-from ci_bot.protocol.environment import EnvironmentName
-from ci_bot.protocol.messages import (ListRequest, SweepRequest)
-from ci_bot.errors import (EXIT_DONE, EXIT_INCOMPLETE, BotError, TimedOut, WorkerFailed)
+
+import ci_bot
+from ci_bot.bot.github import PullState
+from ci_bot.bot.sandbox import WorkerCancelled
+from ci_bot.bot.worker_client.client import WorkerClient, owner
+from ci_bot.bot.worker_client.failures import refused
+from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED, BotError, TimedOut, WorkerFailed
+from ci_bot.protocol.base import Failure, Versions
+from ci_bot.protocol.cleanup_report import (
+    CleanupDocument,
+    FoundEnvironment,
+    Standing,
+    SweepDocument,
+    SweepReport,
+    SweepRow,
+    SweepTarget,
+)
+from ci_bot.protocol.environment import EnvironmentName, UnfitName, number_of, prefix_in
+from ci_bot.protocol.messages import CleanupRequest, ListRequest, ReclaimChoice, SweepRequest
 
 
 def cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
@@ -258,7 +252,6 @@ def _by_state(row: SweptEnvironment, states: Mapping[int, PullState]) -> SweptEn
 # GitHub says is closed, is ever touched. If GitHub does not answer, nothing is. Physical tables of
 # environments that were removed a day ago or more go by the same way: not if their pull request
 # was reopened.
-
 
 
 @dataclass(frozen=True, kw_only=True)

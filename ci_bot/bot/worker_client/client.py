@@ -1,45 +1,63 @@
 """The workbench of one run: private directories, the checkout's git facts, and the caged worker."""
 
 from __future__ import annotations
-from collections.abc import Collection
-from dataclasses import replace
-from pathlib import Path
-from ci_bot.bot.sandbox.launch import (MIB, Launch)
-from ci_bot.bot.sandbox.load_trace import (JAVA_READS, TraceReader, opened_among)
-from ci_bot.bot.sandbox.run_directories import Workspace
-from __future__ import annotations
+
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
-from ci_bot.bot.sandbox.git_objects import Blob
-from ci_bot.bot.sandbox.git_repository import Git
-from ci_bot.bot.sandbox.launch import Launch
-from ci_bot.bot.sandbox.requirements import (check_requirements, install_requirements)
-from ci_bot.bot.sandbox.worker_run import (Second, run_worker)
-from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.bot.sandbox.deadline import CancelToken
-from ci_bot.bot.sandbox.load_trace import TraceReader
-from ci_bot.bot.sandbox.run_directories import (Workspace, inside)
-from ci_bot.bot.worker_client.failures import checked
-from ci_bot.protocol.base import (Contract, Failure)
-from ci_bot.protocol.review_inputs import BaseCache
-from ci_bot.protocol.review_inputs import BaseTests
-from ci_bot.protocol.cost import LearnDocument
-from ci_bot.protocol.apply_report import (ApplyDocument, EstimateDocument)
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.messages import DoctorDocument
-from ci_bot.protocol.review_report import ReviewFacts
-from ci_bot.protocol.cleanup_report import (EnvironmentList, SweepDocument)
-from ci_bot.protocol.messages import (AcceptAnswer, AcceptRequest, AnyRequest, ApplyRequest, BaseTestsRequest, CleanupRequest, DoctorRequest, EstimateRequest, FailedAnswer, LearnRequest, ListRequest, Owner, Progress, RememberRequest, ReviewRequest, ScanRequest, ScopesRequest, SweepRequest, Workplace)
-from ci_bot.protocol.review_inputs import ScopesAnswer
-from ci_bot.protocol.review_inputs import ScanFacts
-from ci_bot.errors import (BotError, WorkerFailed)
-from ci_bot.host import Machine
-from ci_bot.redaction import Redactor
 
+from ci_bot.bot.sandbox import (
+    JAVA_READS,
+    MIB,
+    Blob,
+    CancelToken,
+    Deadline,
+    Git,
+    Launch,
+    Second,
+    TraceReader,
+    Workspace,
+    check_requirements,
+    inside,
+    install_requirements,
+    opened_among,
+    run_worker,
+)
+from ci_bot.bot.worker_client.failures import checked
+from ci_bot.errors import BotError, WorkerFailed
+from ci_bot.host import Machine
+from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
+from ci_bot.protocol.base import Contract, Failure
+from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList, SweepDocument
+from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.messages import (
+    AcceptAnswer,
+    AcceptRequest,
+    AnyRequest,
+    ApplyRequest,
+    BaseTestsRequest,
+    CleanupRequest,
+    DoctorDocument,
+    DoctorRequest,
+    EstimateRequest,
+    FailedAnswer,
+    LearnRequest,
+    ListRequest,
+    Owner,
+    Progress,
+    RememberRequest,
+    ReviewRequest,
+    ScanRequest,
+    ScopesRequest,
+    SweepRequest,
+    Workplace,
+)
+from ci_bot.protocol.review_inputs import BaseCache, BaseTests, ScanFacts, ScopesAnswer
+from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.redaction import Redactor
 
 # What the processes of a review may take, and what they have opened of the checkout.
 
@@ -113,6 +131,7 @@ class LoadTrace:
         if self.required:
             unseen += (".whl",)  # pip is a program of its own, and looks for files itself
         return opened | {path for path in changed if path in self.required or path.endswith(unseen)}
+
 
 AnswerT = TypeVar("AnswerT", bound=Contract)
 

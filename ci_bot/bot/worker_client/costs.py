@@ -1,18 +1,16 @@
 """Ask the worker what building a plan will cost, with Spark awake."""
 
 from __future__ import annotations
+
 from typing import Any
-from ci_bot.bot.worker_client.client import WorkerClient
+
+from ci_bot.bot.worker_client.client import WorkerClient, owner
 from ci_bot.bot.worker_client.failures import refused
-from ci_bot.protocol.base import Failure
 from ci_bot.protocol.apply_report import EstimateDocument
-from ci_bot.protocol.environment import UnfitName
-from ci_bot.protocol.messages import EstimateRequest
-from __future__ import annotations
-from ci_bot.bot.worker_client.client import (WorkerClient, owner)
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import LearnDocument
-from ci_bot.protocol.messages import LearnRequest
+from ci_bot.protocol.environment import UnfitName
+from ci_bot.protocol.messages import EstimateRequest, LearnRequest
 
 
 def estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
@@ -32,7 +30,6 @@ def estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
 
 
 # Ask the worker what prod's own runs have cost, as Spark's event logs tell it.
-
 
 
 def learn(

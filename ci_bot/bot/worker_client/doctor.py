@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ci_bot
-from ci_bot.bot.worker_client.client import (WorkerClient, owner)
-from ci_bot.protocol.base import (Failure, Versions)
-from ci_bot.protocol.messages import DoctorDocument
-from ci_bot.protocol.plan import ProjectCheck
+from ci_bot.bot.worker_client.client import WorkerClient, owner
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED
+from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.environment import DEFAULT_PREFIX
-from ci_bot.protocol.messages import DoctorRequest
-from ci_bot.errors import (EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED)
+from ci_bot.protocol.messages import DoctorDocument, DoctorRequest
+from ci_bot.protocol.plan import ProjectCheck
 
 
 def doctor(

@@ -7,11 +7,18 @@ from contextlib import contextmanager
 
 from pydantic import ValidationError
 
+from ci_bot.errors import (
+    EXIT_REFUSED,
+    BadInput,
+    BotError,
+    Incomplete,
+    Refused,
+    TimedOut,
+    WorkerFailed,
+)
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.environment import UnfitName
-from ci_bot.errors import (EXIT_REFUSED, BadInput, BotError, Incomplete, Refused, TimedOut, WorkerFailed)
-from ci_bot.redaction import Redactor
-from ci_bot.redaction.redactor import quoted_value
+from ci_bot.redaction import Redactor, quoted_value
 
 # How a question to the worker ends that was put. Other failures come before that.
 WORKER_ENDS = (TimedOut, WorkerFailed)

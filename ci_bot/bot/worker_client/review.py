@@ -6,25 +6,47 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from ci_bot.bot.sandbox.git_repository import (GitFile, MissingFiles)
-from ci_bot.bot.decision import (BotFacts, ChangedFile, code_that_runs_on_load, could_run_on_load, judge)
-from ci_bot.bot.policy.severity_overrides import Weighing
-from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.failures import (WORKER_ENDS, failure_of)
-from ci_bot.bot.worker_client.review_facts import (facts_of, failed)
+from ci_bot.bot.decision import (
+    BotFacts,
+    ChangedFile,
+    code_that_runs_on_load,
+    could_run_on_load,
+    judge,
+)
+from ci_bot.bot.policy import Weighing
+from ci_bot.bot.sandbox import GitFile, MissingFiles
 from ci_bot.bot.worker_client.base_branch import compared_with_base
-from ci_bot.bot.worker_client.changed_files import (Changes, changed_by)
-from ci_bot.bot.worker_client.team_policy import (fallen, owners_of_models)
-from ci_bot.bot.worker_client.review_options import (Commits, ReviewOptions)
-from ci_bot.bot.worker_client.review_facts import with_scan
-from ci_bot.bot.worker_client.team_policy import (TeamPolicy, added_comments, used, with_limits)
-from ci_bot.bot.worker_client.team_policy import policy_that_counts
-from ci_bot.bot.worker_client.review_facts import (BASE_FAILURES, failed_facts)
-from ci_bot.protocol.base import (Failure, Line)
+from ci_bot.bot.worker_client.changed_files import Changes, changed_by
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.failures import WORKER_ENDS, failure_of
+from ci_bot.bot.worker_client.review_facts import (
+    BASE_FAILURES,
+    facts_of,
+    failed,
+    failed_facts,
+    with_scan,
+)
+from ci_bot.bot.worker_client.review_options import Commits, ReviewOptions
+from ci_bot.bot.worker_client.team_policy import (
+    TeamPolicy,
+    added_comments,
+    fallen,
+    owners_of_models,
+    policy_that_counts,
+    used,
+    with_limits,
+)
+from ci_bot.errors import BotError, TimedOut
+from ci_bot.protocol.base import Failure, Line
 from ci_bot.protocol.finding_groups import group_findings
-from ci_bot.protocol.review_report import ModelOwners
-from ci_bot.protocol.review_report import (Baseline, Report, ReviewFacts, Risk, what_does_not_load)
-from ci_bot.errors import (BotError, TimedOut)
+from ci_bot.protocol.review_report import (
+    Baseline,
+    ModelOwners,
+    Report,
+    ReviewFacts,
+    Risk,
+    what_does_not_load,
+)
 
 # Each is a search through all files of the head.
 MOST_WORDS = 20

@@ -1,38 +1,40 @@
 """Asks the worker for a review's facts: against prod's state, or against the base branch."""
 
 from __future__ import annotations
-from collections.abc import Container, Iterable
-from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.protocol.plan import Finding
-from ci_bot.protocol.review_report import ReviewFacts
-from ci_bot.protocol.messages import (ReviewRequest, ScanRequest)
-from ci_bot.protocol.review_inputs import ScanFacts
-from __future__ import annotations
-from collections.abc import Sequence
+
+from collections.abc import Container, Iterable, Sequence
+
 import ci_bot
-from ci_bot.bot.worker_client.review_options import ReviewOptions
-from ci_bot.protocol.base import (Failure, Versions)
-from ci_bot.protocol.plan import (AuditsCheck, Checks, Cost, Lineage, LintCheck, TableDiffCheck, TestsCheck)
-from ci_bot.protocol.review_report import (Baseline, Project, ReviewFacts, what_does_not_load)
-from __future__ import annotations
-from collections.abc import Sequence
-from ci_bot.bot.decision import (blame, in_one)
+from ci_bot.bot.decision import blame, in_one
 from ci_bot.bot.worker_client import base_branch as base_cache
-from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.failures import (WORKER_ENDS, bad_input, failure_of)
 from ci_bot.bot.worker_client.changed_files import Changes
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.failures import WORKER_ENDS, bad_input, failure_of
 from ci_bot.bot.worker_client.review_options import ReviewOptions
 from ci_bot.bot.worker_client.team_policy import TeamPolicy
-from ci_bot.protocol.base import Failure
-from ci_bot.protocol.review_inputs import KnownFile
-from ci_bot.protocol.review_report import FirstDeployment
-from ci_bot.protocol.review_report import (Baseline, ReviewFacts)
-from ci_bot.protocol.environment import (UnfitName, for_review)
-from ci_bot.protocol.messages import (BaselineChoice, FailedAnswer, ReviewRequest)
-
+from ci_bot.protocol.base import Failure, Versions
+from ci_bot.protocol.environment import UnfitName, for_review
+from ci_bot.protocol.messages import BaselineChoice, FailedAnswer, ReviewRequest, ScanRequest
+from ci_bot.protocol.plan import (
+    AuditsCheck,
+    Checks,
+    Cost,
+    Finding,
+    Lineage,
+    LintCheck,
+    TableDiffCheck,
+    TestsCheck,
+)
+from ci_bot.protocol.review_inputs import KnownFile, ScanFacts
+from ci_bot.protocol.review_report import (
+    Baseline,
+    FirstDeployment,
+    Project,
+    ReviewFacts,
+    what_does_not_load,
+)
 
 # What goes from a scan of the changed files into a review.
-
 
 
 def scan_of(
@@ -159,6 +161,7 @@ def _nothing(
         versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
         timings={},
     )
+
 
 # Failures of `state` that a base-branch review can do without.
 _STATE_FAILURES = ("state_unreachable", "bad_config")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from ci_bot.bot.decision import Limits
 from ci_bot.protocol.cost import Price
+from ci_bot.protocol.messages import BaselineChoice, Owner
 from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.protocol.messages import (BaselineChoice, Owner)
 
 
 @dataclass(frozen=True, kw_only=True)

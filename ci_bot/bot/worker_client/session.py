@@ -1,25 +1,34 @@
 """Prepares all that the worker needs for one run, and removes it afterwards."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from ci_bot.bot.sandbox.launch import DOCKER_SOCKETS
-from ci_bot.bot.sandbox.launch import (Identity, Launch)
-from ci_bot.bot.sandbox.worker_environment import (CONTAINER_PATH, WorkerVariables, build, parse_worker_variables, with_python_path)
-from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.bot.sandbox.deadline import CancelToken
-from ci_bot.bot.sandbox.run_directories import (private_workspace, project_paths, search_path)
-from ci_bot.bot.worker_client.client import (ClientOptions, Listener, WorkerClient)
-from ci_bot.host import Machine
-from ci_bot.redaction import Redactor
-from __future__ import annotations
-from ci_bot.bot.sandbox.git_repository import Git
-from ci_bot.bot.sandbox.run_directories import read_inside
-from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.protocol.environment import DEFAULT_PREFIX
+
+from ci_bot.bot.sandbox import (
+    CONTAINER_PATH,
+    DOCKER_SOCKETS,
+    CancelToken,
+    Deadline,
+    Git,
+    Identity,
+    Launch,
+    WorkerVariables,
+    build,
+    parse_worker_variables,
+    private_workspace,
+    project_paths,
+    read_inside,
+    search_path,
+    with_python_path,
+)
+from ci_bot.bot.worker_client.client import ClientOptions, Listener, WorkerClient
 from ci_bot.errors import BadInput
-from ci_bot.static_config import (FILES, KEY, MOST_BYTES, WrittenPrefix, written_prefix)
+from ci_bot.host import Machine
+from ci_bot.protocol.environment import DEFAULT_PREFIX
+from ci_bot.redaction import Redactor
+from ci_bot.static_config import FILES, KEY, MOST_BYTES, WrittenPrefix, written_prefix
 
 
 @contextmanager
@@ -128,7 +137,6 @@ def command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
 # It is read from a commit, as data, before any project is loaded. The base branch says it and not
 # the pull request, or a pull request could take the name of another one's environment, and nobody
 # would find that name again when the branch is gone.
-
 
 
 def prefix_of(client: WorkerClient, base: str | None) -> WrittenPrefix:

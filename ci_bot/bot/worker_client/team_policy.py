@@ -6,47 +6,53 @@ merge on. On a laptop without a base commit it is the file that lies there.
 """
 
 from __future__ import annotations
-from collections.abc import Sequence
-from ci_bot.bot.sandbox.git_repository import Git
-from ci_bot.bot.policy.model_owners import may_be_accepted
-from ci_bot.bot.policy.model_owners import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
-from ci_bot.bot.policy.model_owners import PLACES
-from ci_bot.bot.policy.model_owners import ModelFiles
-from ci_bot.bot.policy.model_owners import (CodeOwnersFile, ownership)
-from ci_bot.bot.policy.severity_overrides import Weighing
-from ci_bot.bot.worker_client.changed_files import Changes
-from ci_bot.bot.worker_client.changed_files import text_of
-from ci_bot.protocol.plan import Change
-from ci_bot.protocol.review_report import ModelOwners
-from ci_bot.protocol.review_report import (ReviewFacts, Risk)
-from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from ci_bot.bot.sandbox.git_repository import Git
-from ci_bot.bot.decision import Limits
-from ci_bot.bot.decision.risks import risk
-from ci_bot.bot.decision.work_rules import OVER_BUDGET
-from ci_bot.bot.policy.policy import (IgnoreComments, compared, why_not)
-from ci_bot.bot.policy.comparison import (PolicyChange, changes)
-from ci_bot.bot.policy.document import known_rules
-from ci_bot.bot.policy.model_owners import Acceptances
-from ci_bot.bot.policy.policy import (Matches, Policy, scope_key)
-from ci_bot.bot.policy.policy_file import (UnfitPolicy, unfit)
-from ci_bot.bot.policy.severity_overrides import Weighing
-from ci_bot.bot.worker_client.changed_files import Changes
-from ci_bot.bot.worker_client.changed_files import (as_they_are, both_sides, contents_of, file_content, is_sql, paths_of, policy_of)
-from ci_bot.protocol.review_report import PolicyUsed
-from ci_bot.protocol.review_report import ReviewFacts
-from ci_bot.protocol.review_inputs import (ModelScope, ScopedModels)
-from ci_bot.errors import TimedOut
-from __future__ import annotations
-from datetime import date
+
+from ci_bot.bot.decision import OVER_BUDGET, Limits, risk
+from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
+from ci_bot.bot.policy import (
+    PLACES,
+    Acceptances,
+    CodeOwnersFile,
+    IgnoreComments,
+    Matches,
+    ModelFiles,
+    Policy,
+    PolicyChange,
+    UnfitPolicy,
+    Weighing,
+    changes,
+    compared,
+    known_rules,
+    may_be_accepted,
+    ownership,
+    scope_key,
+    unfit,
+    why_not,
+)
+from ci_bot.bot.sandbox import Git
+from ci_bot.bot.worker_client.changed_files import (
+    Changes,
+    as_they_are,
+    both_sides,
+    contents_of,
+    file_content,
+    is_sql,
+    paths_of,
+    policy_of,
+    text_of,
+)
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.errors import TimedOut
 from ci_bot.protocol.cost import Price
-
+from ci_bot.protocol.plan import Change
+from ci_bot.protocol.review_inputs import ModelScope, ScopedModels
+from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, ReviewFacts, Risk
 
 # Whose the models of a review are, and what their owners' acceptances are worth in it.
 
@@ -340,7 +346,6 @@ def of_working_tree(checkout: Path, projects: Sequence[str], *, today: date) -> 
 
 
 # Which policy counts for what is asked, and what it says of costs.
-
 
 
 def policy_that_counts(

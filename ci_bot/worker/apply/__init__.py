@@ -1,1 +1,14 @@
 """Building the reviewed plan, and what shows that it was built."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.worker.apply import apply_plan, probe
+
+__all__ = ["apply_plan", "probe"]
+
+__getattr__ = open_on_demand(__name__, {"apply_plan": [], "probe": []})

@@ -10,40 +10,28 @@ from dataclasses import dataclass
 
 from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.protocol.base import Failure
+from ci_bot.errors import BadInput, BotError
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.plan import (Backfill, Cost)
+from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import ApplyRequest
-from ci_bot.errors import (BadInput, BotError)
+from ci_bot.protocol.plan import Backfill, Cost
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.apply import (evidence, preconditions)
-from ci_bot.worker.apply.run_record import CostRecord
-from ci_bot.worker.apply.progress_report import RunReport
-from ci_bot.worker.apply.recorder import (Recorder, recorder_of)
-from ci_bot.worker.apply.run_record import Record
+from ci_bot.worker.apply import evidence, preconditions
 from ci_bot.worker.apply.attempts import Attempts
+from ci_bot.worker.apply.preconditions import Ready, Replanning
+from ci_bot.worker.apply.progress_report import RunReport
+from ci_bot.worker.apply.recorder import Recorder, recorder_of
+from ci_bot.worker.apply.run_record import CostRecord, Record
 from ci_bot.worker.apply.verification import Proof
-from ci_bot.worker.apply.preconditions import (Ready, Replanning)
-from ci_bot.worker.sqlmesh_compat import PartOfPlan
-from ci_bot.worker.cost.plan_estimate import over_budget
-from ci_bot.worker.cost.batch_meter import Meter
-from ci_bot.worker.cost.spark_counters import SparkStore
-from ci_bot.worker.cost.plan_estimate import builds_long
-from ci_bot.worker.cost.input_size_estimator import Estimator
+from ci_bot.worker.cost import Estimator, Meter, SparkStore, builds_long, over_budget
+from ci_bot.worker.messages import Names, failure_of, sentence
+from ci_bot.worker.planning import Missing, Planned
 from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.make_plan import (Missing, Planned)
-from ci_bot.worker.runtime.channel import log
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import opening
-from ci_bot.worker.project.configuration import place_of
-from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.state_store.cost_ledger import (CostLedger, Outcome)
-from ci_bot.worker.state_store.lease_guard import Hold
-from ci_bot.worker.state_store.ledger import Ledger
+from ci_bot.worker.project import OpenProject, opening, place_of
+from ci_bot.worker.runtime import AdapterSql, Catalog, Clock, log
 from ci_bot.worker.runtime import spark_catalog as objects
-from ci_bot.worker.runtime.spark_catalog import (AdapterSql, Catalog)
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.messages.problems import (failure_of, sentence)
+from ci_bot.worker.sqlmesh_compat import PartOfPlan
+from ci_bot.worker.state_store import CostLedger, Hold, Ledger, Outcome
 
 
 @dataclass(frozen=True)

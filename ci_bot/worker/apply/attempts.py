@@ -11,22 +11,18 @@ from typing import Any
 from sqlmesh.utils.concurrency import NodeExecutionFailedError
 from sqlmesh.utils.errors import ConflictingPlanError
 
-from ci_bot.protocol.base import Failure
-from ci_bot.protocol.apply_report import Attempt
 from ci_bot.errors import Refused
-from ci_bot.redaction.redactor import shortened
+from ci_bot.protocol.apply_report import Attempt
+from ci_bot.protocol.base import Failure
+from ci_bot.redaction import shortened
 from ci_bot.worker import sqlmesh_compat as compat
 from ci_bot.worker.apply.recorder import Recorder
-from ci_bot.worker.sqlmesh_compat import (AroundBatch, PartOfPlan)
-from ci_bot.worker.planning.make_plan import evaluatable
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.state_store.lease_guard import Hold
-from ci_bot.worker.state_store.leases import LeaseLostError
-from ci_bot.worker.state_store.leases import Say
+from ci_bot.worker.messages import Names, failure_of, file_name, headline, root_cause, sentence
+from ci_bot.worker.planning import Planned, evaluatable
+from ci_bot.worker.runtime import Clock
 from ci_bot.worker.runtime import spark_catalog as objects
-from ci_bot.worker.messages.names_and_times import (Names, file_name)
-from ci_bot.worker.messages.problems import (failure_of, headline, root_cause, sentence)
+from ci_bot.worker.sqlmesh_compat import AroundBatch, PartOfPlan
+from ci_bot.worker.state_store import Hold, LeaseLostError, Say
 
 # A race is lost once or twice; what fails three times has another reason.
 MAX_ATTEMPTS = 3

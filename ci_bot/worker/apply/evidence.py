@@ -6,31 +6,39 @@ for the others.
 """
 
 from __future__ import annotations
+
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
 from sqlmesh.core import constants as c
 from sqlmesh.core.snapshot import Snapshot
-from ci_bot.protocol.apply_report import (TableDiff, View)
+
+from ci_bot.protocol.apply_report import TableDiff, View
 from ci_bot.protocol.messages import ApplyRequest
-from ci_bot.redaction.redactor import shortened
-from ci_bot.worker.data_diff.column_layout import key_columns
-from ci_bot.worker.data_diff.budgeted_run import (FAILED, Budget, Candidate, Controls, compare_models)
-from ci_bot.worker.data_diff.spark_port import (SparkPort, side_by_side, spark_failures)
-from ci_bot.worker.data_diff.spec import (FEW_ROWS, DiffSpec, TimeWindow)
-from ci_bot.worker.planning import make_plan as planning
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.runtime import spark_catalog as objects
-from ci_bot.worker.runtime.spark_catalog import (Catalog, Relation)
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.messages.problems import (headline, sentence)
-from __future__ import annotations
-from collections.abc import Mapping
-from typing import Any
+from ci_bot.redaction import shortened
 from ci_bot.worker.apply.recorder import Recorder
-from ci_bot.worker.data_diff.spec import (DiffPort, SqlError)
-from ci_bot.worker.runtime.spark_catalog import Relation
-from ci_bot.worker.messages.problems import sentence
+from ci_bot.worker.data_diff import (
+    FAILED,
+    FEW_ROWS,
+    Budget,
+    Candidate,
+    Controls,
+    DiffPort,
+    DiffSpec,
+    SparkPort,
+    SqlError,
+    TimeWindow,
+    compare_models,
+    key_columns,
+    side_by_side,
+    spark_failures,
+)
+from ci_bot.worker.messages import Names, headline, sentence
+from ci_bot.worker.planning import Planned
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.runtime import Catalog, Relation
+from ci_bot.worker.runtime import spark_catalog as objects
 
 Result = TypeVar("Result")
 

@@ -1,45 +1,44 @@
 """May this plan be built? Asked of the first plan of an apply, and of every one for a retry."""
 
 from __future__ import annotations
-from dataclasses import replace
-from typing import Any
-from sqlmesh.core.config import EnvironmentSuffixTarget
-from sqlmesh.core.environment import Environment
-from ci_bot.protocol.base import Failure
-from ci_bot.protocol.environment import (EnvironmentName, normalised)
-from ci_bot.errors import (EXIT_REFUSED, BadInput, Refused)
-from ci_bot.worker.planning import (prod_guard as guard, make_plan as planning)
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.project.configuration import is_spark
-from ci_bot.worker.project.merge_support import (list_gateways, read_catalog_settings, why_no_merge)
-from ci_bot.worker.sql_effects.plan_statements import check_statements
-from ci_bot.worker.runtime import spark_catalog as objects
-from ci_bot.worker.runtime.spark_catalog import (SESSION_CATALOG, Catalog)
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.names_and_times import Names
-from __future__ import annotations
+
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from ci_bot.protocol.base import short
+
+from sqlmesh.core.config import EnvironmentSuffixTarget
+from sqlmesh.core.environment import Environment
+
+from ci_bot.errors import EXIT_REFUSED, BadInput, Refused
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.plan import Backfill
-from ci_bot.protocol.plan_identity import (PlanIdentity, difference, matches)
+from ci_bot.protocol.base import Failure, short
+from ci_bot.protocol.environment import EnvironmentName, normalised
 from ci_bot.protocol.messages import ApplyRequest
+from ci_bot.protocol.plan import Backfill
+from ci_bot.protocol.plan_identity import PlanIdentity, difference, matches
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.attempts import PlanMovedError
-from ci_bot.worker.planning import (make_plan as planning, plan_options as requested)
-from ci_bot.worker.planning.identity import identity_of
+from ci_bot.worker.apply.progress_report import RunReport
+from ci_bot.worker.messages import Names
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.planning import Missing, Planned, PlanRequest, identity_of
 from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.make_plan import (Missing, Planned, PlanRequest)
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.project.checks import plan_settings
-from ci_bot.worker.state_store import ownership
-from ci_bot.worker.state_store.ledger import Ledger
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import plan_options as requested
+from ci_bot.worker.planning import prod_guard as guard
+from ci_bot.worker.project import (
+    OpenProject,
+    is_spark,
+    list_gateways,
+    plan_settings,
+    read_catalog_settings,
+    why_no_merge,
+)
+from ci_bot.worker.runtime import SESSION_CATALOG, Catalog, Clock
+from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.sql_effects import check_statements
+from ci_bot.worker.state_store import Ledger, ownership
 
 
 def check_project(context: Any, environment: EnvironmentName, *, pull_request: bool) -> None:
@@ -218,7 +217,6 @@ def plan_changed(message: str) -> Failure:
 
 
 # The plan of now, and whether it is the one that was reviewed.
-
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from ci_bot.protocol.apply_report import (ApplyDocument, NotProbed)
-from ci_bot.protocol.plan import tables_of
+from ci_bot.protocol.apply_report import ApplyDocument, NotProbed
 from ci_bot.protocol.messages import ApplyRequest
+from ci_bot.protocol.plan import tables_of
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.apply import (apply_plan as applying, preconditions)
-from ci_bot.worker.apply.recorder import (Recorder, recorder_of)
-from ci_bot.worker.apply.apply_plan import (ApplyPorts, Run)
+from ci_bot.worker.apply import apply_plan as applying
+from ci_bot.worker.apply import preconditions
+from ci_bot.worker.apply.apply_plan import ApplyPorts, Run
 from ci_bot.worker.apply.preconditions import Ready
-from ci_bot.worker.cost.plan_estimate import over_budget
-from ci_bot.worker.cost.plan_estimate import past_of
-from ci_bot.worker.cost.probe_selection import (Probe, choose)
+from ci_bot.worker.apply.recorder import Recorder, recorder_of
+from ci_bot.worker.cost import Probe, choose, over_budget, past_of
 
 
 def probe(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:

@@ -7,20 +7,20 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from ci_bot.protocol.base import (Failure, PlanId, Versions)
+from ci_bot.errors import EXIT_FAILED, EXIT_INCOMPLETE
+from ci_bot.protocol.apply_report import BUILDING, AppliedModel, ApplyDocument, Attempt, Step, View
+from ci_bot.protocol.base import Failure, PlanId, Versions
 from ci_bot.protocol.cost import ActualCost
-from ci_bot.protocol.apply_report import (BUILDING, AppliedModel, ApplyDocument, Attempt, Step, View)
-from ci_bot.protocol.plan import Cost
-from ci_bot.protocol.plan_identity import (PlanDifference, PlanIdentity, full_id)
 from ci_bot.protocol.messages import ApplyRequest
-from ci_bot.errors import (EXIT_FAILED, EXIT_INCOMPLETE)
-from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.protocol.plan import Cost
+from ci_bot.protocol.plan_identity import PlanDifference, PlanIdentity, full_id
 from ci_bot.worker.apply.evidence import Evidence
-from ci_bot.worker.cost.batch_meter import Metered
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.project.opening import (OpenProject, versions_of)
-from ci_bot.worker.state_store.leases import Say
-from ci_bot.worker.messages.problems import cancelled
+from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.worker.cost import Metered
+from ci_bot.worker.messages import cancelled
+from ci_bot.worker.planning import Planned
+from ci_bot.worker.project import OpenProject, versions_of
+from ci_bot.worker.state_store import Say
 
 # A document of a thousand models takes milliseconds to write, and batches may be many: of the time
 # of an apply this share goes into it at most.

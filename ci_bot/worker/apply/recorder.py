@@ -11,11 +11,11 @@ from typing import Any, Literal
 from sqlmesh.core.console import NoopConsole
 from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.protocol.apply_report import (AppliedModel, AuditTotals, ModelAudit)
-from ci_bot.protocol.plan import (Backfill, BackfillAction)
-from ci_bot.worker.sqlmesh_compat import (AuditOutcome, AuditQuestion)
+from ci_bot.protocol.apply_report import AppliedModel, AuditTotals, ModelAudit
+from ci_bot.protocol.plan import Backfill, BackfillAction
+from ci_bot.worker.messages import Names
 from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.sqlmesh_compat import AuditOutcome, AuditQuestion
 
 ReportBatch = Callable[[str, int, int], None]
 AuditStatus = Literal["passed", "failed", "skipped"]

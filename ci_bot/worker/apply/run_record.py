@@ -1,34 +1,39 @@
 """What an apply writes into the ledger: what it is about to make, and how it ended."""
 
 from __future__ import annotations
-from collections.abc import Collection, Sequence
-from typing import Any
-from sqlmesh.core.snapshot import Snapshot, SnapshotId
-from ci_bot.protocol.messages import ApplyRequest
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.runtime.channel import log
-from ci_bot.worker.state_store.lease_guard import Hold
-from ci_bot.worker.state_store.leases import LeaseLostError
-from ci_bot.worker.state_store.ledger import (Ledger, LedgerObject, LedgerPhase, LedgerRow, LedgerSnapshot, ledger_objects)
-from ci_bot.worker.runtime import spark_catalog as objects
-from ci_bot.worker.runtime.spark_catalog import Catalog
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.problems import sentence
-from __future__ import annotations
+
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-from ci_bot.protocol.cost import (ActualCost, Price)
+
+from sqlmesh.core.snapshot import Snapshot, SnapshotId
+
 from ci_bot.protocol.apply_report import AppliedModel
+from ci_bot.protocol.cost import ActualCost, Price
+from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Cost
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.cost.batch_meter import (clock_cost, counted_cost)
-from ci_bot.worker.cost.batch_meter import Meter
-from ci_bot.worker.runtime.channel import log
-from ci_bot.worker.state_store.cost_ledger import (ApplyRow, CostLedger, Outcome, RunRow)
-from ci_bot.worker.state_store.ledger_schema import KEEP_DAYS
+from ci_bot.worker.cost import Meter, clock_cost, counted_cost
 from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.problems import sentence
+from ci_bot.worker.messages import sentence
+from ci_bot.worker.planning import Planned
+from ci_bot.worker.runtime import Catalog, log
+from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.state_store import (
+    KEEP_DAYS,
+    ApplyRow,
+    CostLedger,
+    Hold,
+    LeaseLostError,
+    Ledger,
+    LedgerObject,
+    LedgerPhase,
+    LedgerRow,
+    LedgerSnapshot,
+    Outcome,
+    RunRow,
+    ledger_objects,
+)
 
 
 class Record:
@@ -147,7 +152,6 @@ def _place(item: LedgerObject) -> tuple[str, str, str, str]:
 
 
 # What an apply has cost, however it ended: for its report, and for estimates of later plans.
-
 
 
 class CostRecord:

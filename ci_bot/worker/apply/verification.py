@@ -11,23 +11,20 @@ from typing import Any
 
 from sqlmesh.core import constants as c
 
-from ci_bot.protocol.base import Failure
-from ci_bot.protocol.apply_report import (Attempt, View)
-from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.errors import EXIT_INCOMPLETE
+from ci_bot.protocol.apply_report import Attempt, View
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.worker.apply import evidence
+from ci_bot.worker.apply.evidence import ask_prod
 from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.run_record import Record
-from ci_bot.worker.data_diff.spark_port import SparkPort
-from ci_bot.worker.apply.evidence import ask_prod
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.runtime.channel import log
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.state_store.lease_guard import Hold
+from ci_bot.worker.data_diff import SparkPort
+from ci_bot.worker.messages import Names, sentence
+from ci_bot.worker.planning import Planned
+from ci_bot.worker.runtime import Catalog, Clock, log
 from ci_bot.worker.runtime import spark_catalog as objects
-from ci_bot.worker.runtime.spark_catalog import Catalog
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.messages.problems import sentence
+from ci_bot.worker.state_store import Hold
 
 _SHOWN = 5
 

@@ -7,31 +7,23 @@ one by one, and each is looked at once more before: a plan that is no run of our
 """
 
 from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
-from ci_bot.protocol.cleanup_report import (KeptTable, Leftover, ReclaimedTable)
-from ci_bot.protocol.messages import Owner
+from typing import Any, Literal
+
 from ci_bot.errors import Refused
-from ci_bot.redaction.redactor import shortened
+from ci_bot.protocol.cleanup_report import KeptTable, Leftover, ReclaimedTable
+from ci_bot.protocol.messages import CleanupRequest, Owner
+from ci_bot.redaction import shortened
 from ci_bot.worker import sqlmesh_compat as compat
 from ci_bot.worker.cleanup import reclaim_rules
-from ci_bot.worker.cleanup.reclaim_facts import (facts_of, recorded_tables, state_rows, table_names)
+from ci_bot.worker.cleanup.reclaim_facts import facts_of, recorded_tables, state_rows, table_names
 from ci_bot.worker.cleanup.reclaim_rules import TableFate
-from ci_bot.worker.state_store.leases import Lease
-from ci_bot.worker.state_store.leases import Leases
-from ci_bot.worker.state_store.ledger import (REMOVED, Ledger, LedgerRow)
-from ci_bot.worker.runtime.spark_catalog import (Catalog, FilesPort, ObjectKind, Relation, Storage)
+from ci_bot.worker.messages import headline_with_cause
 from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.problems import headline_with_cause
-from __future__ import annotations
-from collections.abc import Callable
-from typing import Any, Literal
-from ci_bot.protocol.cleanup_report import (KeptTable, Leftover, ReclaimedTable)
-from ci_bot.protocol.messages import CleanupRequest
-from ci_bot.worker.state_store.ledger import (Ledger, LedgerPhase, LedgerRow)
-from ci_bot.worker.runtime.spark_catalog import (AdapterFiles, Catalog)
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.runtime import AdapterFiles, Catalog, FilesPort, ObjectKind, Relation, Storage
+from ci_bot.worker.state_store import REMOVED, Lease, Leases, Ledger, LedgerPhase, LedgerRow
 
 _LATE = (
     "it is not there; the apply that was to make it never said that it ended, so it may come late: "

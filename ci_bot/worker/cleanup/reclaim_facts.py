@@ -6,9 +6,9 @@ from typing import Any
 
 from ci_bot.protocol.environment import PROD
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.cleanup.reclaim_rules import (StateRow, TableFacts, TableNames, Use)
-from ci_bot.worker.state_store.ledger import (REMOVED, Ledger, LedgerRow)
-from ci_bot.worker.runtime.spark_catalog import Relation
+from ci_bot.worker.cleanup.reclaim_rules import StateRow, TableFacts, TableNames, Use
+from ci_bot.worker.runtime import Relation
+from ci_bot.worker.state_store import REMOVED, Ledger, LedgerRow
 
 
 def recorded_tables(row: LedgerRow) -> list[Relation]:

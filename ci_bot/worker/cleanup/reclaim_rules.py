@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ci_bot.worker.state_store.ledger import (LedgerRow, LedgerSnapshot)
+from ci_bot.worker.state_store import LedgerRow, LedgerSnapshot
 
 GRACE_MS = 24 * 60 * 60 * 1000
 SnapshotKey = tuple[str, str]

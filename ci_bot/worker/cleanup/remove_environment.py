@@ -16,25 +16,28 @@ from typing import Any
 from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.environment import Environment
 
+from ci_bot.errors import BadInput, Refused
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.cleanup_report import (CleanupDocument, Leftover)
+from ci_bot.protocol.cleanup_report import CleanupDocument, Leftover
 from ci_bot.protocol.environment import PROD
 from ci_bot.protocol.messages import CleanupRequest
-from ci_bot.errors import (BadInput, Refused)
 from ci_bot.worker import sqlmesh_compat as compat
 from ci_bot.worker.cleanup import reclaim
-from ci_bot.worker.cleanup.reclaim import (Tables, record)
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import opening
-from ci_bot.worker.project.configuration import (configure, new_context, require_spark)
-from ci_bot.worker.project.configuration import place_of
-from ci_bot.worker.project.opening import (OpenProject, versions_of)
-from ci_bot.worker.state_store import (leases, ownership)
-from ci_bot.worker.state_store.ledger import (Ledger, LedgerRow)
-from ci_bot.worker.runtime import spark_catalog as objects
-from ci_bot.worker.runtime.spark_catalog import (AdapterSql, Catalog, Relation)
+from ci_bot.worker.cleanup.reclaim import Tables, record
+from ci_bot.worker.messages import cancelled
 from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.problems import cancelled
+from ci_bot.worker.project import (
+    OpenProject,
+    configure,
+    new_context,
+    opening,
+    place_of,
+    require_spark,
+    versions_of,
+)
+from ci_bot.worker.runtime import AdapterSql, Catalog, Clock, Relation
+from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.state_store import Ledger, LedgerRow, leases, ownership
 
 # An environment whose time is over is dropped by the janitor at its next run, with CASCADE. So long
 # it waits for a cleanup that has begun, and for the next one where that was cut off.

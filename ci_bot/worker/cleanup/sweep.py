@@ -14,23 +14,25 @@ from typing import Any
 
 from sqlmesh.core.state_sync import StateSync
 
+from ci_bot.errors import EXIT_REFUSED, BadInput
 from ci_bot.protocol.base import Contract
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.cleanup_report import (EnvironmentList, FoundEnvironment, SweepDocument, SweepTarget)
-from ci_bot.protocol.environment import (number_of, prefix_in)
-from ci_bot.protocol.messages import (CleanupRequest, ListRequest, SweepRequest)
-from ci_bot.errors import (EXIT_REFUSED, BadInput)
+from ci_bot.protocol.cleanup_report import (
+    CleanupDocument,
+    EnvironmentList,
+    FoundEnvironment,
+    SweepDocument,
+    SweepTarget,
+)
+from ci_bot.protocol.environment import number_of, prefix_in
+from ci_bot.protocol.messages import CleanupRequest, ListRequest, SweepRequest
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.cleanup import (remove_environment as cleaning, reclaim)
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import opening
-from ci_bot.worker.project.configuration import (configure, new_context)
-from ci_bot.worker.project.configuration import place_of
-from ci_bot.worker.project.opening import versions_of
-from ci_bot.worker.state_store import ownership
-from ci_bot.worker.state_store.ledger import (Ledger, LedgerRow)
+from ci_bot.worker.cleanup import reclaim
+from ci_bot.worker.cleanup import remove_environment as cleaning
+from ci_bot.worker.messages import failure_of
 from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.problems import failure_of
+from ci_bot.worker.project import configure, new_context, opening, place_of, versions_of
+from ci_bot.worker.runtime import Clock
+from ci_bot.worker.state_store import Ledger, LedgerRow, ownership
 
 # Wrong for one environment only; every other bad input is wrong for all of them.
 _ONE_ENVIRONMENT = ("suffix_target",)

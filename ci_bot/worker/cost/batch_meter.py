@@ -6,19 +6,26 @@ wrong is kept as the reason why nothing is known.
 """
 
 from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from ci_bot.protocol.cost import (Counters, Skew)
-from ci_bot.worker.cost.spark_counters import (Allocated, Busy, Executor, allocated, shares)
-from ci_bot.worker.cost.spark_counters import (added, counters_of, executors_of)
-from ci_bot.worker.messages.problems import sentence
-from __future__ import annotations
-from collections.abc import Mapping
-from ci_bot.protocol.cost import (ActualCost, Price)
+
+from ci_bot.protocol.cost import ActualCost, Counters, Price, Skew
 from ci_bot.protocol.durations import duration
+from ci_bot.worker.cost.spark_counters import (
+    Allocated,
+    Busy,
+    Executor,
+    added,
+    allocated,
+    counters_of,
+    executors_of,
+    shares,
+)
+from ci_bot.worker.messages import sentence
 
 _SETTLE_MILLISECONDS = 2_000
 
@@ -223,7 +230,6 @@ def _skews(store: Store, stages: Sequence[Mapping[str, Any]]) -> list[Skew]:
 
 
 # What an apply has cost, as its document and the ledger tell it.
-
 
 
 # Spark's own idea of a large partition (spark.sql.adaptive.skewJoin.skewedPartitionThreshold).

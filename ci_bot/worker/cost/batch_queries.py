@@ -16,7 +16,7 @@ from sqlmesh.core.snapshot import Snapshot
 from sqlmesh.utils.date import make_inclusive
 
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.planning.make_plan import (Interval, Planned)
+from ci_bot.worker.planning import Interval, Planned
 
 _BATCH = "_batch"
 

@@ -1,34 +1,37 @@
 """`ci-bot learn`: the event logs of prod's Spark into the ledger. No model is loaded for it."""
 
 from __future__ import annotations
+
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from ci_bot.worker.cost.event_log_application import (Application, TableWrite)
-from ci_bot.worker.cost.event_log_files import (IN_PROGRESS, FileSystem, Log, logs)
-from ci_bot.worker.state_store.cost_ledger import (CostLedger, ProdRunRow)
-from ci_bot.worker.state_store.ledger_schema import KEEP_DAYS
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.problems import sentence
-from __future__ import annotations
-import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
 from sqlmesh.core.config.connection import SparkConnectionConfig
+
 from ci_bot.protocol.cost import LearnDocument
 from ci_bot.protocol.messages import LearnRequest
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.cost.event_log_files import (FileSystem, HadoopFiles, LocalFiles, local_path, unreadable)
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import opening
-from ci_bot.worker.project.configuration import place_of
-from ci_bot.worker.project.opening import versions_of
-from ci_bot.worker.state_store.cost_ledger import CostLedger
-
+from ci_bot.worker.cost.event_log_application import Application, TableWrite
+from ci_bot.worker.cost.event_log_files import (
+    IN_PROGRESS,
+    FileSystem,
+    HadoopFiles,
+    LocalFiles,
+    Log,
+    local_path,
+    logs,
+    unreadable,
+)
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import sentence
+from ci_bot.worker.project import opening, place_of, versions_of
+from ci_bot.worker.runtime import Clock
+from ci_bot.worker.state_store import KEEP_DAYS, CostLedger, ProdRunRow
 
 # Event logs into the ledger: each application once, whatever state its log is in.
 

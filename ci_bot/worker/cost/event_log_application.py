@@ -5,19 +5,16 @@ Of the environment, which holds passwords, nothing is read.
 """
 
 from __future__ import annotations
+
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
-from __future__ import annotations
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
-from ci_bot.protocol.cost import Counters
-from ci_bot.worker.cost.spark_counters import (Busy, Executor, shares)
-from ci_bot.worker.cost.spark_counters import added
 
+from ci_bot.protocol.cost import Counters
+from ci_bot.worker.cost.spark_counters import Busy, Executor, added, shares
 
 # What a physical plan in an event log says: which table it writes, which it reads, which range.
 #

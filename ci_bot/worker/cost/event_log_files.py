@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.messages.problems import (headline, sentence)
+from ci_bot.worker.messages import headline, sentence
 
 IN_PROGRESS = ".inprogress"
 _ROLLING = "eventlog_v2_"

@@ -6,52 +6,46 @@ written anything yet, and for somebody who asks for an estimate. Nothing here wr
 """
 
 from __future__ import annotations
+
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
+
 from sqlmesh.core import constants as c
 from sqlmesh.core.model import SeedModel
 from sqlmesh.core.snapshot import Snapshot
-from ci_bot.protocol.cost import Price
-from ci_bot.protocol.plan import (Backfill, Cost)
-from ci_bot.protocol.plan import tables_of
-from ci_bot.worker.cost.plan_estimate import (Known, estimate, past_of)
-from ci_bot.worker.cost.input_size_rates import batches_of
-from ci_bot.worker.cost.input_size_measurement import QuerySizes
-from ci_bot.worker.cost.input_size_measurement import (Asked, measure)
-from ci_bot.worker.cost.batch_queries import BatchQueries
-from ci_bot.worker.cost.input_size_rates import (CountedRun, by_size)
-from ci_bot.worker.cost.known_costs import (known_of, past_of_prod, table_key)
-from ci_bot.worker.cost.prediction import (BySize, Past)
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.make_plan import (Interval, Missing, Planned)
-from ci_bot.worker.planning.prod_plan import (merge_of, work_of_merge)
-from ci_bot.worker.runtime.channel import log
-from ci_bot.worker.state_store.cost_ledger import CostLedger
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.messages.problems import sentence
-from __future__ import annotations
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+
+from ci_bot.errors import BadInput, Refused
 from ci_bot.protocol.apply_report import EstimateDocument
+from ci_bot.protocol.cost import Price
 from ci_bot.protocol.messages import EstimateRequest
-from ci_bot.errors import (BadInput, Refused)
+from ci_bot.protocol.plan import Backfill, Cost, tables_of
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.cost.plan_estimate import estimate
-from ci_bot.worker.planning import (make_plan as planning, plan_options as requested)
-from ci_bot.worker.planning.identity import identity_of
+from ci_bot.worker.cost.batch_queries import BatchQueries
+from ci_bot.worker.cost.input_size_measurement import Asked, QuerySizes, measure
+from ci_bot.worker.cost.input_size_rates import CountedRun, batches_of, by_size
+from ci_bot.worker.cost.known_costs import known_of, past_of_prod, table_key
+from ci_bot.worker.cost.plan_estimate import Known, estimate, past_of
+from ci_bot.worker.cost.prediction import BySize, Past
+from ci_bot.worker.messages import Names, sentence
+from ci_bot.worker.planning import (
+    Interval,
+    Missing,
+    Planned,
+    PlanRequest,
+    identity_of,
+    merge_of,
+    work_of_merge,
+)
 from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.make_plan import PlanRequest
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import opening
-from ci_bot.worker.project.configuration import place_of
-from ci_bot.worker.project.opening import (OpenProject, versions_of)
-from ci_bot.worker.project.checks import plan_settings
-from ci_bot.worker.state_store.cost_ledger import CostLedger
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import plan_options as requested
+from ci_bot.worker.project import OpenProject, opening, place_of, plan_settings, versions_of
+from ci_bot.worker.runtime import Clock, log
+from ci_bot.worker.state_store import CostLedger
 
 # The newest runs tell what a byte costs now; more of one model would outweigh the others.
 _NEWEST_OF_A_MODEL, _NEWEST = 3, 2_000
@@ -208,7 +202,6 @@ def in_prod(context: Any, wanted: Collection[str]) -> Mapping[str, Snapshot]:
 
 
 # An estimate on request: what building the plan will cost, with Spark awake. Writes nothing.
-
 
 
 @dataclass(frozen=True)

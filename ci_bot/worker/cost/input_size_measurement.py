@@ -1,21 +1,17 @@
 """Asks what batches of models will read: one batch of each, then more of them, as time allows."""
 
 from __future__ import annotations
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from ci_bot.worker.cost.input_size_rates import spread
-from ci_bot.worker.cost.input_size_rates import InputSize
-from ci_bot.worker.planning.make_plan import Interval
-from ci_bot.worker.messages.problems import sentence
-from __future__ import annotations
-from collections import Counter
-from collections.abc import Mapping
-from typing import Any
-from __future__ import annotations
+
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+from ci_bot.worker.cost.input_size_rates import InputSize, spread
+from ci_bot.worker.messages import sentence
+from ci_bot.worker.planning import Interval
 
 # Looking at a query takes tenths of a second. An apply of many models must not wait longer.
 BUDGET_SECONDS = 60.0
@@ -99,7 +95,6 @@ def _sizes(models: Sequence[Asked]) -> dict[str, InputSize]:
 # What the columns of a Parquet file take in it, compressed, from its footer.
 
 
-
 def column_sizes(session: Any, path: str) -> Mapping[str, int] | None:
     """Bytes of each column by its name in lower case; a struct is one. None where the file cannot
     tell: it is no Parquet, or encrypted, or may not be read.
@@ -135,8 +130,6 @@ def column_sizes(session: Any, path: str) -> Mapping[str, int] | None:
 # tasks that Iceberg has planned. Of a file only some columns are read; how much each takes says
 # one file's own footer, because a column of few values takes next to nothing, however wide its
 # type is.
-
-
 
 
 # Spark's answer where it has no statistics is Long.MaxValue (spark.sql.defaultSizeInBytes).

@@ -8,17 +8,18 @@ and no batch less than the shortest of those runs took.
 """
 
 from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
-from ci_bot.worker.cost.prediction import (BySize, Expected, Past, line_of, on_line)
-from __future__ import annotations
-from collections.abc import Sequence
 from itertools import pairwise
+from statistics import median
+
 from sqlmesh.core.snapshot import Snapshot, merge_intervals
 from sqlmesh.core.snapshot.definition import expand_range
-from ci_bot.worker.planning.make_plan import Interval
+
+from ci_bot.worker.cost.prediction import BySize, Expected, Past, line_of, on_line
+from ci_bot.worker.planning import Interval
 
 # Runs of fewer models of a kind say less of the kind than the project's runs say of everything.
 FEWEST_OF_A_KIND = 3

@@ -1,36 +1,25 @@
 """What is known of models' costs: the ledger's rows, layer by layer, for the models of a plan."""
 
 from __future__ import annotations
+
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from statistics import median
-from ci_bot.protocol.cost import Accuracy
-from ci_bot.worker.state_store.cost_ledger import (ApplyRow, CostLedger)
-from __future__ import annotations
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
 from sqlmesh.core import constants as c
 from sqlmesh.core.snapshot import Snapshot
-from ci_bot.protocol.plan import Backfill
-from ci_bot.protocol.plan import tables_of
-from ci_bot.worker.cost.plan_estimate import (Known, past_of)
-from ci_bot.worker.cost.prediction import (Past, line_of)
-from ci_bot.worker.cost.prediction import Upstream
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.state_store.cost_ledger import (CostLedger, ProdRunRow)
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.names_and_times import Names
-from __future__ import annotations
-from collections.abc import Collection
-from typing import Any
-from ci_bot.protocol.plan import Cost
-from ci_bot.worker.cost.plan_estimate import estimate
-from ci_bot.worker.planning import make_plan as planning
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.state_store.cost_ledger import CostLedger
-from ci_bot.worker.messages.names_and_times import Names
 
+from ci_bot.protocol.cost import Accuracy
+from ci_bot.protocol.plan import Backfill, Cost, tables_of
+from ci_bot.worker.cost.plan_estimate import Known, estimate, past_of
+from ci_bot.worker.cost.prediction import Past, Upstream, line_of
+from ci_bot.worker.messages import Names
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.planning import Planned
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.state_store import ApplyRow, CostLedger, ProdRunRow
 
 # How far off our own estimates were: each apply's estimate beside what it has then cost.
 
@@ -80,6 +69,7 @@ def sentence_of(found: Accuracy) -> str:
         .replace("%", " %")
         .replace("  %", " %")
     )
+
 
 # A line says no more for having more points, and each costs time.
 _OF_A_MODEL, _MOST_RUNS = 3, 200
@@ -190,7 +180,6 @@ def _intervals(snapshot: Snapshot) -> Callable[[int, int], int]:
 
 
 # What a plan saves by reading prod's tables instead of building its own.
-
 
 
 def with_reused(

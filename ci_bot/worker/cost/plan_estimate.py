@@ -7,26 +7,19 @@ unknown, and no sum pretends to hold it.
 """
 
 from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from ci_bot.protocol.cost import (Accuracy, CostLayer, ModelEstimate, Price)
-from ci_bot.protocol.plan import (Backfill, Confidence, Cost)
-from ci_bot.protocol.plan import (tables_of, totals)
-from ci_bot.worker.cost.prediction import (BySize, Expected, Past, predict)
-from ci_bot.worker.state_store.cost_ledger import (CostLedger, RunRow)
-from __future__ import annotations
-from collections.abc import Sequence
-from ci_bot.protocol.plan import (Backfill, Cost)
-from ci_bot.protocol.plan import tables_of
-from ci_bot.protocol.review_report import Impact
-from __future__ import annotations
-from collections.abc import Mapping
-from ci_bot.protocol.base import Failure
-from ci_bot.protocol.cost import CostLayer
-from ci_bot.protocol.plan import Cost
-from ci_bot.protocol.durations import executor_time
+
 from ci_bot.errors import EXIT_REFUSED
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cost import Accuracy, CostLayer, ModelEstimate, Price
+from ci_bot.protocol.durations import executor_time
+from ci_bot.protocol.plan import Backfill, Confidence, Cost, tables_of, totals
+from ci_bot.protocol.review_report import Impact
+from ci_bot.worker.cost.prediction import BySize, Expected, Past, predict
+from ci_bot.worker.state_store import CostLedger, RunRow
 
 # The newest of each model; what it cost a year ago is no longer what it costs.
 _NEWEST = 10
@@ -248,7 +241,6 @@ def _hours(value: float) -> float:
 
 
 # Rebuilds that nobody needs: models that change only because of others, and read nothing of it.
-
 
 
 def with_unneeded(cost: Cost, work: Sequence[Backfill], impact: Impact) -> Cost:

@@ -7,16 +7,15 @@ fixed part is taken once for each batch.
 """
 
 from __future__ import annotations
+
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from statistics import median
-from __future__ import annotations
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import median
+
 from ci_bot.protocol.plan import Backfill
-from ci_bot.worker.state_store.cost_ledger import RunRow
+from ci_bot.worker.state_store import RunRow
 
 # A line through fewer points, or through points that lie together, says nothing about others.
 FEWEST_RUNS = 5
@@ -226,7 +225,6 @@ def _level(points: Sequence[tuple[float, float, float]], share: float) -> tuple[
 # of a pull request these hold a window, of another length each time, and in prod they hold years.
 # What they held in a run is the sum of the intervals that the ledger has of their version up to
 # then.
-
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from sqlmesh.core.snapshot.definition import expand_range
 from ci_bot.protocol.apply_report import NotProbed
 from ci_bot.protocol.plan import Backfill
 from ci_bot.worker.cost.input_size_rates import batches_of
+from ci_bot.worker.messages import Names
+from ci_bot.worker.planning import Interval, Missing, Planned
 from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.make_plan import (Interval, Missing, Planned)
-from ci_bot.worker.messages.names_and_times import Names
 
 # One batch is the whole model: to build it would be the apply.
 _FEWEST_BATCHES = 2

@@ -5,16 +5,13 @@ Spark promises that none is removed; one that is not there counts as nothing.
 """
 
 from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from __future__ import annotations
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-from ci_bot.protocol.cost import Counters
-from __future__ import annotations
 from typing import Any
 
+from ci_bot.protocol.cost import Counters
 
 # Whose the executors were, and for how long: exact where they come and go.
 #

@@ -28,3 +28,46 @@ proof needs; and of each column that differs a profile of both sides (`profile`)
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.worker.data_diff.budgeted_run import (
+        FAILED,
+        Budget,
+        Candidate,
+        Controls,
+        compare_models,
+    )
+    from ci_bot.worker.data_diff.column_layout import key_columns
+    from ci_bot.worker.data_diff.spark_port import SparkPort, side_by_side, spark_failures
+    from ci_bot.worker.data_diff.spec import FEW_ROWS, DiffPort, DiffSpec, SqlError, TimeWindow
+
+__all__ = [
+    "FAILED",
+    "FEW_ROWS",
+    "Budget",
+    "Candidate",
+    "Controls",
+    "DiffPort",
+    "DiffSpec",
+    "SparkPort",
+    "SqlError",
+    "TimeWindow",
+    "compare_models",
+    "key_columns",
+    "side_by_side",
+    "spark_failures",
+]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "budgeted_run": ["Budget", "Candidate", "Controls", "FAILED", "compare_models"],
+        "column_layout": ["key_columns"],
+        "spark_port": ["SparkPort", "side_by_side", "spark_failures"],
+        "spec": ["DiffPort", "DiffSpec", "FEW_ROWS", "SqlError", "TimeWindow"],
+    },
+)

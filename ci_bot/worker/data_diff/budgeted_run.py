@@ -7,8 +7,8 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from ci_bot.protocol.apply_report import TableDiff
-from ci_bot.worker.data_diff.compare import (TimeSource, compare, compare_schema)
-from ci_bot.worker.data_diff.spec import (DiffPort, DiffSpec, SqlError)
+from ci_bot.worker.data_diff.compare import TimeSource, compare, compare_schema
+from ci_bot.worker.data_diff.spec import DiffPort, DiffSpec, SqlError
 
 FAILED = "Spark could not compare it"
 CANCELLED = "The run was cancelled before this model was compared."

@@ -1,16 +1,16 @@
 """Which columns take part: pairs of both sides, what was added, removed and retyped, the keys."""
 
 from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
-from ci_bot.protocol.apply_report import SchemaDifference
-from ci_bot.worker.data_diff.value_comparison import (align, usable_as_key)
-from ci_bot.worker.data_diff.spec import (SparkType, parse)
-from __future__ import annotations
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
+
 from sqlglot import exp
+
+from ci_bot.protocol.apply_report import SchemaDifference
+from ci_bot.worker.data_diff.spec import SparkType, parse
+from ci_bot.worker.data_diff.value_comparison import align, usable_as_key
 
 Columns = Sequence[tuple[str, str]]
 
@@ -125,7 +125,6 @@ def _bad_key(key: Column) -> str:
 
 
 # The key of a model, from its grain, or else from its kind.
-
 
 
 def grain_columns(grains: Sequence[Any]) -> tuple[str, ...]:

@@ -8,15 +8,21 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ci_bot.protocol.apply_report import (ColumnMatch, DiffWindow, Profile, TableDiff)
-from ci_bot.redaction.redactor import shortened
-from ci_bot.worker.data_diff import value_comparison as profile
+from ci_bot.protocol.apply_report import ColumnMatch, DiffWindow, Profile, TableDiff
+from ci_bot.redaction import shortened
 from ci_bot.worker.data_diff import spec as windows
-from ci_bot.worker.data_diff.column_layout import (Column, Layout, lay_out)
-from ci_bot.worker.data_diff.query import (COUNTS, DiffQuery, build, build_counts, table_name)
-from ci_bot.worker.data_diff.spec import SparkType
-from ci_bot.worker.data_diff.spec import (FEW_BYTES, DiffPort, DiffSpec, SeenTable, SqlError)
-from ci_bot.worker.runtime.spark_catalog import quoted
+from ci_bot.worker.data_diff import value_comparison as profile
+from ci_bot.worker.data_diff.column_layout import Column, Layout, lay_out
+from ci_bot.worker.data_diff.query import COUNTS, DiffQuery, build, build_counts, table_name
+from ci_bot.worker.data_diff.spec import (
+    FEW_BYTES,
+    DiffPort,
+    DiffSpec,
+    SeenTable,
+    SparkType,
+    SqlError,
+)
+from ci_bot.worker.runtime import quoted
 
 TimeSource = Callable[[], float]
 _LINE = 1_000

@@ -19,11 +19,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ci_bot.worker.data_diff import (value_comparison as comparison, value_comparison as profile)
-from ci_bot.worker.data_diff.column_layout import (Column, Layout)
-from ci_bot.worker.data_diff.spec import SparkType
-from ci_bot.worker.data_diff.spec import SqlError
-from ci_bot.worker.runtime.spark_catalog import quoted
+from ci_bot.worker.data_diff import value_comparison as comparison
+from ci_bot.worker.data_diff import value_comparison as profile
+from ci_bot.worker.data_diff.column_layout import Column, Layout
+from ci_bot.worker.data_diff.spec import SparkType, SqlError
+from ci_bot.worker.runtime import quoted
 
 # Names that no table of a team has: a CTE would hide a table of the same, unqualified name.
 _PROD, _PR, _PAIRS = "ci_bot_diff_prod", "ci_bot_diff_pr", "ci_bot_diff_pairs"

@@ -15,9 +15,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from ci_bot.redaction.redactor import shortened
-from ci_bot.worker.data_diff.spec import (SeenTable, SqlError)
-from ci_bot.worker.runtime.spark_catalog import quoted
+from ci_bot.redaction import shortened
+from ci_bot.worker.data_diff.spec import SeenTable, SqlError
+from ci_bot.worker.runtime import quoted
 
 # Where Spark keeps the declared type of a CHAR or VARCHAR column, which its schema calls a string:
 # CharVarcharUtils.CHAR_VARCHAR_TYPE_STRING_METADATA_KEY.

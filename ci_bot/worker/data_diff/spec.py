@@ -1,17 +1,14 @@
 """Spark's column types, read from their DDL text."""
 
 from __future__ import annotations
+
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from __future__ import annotations
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
-from __future__ import annotations
-from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
+from typing import Any, Protocol
+
 from ci_bot.protocol.apply_report import DiffWindow
 
 _ATOM = re.compile(
@@ -230,8 +227,6 @@ class DiffSpec:
 
 
 # The range of time that both sides have, and the condition that selects it.
-
-
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

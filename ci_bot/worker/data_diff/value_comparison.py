@@ -6,14 +6,14 @@ structs, arrays and maps are compared exactly, as SQLMesh does.
 """
 
 from __future__ import annotations
-from ci_bot.worker.data_diff.spec import SparkType
-from ci_bot.worker.runtime.spark_catalog import quoted
-from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any
+
 from ci_bot.protocol.apply_report import Profile
 from ci_bot.worker.data_diff.spec import SparkType
+from ci_bot.worker.runtime import quoted
 
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 

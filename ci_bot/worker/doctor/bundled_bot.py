@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ci_bot.protocol.plan import (CheckStatus, ProjectCheck)
-from ci_bot.protocol.environment import (DEFAULT_PREFIX, is_prefix, normalised)
-from ci_bot.static_config import (FILES, written_keys, written_prefix)
-from ci_bot.redaction.redactor import quoted_value
+from ci_bot.protocol.environment import DEFAULT_PREFIX, is_prefix, normalised
+from ci_bot.protocol.plan import CheckStatus, ProjectCheck
+from ci_bot.redaction import quoted_value
+from ci_bot.static_config import FILES, written_keys, written_prefix
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.project.checks import (BOT, plan_settings)
+from ci_bot.worker.project import BOT, plan_settings
 
 KeyVerdict = tuple[CheckStatus, str, str | None]
 

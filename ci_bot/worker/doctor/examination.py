@@ -5,43 +5,48 @@ the end, so that one run names everything that is wrong.
 """
 
 from __future__ import annotations
+
+import platform
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from ci_bot.protocol.plan import ProjectCheck
-from ci_bot.worker.messages.yaml_data import load_yaml
-from __future__ import annotations
-import platform
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
-from sqlmesh.core import constants as c
-from ci_bot.protocol.base import Versions
-from ci_bot.protocol.messages import DoctorDocument
-from ci_bot.protocol.plan import (CheckStatus, ProjectCheck)
-from ci_bot.protocol.messages import DoctorRequest
-from ci_bot.protocol.directories import Places
-from ci_bot.errors import BotError
-from ci_bot.redaction.redactor import shortened
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.doctor import (bundled_bot, spark_checks, spark_checks as spark_files, spark_network, state_checks)
-from ci_bot.worker.doctor.spark_network import Network
-from ci_bot.worker.runtime import (java, load_trace)
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import (checks, opening, validation)
-from ci_bot.worker.project.configuration import (configure, is_spark, new_context)
-from ci_bot.worker.project.configuration import place_of
-from ci_bot.worker.project.missing_content import (FIX, list_pointers, list_seed_files)
-from ci_bot.worker.project.loading import load
-from ci_bot.worker.project.merge_support import (list_gateways, why_no_merge)
-from ci_bot.worker.project.opening import (StateFacts, versions_of)
-from ci_bot.worker.project.unit_tests import run_unit_tests
-from ci_bot.worker.rules.observation import names
-from ci_bot.worker.messages.names_and_times import (Names, file_name)
-from ci_bot.worker.messages.problems import sentence
 
+from sqlmesh.core import constants as c
+
+from ci_bot.errors import BotError
+from ci_bot.protocol.base import Versions
+from ci_bot.protocol.directories import Places
+from ci_bot.protocol.messages import DoctorDocument, DoctorRequest
+from ci_bot.protocol.plan import CheckStatus, ProjectCheck
+from ci_bot.redaction import shortened
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.doctor import bundled_bot, spark_checks, spark_network, state_checks
+from ci_bot.worker.doctor import spark_checks as spark_files
+from ci_bot.worker.doctor.spark_network import Network
+from ci_bot.worker.messages import Names, file_name, load_yaml, sentence
+from ci_bot.worker.project import (
+    FIX,
+    StateFacts,
+    checks,
+    configure,
+    is_spark,
+    list_gateways,
+    list_pointers,
+    list_seed_files,
+    load,
+    new_context,
+    opening,
+    place_of,
+    run_unit_tests,
+    validation,
+    versions_of,
+    why_no_merge,
+)
+from ci_bot.worker.rules import names
+from ci_bot.worker.runtime import Clock, java, load_trace
 
 # What a repository's workflows need GitHub to let in: a rule that keeps them out leaves no trace.
 #
@@ -100,6 +105,7 @@ def _events(workflow: Mapping[str, Any]) -> list[str]:
     """What `on:` names, in any of its three forms."""
     on = workflow.get("on")
     return [str(event) for event in on] if isinstance(on, list | dict) else [str(on)]
+
 
 _LONGEST = 4_000
 

@@ -1,25 +1,22 @@
 """What Java, Spark and its catalogs tell; plain questions, nothing is created."""
 
 from __future__ import annotations
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-from ci_bot.protocol.plan import ProjectCheck
-from ci_bot.errors import BadInput
-from ci_bot.redaction.redactor import shortened
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.doctor.spark_network import LOCAL
-from ci_bot.worker.runtime import java
-from ci_bot.worker.runtime import spark_catalog as objects
-from ci_bot.worker.runtime.spark_catalog import (AdapterSql, Catalog, Relation, quoted)
-from ci_bot.worker.messages.problems import headline
-from __future__ import annotations
+
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from ci_bot.errors import BadInput
 from ci_bot.protocol.plan import ProjectCheck
-from ci_bot.worker.doctor.spark_network import SparkSettings
+from ci_bot.redaction import shortened
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.doctor.spark_network import LOCAL, SparkSettings
+from ci_bot.worker.messages import headline
+from ci_bot.worker.runtime import AdapterSql, Catalog, Relation, java, quoted
+from ci_bot.worker.runtime import spark_catalog as objects
 
 _MOST_VIEWS = 50
 # A standalone cluster gives an executor within seconds, Kubernetes has to fetch an image first.

@@ -5,15 +5,16 @@ parts are asked one by one before Spark is started, each with its own sentence.
 """
 
 from __future__ import annotations
+
 import ipaddress
 import re
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
 from ci_bot.protocol.plan import ProjectCheck
-from __future__ import annotations
-import socket
 
 SparkSettings = Mapping[str, str]
 
@@ -223,8 +224,6 @@ def _is_loopback(host: str) -> bool:
 
 
 # This machine's network, asked with sockets: what the checks on where Spark runs ask.
-
-
 
 
 # A firewall that drops what it does not like never answers.

@@ -8,15 +8,13 @@ from typing import Any
 from sqlmesh.core import constants as c
 from sqlmesh.core.state_sync.common import ExpiredBatchRange
 
-from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.protocol.environment import number_of
+from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.cost.known_costs import (known_accuracy, sentence_of)
-from ci_bot.worker.state_store.cost_ledger import CostLedger
-from ci_bot.worker.state_store.ledger import Ledger
+from ci_bot.worker.cost import known_accuracy, sentence_of
+from ci_bot.worker.messages import Names, is_written_otherwise
 from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.messages.same_code import is_written_otherwise
+from ci_bot.worker.state_store import CostLedger, Ledger
 
 # The janitor runs with every `sqlmesh run`; what it has not taken for so long, it never sees.
 _STALE_MILLISECONDS = 7 * 86_400_000

@@ -1,1 +1,92 @@
-"""ROOM."""
+"""Failures of SQLMesh, Spark and the state as sentences with a fix, and texts that rules share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.worker.messages import names_and_times, same_code
+    from ci_bot.worker.messages.load_failures import cause_of, unit_of
+    from ci_bot.worker.messages.names_and_times import Names, file_name, file_name_or_last
+    from ci_bot.worker.messages.problems import (
+        LINE_NUMBER,
+        MacroRefusedError,
+        NotLoaded,
+        cancelled,
+        failure_of,
+        headline,
+        headline_with_cause,
+        root_cause,
+        sentence,
+        spark_not_started,
+        speakable,
+    )
+    from ci_bot.worker.messages.same_code import is_written_otherwise
+    from ci_bot.worker.messages.state_failures import (
+        missing_variables,
+        other_version,
+        unset_variables,
+        unusable_state,
+    )
+    from ci_bot.worker.messages.yaml_data import EndlessYamlError, NotYamlError, load_yaml, read
+
+__all__ = [
+    "LINE_NUMBER",
+    "EndlessYamlError",
+    "MacroRefusedError",
+    "Names",
+    "NotLoaded",
+    "NotYamlError",
+    "cancelled",
+    "cause_of",
+    "failure_of",
+    "file_name",
+    "file_name_or_last",
+    "headline",
+    "headline_with_cause",
+    "is_written_otherwise",
+    "load_yaml",
+    "missing_variables",
+    "names_and_times",
+    "other_version",
+    "read",
+    "root_cause",
+    "same_code",
+    "sentence",
+    "spark_not_started",
+    "speakable",
+    "unit_of",
+    "unset_variables",
+    "unusable_state",
+]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "load_failures": ["cause_of", "unit_of"],
+        "names_and_times": ["Names", "file_name", "file_name_or_last"],
+        "problems": [
+            "LINE_NUMBER",
+            "MacroRefusedError",
+            "NotLoaded",
+            "cancelled",
+            "failure_of",
+            "headline",
+            "headline_with_cause",
+            "root_cause",
+            "sentence",
+            "spark_not_started",
+            "speakable",
+        ],
+        "same_code": ["is_written_otherwise"],
+        "state_failures": [
+            "missing_variables",
+            "other_version",
+            "unset_variables",
+            "unusable_state",
+        ],
+        "yaml_data": ["EndlessYamlError", "NotYamlError", "load_yaml", "read"],
+    },
+)

@@ -1,13 +1,12 @@
 """How reports call models and files."""
 
 from __future__ import annotations
+
 import re
-from pathlib import Path
-from typing import Protocol
-from ci_bot.protocol.base import readable_path
-from __future__ import annotations
 from datetime import datetime, timezone
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
+
 from sqlmesh.utils.date import (
     is_date,
     make_exclusive,
@@ -15,8 +14,10 @@ from sqlmesh.utils.date import (
     to_datetime,
     to_timestamp,
 )
+
 from ci_bot.errors import BadInput
-from ci_bot.redaction.redactor import quoted_value
+from ci_bot.protocol.base import readable_path
+from ci_bot.redaction import quoted_value
 
 _QUOTE = '[`"]?'
 

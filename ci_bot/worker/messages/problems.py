@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ci_bot.protocol.base import (Failure, readable_path)
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
+from ci_bot.protocol.base import Failure, readable_path
 from ci_bot.protocol.directories import Places
-from ci_bot.errors import (EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError)
-from ci_bot.redaction.redactor import strip_terminal_codes
-from ci_bot.worker.runtime import java
+from ci_bot.redaction import strip_terminal_codes
 from ci_bot.worker.messages.load_failures import cause_of
 from ci_bot.worker.messages.names_and_times import file_name
+from ci_bot.worker.runtime import java
 
 # A chain longer than this is a loop or noise; the root is found well before.
 MAX_CAUSES = 20

@@ -1,15 +1,16 @@
 """Why a state database cannot be used, with the hint that fits the cause."""
 
 from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
+
 from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
-from ci_bot.errors import (BadInput, BotError, Refused)
-from __future__ import annotations
-from ci_bot.protocol.supported_versions import (SQLMESH_VERSIONS_TEXT, is_supported, numbers)
-from ci_bot.errors import BadInput
+
+from ci_bot.errors import BadInput, BotError, Refused
+from ci_bot.protocol.supported_versions import SQLMESH_VERSIONS_TEXT, is_supported, numbers
 
 _LOCKED = re.compile(r"Could not set lock|Conflicting lock")
 
@@ -201,9 +202,14 @@ def other_version(written_by: str, schema: int, *, installed: str) -> BadInput:
         hint = f"Pin `sqlmesh=={written_by}` in the input `requirements`"
         hint += f"; or {_MIGRATE}." if older else ", with which prod is built."
     elif older:
-        hint = f"It is older than what this release works with ({SQLMESH_VERSIONS_TEXT}): {_MIGRATE}."
+        hint = (
+            f"It is older than what this release works with ({SQLMESH_VERSIONS_TEXT}): {_MIGRATE}."
+        )
     else:
-        hint = f"It is newer than what this release works with ({SQLMESH_VERSIONS_TEXT}): take a newer release."
+        hint = (
+            f"It is newer than what this release works with ({SQLMESH_VERSIONS_TEXT}): "
+            "take a newer release."
+        )
     return BadInput(
         f"The state database was written by another version of SQLMesh: {written_by} "
         f"(schema {schema}), and this run has {installed}.",

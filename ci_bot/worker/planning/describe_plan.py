@@ -1,24 +1,32 @@
 """A plan in the words of the report: changes, backfill, statements, lineage."""
 
 from __future__ import annotations
+
 import difflib
-from sqlmesh.core.snapshot import Snapshot
-from ci_bot.protocol.plan import ChangeType
-from ci_bot.worker.planning.make_plan import Planned
-from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
-from sqlmesh.core.snapshot import Snapshot, SnapshotId, SnapshotTableInfo, merge_intervals
-from ci_bot.protocol.base import readable_path
-from ci_bot.protocol.plan import (Backfill, BackfillAction, Change, ChangeType, ColumnChange, EnvironmentStatement, Lineage, LineageNode, Restatement)
-from ci_bot.worker.planning.make_plan import (Interval, Planned, category_of)
-from ci_bot.worker.planning.removals import (lies_elsewhere, schemas_of)
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.names_and_times import Names
 
+from sqlmesh.core.snapshot import Snapshot, SnapshotId, SnapshotTableInfo, merge_intervals
+
+from ci_bot.protocol.base import readable_path
+from ci_bot.protocol.plan import (
+    Backfill,
+    BackfillAction,
+    Change,
+    ChangeType,
+    ColumnChange,
+    EnvironmentStatement,
+    Lineage,
+    LineageNode,
+    Restatement,
+)
+from ci_bot.worker.messages import Names
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.planning.make_plan import Interval, Planned, category_of
+from ci_bot.worker.planning.removals import lies_elsewhere, schemas_of
 
 # What a model's definition was and is, as text to compare.
 

@@ -6,20 +6,18 @@ SQLMesh's `missing_intervals` answers that.
 """
 
 from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+
 from sqlmesh.core.snapshot import Snapshot, SnapshotId, start_date
+
+from ci_bot.protocol.plan import ShortWindow, WindowCause
 from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.messages import Names
+from ci_bot.worker.messages import names_and_times as times
 from ci_bot.worker.planning import make_plan as planning
-from ci_bot.worker.planning.make_plan import (Interval, Planned)
-from ci_bot.worker.messages import names_and_times as times
-from __future__ import annotations
-from collections.abc import Mapping
-from sqlmesh.core.snapshot import Snapshot, SnapshotId
-from ci_bot.protocol.plan import (ShortWindow, WindowCause)
-from ci_bot.worker.planning.make_plan import (Interval, Planned, PlanRequest)
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.planning.make_plan import Interval, Planned, PlanRequest
 
 
 def of_environment(planned: Planned) -> dict[SnapshotId, list[Interval]]:
@@ -95,7 +93,6 @@ def _unbuilt(planned: Planned, snapshot: Snapshot) -> Snapshot:
 # Without a start SQLMesh builds each new version from the model's own beginning. It sets one
 # itself, the newest interval only, where an environment would otherwise compute history that prod
 # never takes over. (`PlanBuilder.__init__`, `Context._calculate_start_override_per_model`)
-
 
 
 def short_window(

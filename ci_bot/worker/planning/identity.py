@@ -11,10 +11,17 @@ from sqlmesh.core.environment import EnvironmentStatements
 from sqlmesh.core.plan import Plan
 from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.protocol.plan_identity import (PlanIdentity, ProdIdentity, ProdSnapshot, RestatedRange, StatementIdentity, TargetSnapshot)
 from ci_bot.protocol.directories import Places
-from ci_bot.worker.planning.make_plan import (Interval, Planned, category_of, target_windows)
+from ci_bot.protocol.plan_identity import (
+    PlanIdentity,
+    ProdIdentity,
+    ProdSnapshot,
+    RestatedRange,
+    StatementIdentity,
+    TargetSnapshot,
+)
 from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.planning.make_plan import Interval, Planned, category_of, target_windows
 
 
 def identity_of(

@@ -1,34 +1,32 @@
 """From a loaded project to a plan that is pinned in time and compared with prod."""
 
 from __future__ import annotations
-from sqlmesh.core.plan import Plan
-from sqlmesh.core.plan.definition import EvaluatablePlan
-from sqlmesh.core.snapshot import Snapshot
-from sqlmesh.core.state_sync import StateReader
-from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
 from sqlmesh.core import constants as c
 from sqlmesh.core.plan import Plan
+from sqlmesh.core.plan.definition import EvaluatablePlan
 from sqlmesh.core.plan.stages import PlanStage, build_plan_stages
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot, SnapshotChangeCategory, SnapshotId
 from sqlmesh.core.snapshot.definition import missing_intervals
+from sqlmesh.core.state_sync import StateReader
 from sqlmesh.utils.errors import NoChangesPlanError, PlanError
-from ci_bot.protocol.plan import (Category, Window)
-from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.protocol.plan_identity import PlanOption
-from ci_bot.errors import BadInput
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.planning import (plan_options as requested, plan_options as restating)
-from ci_bot.worker.planning.plan_options import (PlanOptions, name_of)
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.names_and_times import Names
 
+from ci_bot.errors import BadInput
+from ci_bot.protocol.plan import Category, Window
+from ci_bot.protocol.plan_identity import PlanFlags, PlanOption
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.messages import Names
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.planning import plan_options as requested
+from ci_bot.worker.planning import plan_options as restating
+from ci_bot.worker.planning.plan_options import PlanOptions, name_of
 
 # What SQLMesh executes of a plan, and with it the audits that an earlier attempt did not pass.
-
 
 
 def evaluatable(plan: Plan, state_reader: StateReader) -> EvaluatablePlan:
@@ -60,6 +58,7 @@ def _unproven(plan: Plan, found: EvaluatablePlan, state_reader: StateReader) -> 
     environment = state_reader.get_environment(found.environment.name)
     promoted = {info.snapshot_id for info in environment.snapshots} if environment else set()
     return [snapshot for snapshot in recorded if snapshot.snapshot_id not in promoted]
+
 
 Interval = tuple[int, int]
 # What is to be built of snapshots: ranges in milliseconds, oldest first.

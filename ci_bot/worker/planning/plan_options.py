@@ -6,39 +6,35 @@ the project's `plan:`. A review and an apply of its plan both come through here,
 """
 
 from __future__ import annotations
-from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Any, TypeVar
-from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.protocol.plan_identity import (SHOWN, GivenFlags, OptionName, PlanOption, Source)
-from ci_bot.protocol.limits import MOST_INTERVALS
-from ci_bot.errors import BadInput
-from ci_bot.redaction.redactor import shortened
-from ci_bot.worker.project.checks import (BOT, PlanSettings)
-from __future__ import annotations
+
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
 from sqlmesh.core import constants as c
 from sqlmesh.core.dialect import normalize_model_name
 from sqlmesh.core.plan import Plan
 from sqlmesh.utils.errors import PlanError
-from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.protocol.messages import (ApplyRequest, EstimateRequest, ReviewRequest)
-from ci_bot.errors import (BadInput, BotError)
-from ci_bot.redaction.redactor import quoted_value
+
+from ci_bot.errors import BadInput, BotError
+from ci_bot.protocol.limits import MOST_INTERVALS
+from ci_bot.protocol.messages import ApplyRequest, EstimateRequest, ReviewRequest
+from ci_bot.protocol.plan_identity import (
+    SHOWN,
+    GivenFlags,
+    OptionName,
+    PlanFlags,
+    PlanOption,
+    Source,
+)
+from ci_bot.redaction import quoted_value, shortened
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.project.checks import PlanSettings
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.messages.problems import headline
-from __future__ import annotations
-from collections.abc import Sequence
-from typing import Any
-from sqlmesh.core.plan import Plan
-from ci_bot.errors import BadInput
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages import Names, headline
+from ci_bot.worker.project import BOT, PlanSettings
 
 Value = TypeVar("Value")
 
@@ -378,7 +374,6 @@ def check_nothing_of_others(context: Any, plan: Plan, keys: Iterable[str], names
 # SQLMesh skips a model whose version prod uses with a warning that nobody sees, and restricts the
 # backfill to what is restated, so that the views of all other changed models would point at tables
 # that nobody built.
-
 
 
 def check_restated(plan: Plan, wanted: Sequence[str], names: Names) -> None:

@@ -1,26 +1,26 @@
 """prod is never written: what is checked of a plan before anything is executed."""
 
 from __future__ import annotations
-from collections.abc import Iterable
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
 from sqlmesh.core import constants as c
 from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.plan import stages
 from sqlmesh.core.plan.stages import PlanStage
+
 from ci_bot.errors import Refused
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.runtime import spark_catalog as objects
-from ci_bot.worker.runtime.spark_catalog import Relation
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.names_and_times import Names
-from __future__ import annotations
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 from ci_bot.protocol.base import readable_path
 from ci_bot.protocol.plan import ChangeType
-from ci_bot.worker.project.unit_tests import (files_of, reaches_every_model)
+from ci_bot.worker.messages import Names
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.planning.make_plan import Planned
+from ci_bot.worker.project import files_of, reaches_every_model
+from ci_bot.worker.runtime import Relation
+from ci_bot.worker.runtime import spark_catalog as objects
 
 _SHOWN = 3
 

@@ -12,16 +12,16 @@ from sqlmesh.core.plan import Plan
 from sqlmesh.core.snapshot import Snapshot, SnapshotId, merge_intervals
 from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 
-from ci_bot.protocol.plan import (Backfill, Cost, ModelRange, ProdPlan)
-from ci_bot.redaction.redactor import shortened
+from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan
+from ci_bot.redaction import shortened
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.planning import (first_build, make_plan as planning)
-from ci_bot.worker.planning.identity import prod_identity_of
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.make_plan import (Interval, Planned)
+from ci_bot.worker.messages import Names, sentence
 from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.messages.problems import sentence
+from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning import first_build
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning.identity import prod_identity_of
+from ci_bot.worker.planning.make_plan import Interval, Planned
 
 Built = Mapping[SnapshotId, Sequence[Interval]]
 

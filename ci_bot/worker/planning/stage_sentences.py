@@ -13,9 +13,9 @@ from sqlmesh.core.plan import stages
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 
 from ci_bot.protocol.plan import Stage
-from ci_bot.worker.planning.describe_plan import action_of
+from ci_bot.worker.messages import Names
 from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.planning.describe_plan import action_of
 
 _ACTIONS = {
     "seed": "load the seed",

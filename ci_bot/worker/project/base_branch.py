@@ -15,19 +15,16 @@ from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import Snapshot, SnapshotChangeCategory, SnapshotIntervals, start_date
 from sqlmesh.core.state_sync import StateSync
 
+from ci_bot.errors import EXIT_FAILED, BadInput, BotError, WorkerFailed
 from ci_bot.protocol.base import Failure
-from ci_bot.errors import (EXIT_FAILED, BadInput, BotError, WorkerFailed)
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.runtime import imports as search_path
-from ci_bot.worker.runtime.background_process import (Aside, KilledProcess)
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project.opening import ConfigFacts
-from ci_bot.worker.project.configuration import (new_context, read_configuration)
-from ci_bot.worker.project.configuration import ProjectPlace
-from ci_bot.worker.project.loading import (MAX_ROUNDS, every_failure, load)
-from ci_bot.worker.project.opening import (OpenProject, open_without_state)
+from ci_bot.worker.messages import NotLoaded, failure_of
 from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.problems import (NotLoaded, failure_of)
+from ci_bot.worker.project.configuration import ProjectPlace, new_context, read_configuration
+from ci_bot.worker.project.loading import MAX_ROUNDS, every_failure, load
+from ci_bot.worker.project.opening import ConfigFacts, OpenProject, open_without_state
+from ci_bot.worker.runtime import Aside, Clock, KilledProcess
+from ci_bot.worker.runtime import imports as search_path
 
 PLAN_ID = "base-branch"
 

@@ -1,18 +1,16 @@
 """Project checks of a review: the project's own linter, its formatter and its unit tests."""
 
 from __future__ import annotations
-from pathlib import Path
-from typing import Any, Literal
-from ci_bot.protocol.plan import (Finding, FormatCheck, LintCheck)
-from ci_bot.redaction.redactor import shortened
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.messages.names_and_times import (Names, file_name_or_last)
-from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from ci_bot.protocol.plan import Finding, FormatCheck, LintCheck
+from ci_bot.redaction import shortened
 from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.messages import Names, file_name_or_last
 
 MAX_EVIDENCE = 1_000
 

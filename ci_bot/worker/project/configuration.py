@@ -1,35 +1,38 @@
 """Reading a project's configuration, and preparing it for a run that leaves no trace."""
 
 from __future__ import annotations
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-from __future__ import annotations
+
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 from sqlmesh.core.config import Config
 from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
 from sqlmesh.core.config.connection import SparkConnectionConfig
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 from sqlmesh.utils.errors import ConfigError, SQLMeshError
-from ci_bot.protocol.directories import Places
-from ci_bot.errors import BadInput
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project.dbt_projects import find_dbt_failure
-from ci_bot.worker.messages.load_failures import cause_of
-from ci_bot.worker.messages.problems import (LINE_NUMBER, sentence)
-from ci_bot.worker.messages.state_failures import (missing_variables, unset_variables)
-from ci_bot.worker.messages.yaml_data import (EndlessYamlError, NotYamlError)
-from ci_bot.worker.messages.yaml_data import read as read_yaml
 
+from ci_bot.errors import BadInput
+from ci_bot.protocol.directories import Places
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.messages import (
+    LINE_NUMBER,
+    EndlessYamlError,
+    NotYamlError,
+    cause_of,
+    missing_variables,
+    sentence,
+    unset_variables,
+)
+from ci_bot.worker.messages import read as read_yaml
+from ci_bot.worker.project.dbt_projects import find_dbt_failure
+from ci_bot.worker.runtime import Clock
 
 # Where one run finds the project and may write, and how a reader knows those directories.
-
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ def named(path: Path, place: ProjectPlace) -> str:
     if place.own:
         return str(path)
     return "the repository's root" if path == place.repository else display_path(path, place)
+
 
 _NO_CONFIGURATION = re.compile(r"SQLMesh (?:project )?config could not be found")
 

@@ -1,23 +1,19 @@
 """Loading a project's models, and finding everything that keeps them from being loaded."""
 
 from __future__ import annotations
+
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
-from ci_bot.protocol.base import Failure
+
 from ci_bot.errors import BotError
+from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.messages.load_failures import unit_of
-from ci_bot.worker.messages.problems import (NotLoaded, failure_of)
-from __future__ import annotations
-from collections.abc import Callable
-from typing import Any
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project.configuration import (configure, new_context)
-from ci_bot.worker.project.configuration import ProjectPlace
+from ci_bot.worker.messages import NotLoaded, failure_of, unit_of
+from ci_bot.worker.project.configuration import ProjectPlace, configure, new_context
+from ci_bot.worker.runtime import Clock
 
 HINT = "Correct it and push; `sqlmesh info` shows the same locally."
 # Each round loads the project once more, without the files that failed so far.
@@ -117,8 +113,6 @@ def _model_of(file: Path) -> str | None:
 
 
 # A project loaded by itself: no state is read, and none is there afterwards.
-
-
 
 
 def load_alone(

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ci_bot.protocol.limits import (POINTER_BYTES, is_lfs_pointer)
-from ci_bot.worker.runtime.load_trace import not_loading
+from ci_bot.protocol.limits import POINTER_BYTES, is_lfs_pointer
+from ci_bot.worker.runtime import not_loading
 
 # `oid` and `size` have at least this length together with the first line.
 _SHORTEST = 60

@@ -1,35 +1,29 @@
 """Whether a state that was asked holds a prod of this project, and where it was looked for."""
 
 from __future__ import annotations
+
 import os
-from pathlib import Path
-from typing import Any
-from sqlmesh.core import constants as c
-from sqlmesh.core.config import DuckDBConnectionConfig
-from sqlmesh.core.context import Context
-from sqlmesh.core.environment import Environment
-from ci_bot.protocol.review_report import ProdNotFound
-from ci_bot.redaction import hide
-from ci_bot.redaction.redactor import quoted_value
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.project.configuration import (ProjectPlace, display_path)
-from ci_bot.worker.messages.state_failures import (missing_variables, unset_variables)
-from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
 import sqlmesh
 from pydantic import ValidationError
-from sqlmesh.core.config import Config
+from sqlmesh.core import constants as c
+from sqlmesh.core.config import Config, DuckDBConnectionConfig
+from sqlmesh.core.context import Context
+from sqlmesh.core.environment import Environment
 from sqlmesh.core.state_sync import StateSync
-from ci_bot.protocol.base import Failure
+
 from ci_bot.errors import BotError
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.review_report import ProdNotFound
+from ci_bot.redaction import hide, quoted_value
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project.configuration import new_context
-from ci_bot.worker.project.configuration import ProjectPlace
+from ci_bot.worker.messages import Names, NotLoaded, failure_of, missing_variables, unset_variables
+from ci_bot.worker.project.configuration import ProjectPlace, display_path, new_context
 from ci_bot.worker.project.loading import load
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.messages.problems import (NotLoaded, failure_of)
+from ci_bot.worker.runtime import Clock
 
 _SHOWN = 3
 

@@ -1,17 +1,15 @@
 """Opening a SQLMesh project for one run: configuration, state, models, and Spark asleep."""
 
 from __future__ import annotations
-from dataclasses import asdict, dataclass, field
-from typing import Any
-from ci_bot.worker.project.merge_support import (GatewayFacts, list_gateways)
-from __future__ import annotations
+
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
 import sqlglot
 import sqlmesh
 from sqlglot import exp
@@ -20,29 +18,31 @@ from sqlmesh.core.config import DuckDBConnectionConfig
 from sqlmesh.core.context import Context
 from sqlmesh.core.state_sync import StateSync
 from sqlmesh.utils.errors import ConfigError, SQLMeshError
-import ci_bot
-from ci_bot.protocol.base import (Failure, Versions)
-from ci_bot.protocol.review_inputs import KnownFile
-from ci_bot.protocol.review_report import ProdNotFound
-from ci_bot.protocol.review_report import (Baseline, Project)
-from ci_bot.errors import BadInput
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project.configuration import (bad_configuration, configure, new_context, require_spark)
-from ci_bot.worker.project.configuration import (ProjectPlace, display_path)
-from ci_bot.worker.project.loading import load
-from ci_bot.worker.project.missing_prod import find_missing_prod
-from ci_bot.worker.project.missing_prod import with_failures_of_others
-from ci_bot.worker.messages.state_failures import other_version
-from ci_bot.worker.messages.problems import NotLoaded
-from ci_bot.worker.messages.state_failures import unusable_state
 
+import ci_bot
+from ci_bot.errors import BadInput
+from ci_bot.protocol.base import Failure, Versions
+from ci_bot.protocol.review_inputs import KnownFile
+from ci_bot.protocol.review_report import Baseline, ProdNotFound, Project
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.messages import NotLoaded, other_version, unusable_state
+from ci_bot.worker.project.configuration import (
+    ProjectPlace,
+    bad_configuration,
+    configure,
+    display_path,
+    new_context,
+    require_spark,
+)
+from ci_bot.worker.project.loading import load
+from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways
+from ci_bot.worker.project.missing_prod import find_missing_prod, with_failures_of_others
+from ci_bot.worker.runtime import Clock
 
 # What the rules compare of two configurations, as plain values.
 #
 # The base branch's configuration is read in another process, and its objects cannot leave it: they
 # may be of classes that its own `config.py` defines.
-
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,7 @@ class ConfigFacts:
             frozenset(values["variables"]),
             {name: GatewayFacts(**facts) for name, facts in values["gateways"].items()},
         )
+
 
 # libpq reads this variable, so that every PostgreSQL connection of a review refuses to write.
 PG_READ_ONLY = "-c default_transaction_read_only=on"

@@ -1,23 +1,18 @@
 """A project's unit tests: run, and told why they fail and whose doing that may be."""
 
 from __future__ import annotations
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from __future__ import annotations
-from pathlib import Path, PurePosixPath
-from typing import Any
-from __future__ import annotations
+
 import copy
 import io
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
-from ci_bot.protocol.plan import (TestFailure, TestsCheck)
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.messages.names_and_times import (Names, file_name_or_last)
-from ci_bot.worker.messages.problems import sentence
 
+from ci_bot.protocol.plan import TestFailure, TestsCheck
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.messages import Names, file_name_or_last, sentence
 
 # Why a unit test fails, in one sentence, from the message that SQLMesh gives.
 #
@@ -195,6 +190,7 @@ def files_of(node: Any) -> set[str]:
     if data:
         found.add(str((Path(node._path).parent / data).resolve()))
     return found
+
 
 NO_MESSAGE = "the test failed without a message"
 

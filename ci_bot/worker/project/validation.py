@@ -13,13 +13,12 @@ from typing import Any
 from sqlmesh.core.config import DuckDBConnectionConfig, EnvironmentSuffixTarget
 
 from ci_bot.protocol.base import Versions
-from ci_bot.protocol.plan import (CheckStatus, FormatCheck, LintCheck, ProjectCheck, TestsCheck)
+from ci_bot.protocol.plan import CheckStatus, FormatCheck, LintCheck, ProjectCheck, TestsCheck
 from ci_bot.protocol.review_report import ProdNotFound
-from ci_bot.protocol.supported_versions import (PYSPARK_VERSIONS_TEXT, was_tried)
+from ci_bot.protocol.supported_versions import PYSPARK_VERSIONS_TEXT, was_tried
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.project.configuration import is_spark
-from ci_bot.worker.project.configuration import (ProjectPlace, display_path)
-from ci_bot.worker.project.opening import (OpenProject, StateFacts)
+from ci_bot.worker.project.configuration import ProjectPlace, display_path, is_spark
+from ci_bot.worker.project.opening import OpenProject, StateFacts
 
 _SHOWN = 5
 # What SQLMesh reads from. Only models are needed; the others are worth knowing of.
@@ -37,7 +36,10 @@ def versions(found: Versions) -> ProjectCheck:
         status, fix = "fail", "Install it beside SQLMesh: `pip install 'pyspark>=3.4,<4.2'`."
     elif not was_tried(found.pyspark):
         status = "warn"
-        fix = f"This release was tried with PySpark {PYSPARK_VERSIONS_TEXT}. Pin one of them in `requirements`."
+        fix = (
+            f"This release was tried with PySpark {PYSPARK_VERSIONS_TEXT}. "
+            "Pin one of them in `requirements`."
+        )
     return ProjectCheck(name="versions", status=status, message=shown, fix=fix)
 
 

@@ -1,1 +1,16 @@
 """What a review finds: facts and findings, without changing anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.worker.review import base_test_runs, policy_scopes, review_plan, scan
+
+__all__ = ["base_test_runs", "policy_scopes", "review_plan", "scan"]
+
+__getattr__ = open_on_demand(
+    __name__, {"base_test_runs": [], "policy_scopes": [], "review_plan": [], "scan": []}
+)

@@ -8,14 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ci_bot.protocol.review_inputs import (BaseTests, TestName, TestOutcome)
 from ci_bot.protocol.messages import BaseTestsRequest
+from ci_bot.protocol.review_inputs import BaseTests, TestName, TestOutcome
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.runtime import imports as search_path
-from ci_bot.worker.project.configuration import place_of
-from ci_bot.worker.project.loading import load_alone
-from ci_bot.worker.project import unit_tests
+from ci_bot.worker.project import load_alone, place_of, unit_tests
 from ci_bot.worker.review.review_plan import ReviewPorts
+from ci_bot.worker.runtime import imports as search_path
 
 
 def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:

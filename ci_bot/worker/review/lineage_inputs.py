@@ -1,37 +1,34 @@
 """A plan's models as the column impact wants them."""
 
 from __future__ import annotations
+
 import re
-from collections.abc import Iterator
-from typing import Any
-from sqlglot import exp
-from sqlmesh.core import dialect as d
-from ci_bot.worker.sql.lineage_facts import Definition
-from ci_bot.worker.sql.model_query import plain
-from __future__ import annotations
-from collections.abc import Iterator, Mapping
-from typing import Any
-from ci_bot.protocol.review_report import HowChanged
-from ci_bot.worker.rules.files.seed_values import SeedRows
-from ci_bot.worker.sql.column_changes import (known_types, retyped)
-from ci_bot.worker.sql_effects.row_effects import statements_change_rows
-from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
-from ci_bot.protocol.plan import (ChangeType, Finding)
-from ci_bot.protocol.review_report import (Impact, IndirectModel)
-from ci_bot.protocol.rules import RULES
-from ci_bot.worker.sql.lineage_facts import (ChangedProject, Model, ModelChange)
-from ci_bot.worker.sql.lineage_document import (MOST_INDIRECT, impact_of)
-from ci_bot.worker.planning.describe_plan import change_type
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.rules.files.seed_values import SeedRows
-from ci_bot.worker.sql.column_changes import known_types
-from ci_bot.worker.sql.model_query import plain
-from ci_bot.worker.messages.names_and_times import Names
 
+from sqlglot import exp
+from sqlmesh.core import dialect as d
+
+from ci_bot.protocol.plan import ChangeType, Finding
+from ci_bot.protocol.review_report import HowChanged, Impact, IndirectModel
+from ci_bot.protocol.rules import RULES
+from ci_bot.worker.messages import Names
+from ci_bot.worker.planning import Planned, change_type
+from ci_bot.worker.rules import SeedRows
+from ci_bot.worker.sql import (
+    MOST_INDIRECT,
+    ChangedProject,
+    Definition,
+    Model,
+    ModelChange,
+    impact_of,
+    known_types,
+    plain,
+    retyped,
+)
+from ci_bot.worker.sql_effects import statements_change_rows
 
 # A model's query, and what around it decides about rows, as the column impact wants them.
 
@@ -240,6 +237,7 @@ def _jinja_code(node: Any) -> tuple[Any, ...]:
 def _is_jinja_of_the_run(node: Any) -> bool:
     definition = definition_of(node)
     return definition.text is not None
+
 
 _SAME_RESULT = RULES["same-result"].id
 

@@ -1,50 +1,44 @@
 """What a review tells of one plan: its work, its cost, what a merge does, and what to note."""
 
 from __future__ import annotations
-from collections.abc import Mapping
-from typing import Any
-from sqlmesh.core.snapshot import Snapshot
-from ci_bot.protocol.environment import PROD
-from ci_bot.protocol.messages import Owner
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.state_store.ledger import Ledger
-from __future__ import annotations
+
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
 from sqlmesh.core.snapshot import Snapshot, SnapshotId
-from ci_bot.protocol.plan import (Backfill, ChangeType, ColumnChange, Cost, ProdPlan)
+
+from ci_bot.protocol.environment import PROD
+from ci_bot.protocol.messages import Owner, ReviewRequest
+from ci_bot.protocol.plan import Backfill, ChangeType, ColumnChange, Cost, ProdPlan
 from ci_bot.protocol.review_report import Acceptance
-from ci_bot.protocol.messages import ReviewRequest
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.cost.plan_estimate import estimate
-from ci_bot.worker.cost.known_costs import known_of
-from ci_bot.worker.cost.known_costs import with_reused
-from ci_bot.worker.planning import (first_build, make_plan as planning, prod_plan)
-from ci_bot.worker.planning.prod_guard import Drift
-from ci_bot.worker.planning.identity import identity_of
+from ci_bot.worker.cost import estimate, known_of, with_reused
+from ci_bot.worker.messages import Names, same_code
+from ci_bot.worker.planning import (
+    Drift,
+    Interval,
+    Planned,
+    PlanRequest,
+    describe_stages,
+    first_build,
+    identity_of,
+    prod_plan,
+    removed_by_others,
+    short_window,
+)
 from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning.first_build import short_window
-from ci_bot.worker.planning.stage_sentences import describe_stages
-from ci_bot.worker.planning.make_plan import (Interval, Planned, PlanRequest)
-from ci_bot.worker.planning.removals import removed_by_others
-from ci_bot.worker.runtime import load_trace
-from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.project.checks import PlanSettings
-from ci_bot.worker.state_store import ownership
-from ci_bot.worker.state_store.cost_ledger import CostLedger
-from ci_bot.worker.state_store.ledger import Ledger
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.project import OpenProject, PlanSettings
 from ci_bot.worker.review.refused_plan import no_plan
 from ci_bot.worker.review.rule_inputs import known_rows
 from ci_bot.worker.rules import inputs as reading
-from ci_bot.worker.sql.column_changes import list_column_changes
-from ci_bot.worker.messages import same_code
-from ci_bot.worker.messages.names_and_times import Names
-
+from ci_bot.worker.runtime import load_trace
+from ci_bot.worker.sql import list_column_changes
+from ci_bot.worker.state_store import CostLedger, Ledger, ownership
 
 # What other environments of the same state have to do with the models of a plan.
 #

@@ -1,29 +1,21 @@
 """Which models the scopes of a team's policy mean, evaluated by SQLMesh itself."""
 
 from __future__ import annotations
+
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from ci_bot.protocol.messages import ScopesRequest
-from ci_bot.protocol.review_inputs import (ModelScope, ScopedModels, ScopesAnswer, SelectedModel)
+
+from ci_bot.protocol.messages import AcceptAnswer, AcceptRequest, ScopesRequest
+from ci_bot.protocol.review_inputs import ModelScope, ScopedModels, ScopesAnswer, SelectedModel
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project.configuration import place_of
-from ci_bot.worker.project.loading import load_alone
-from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.messages.problems import headline
-from __future__ import annotations
-from collections.abc import Callable
-from ci_bot.protocol.messages import (AcceptAnswer, AcceptRequest)
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import opening
-from ci_bot.worker.project.configuration import place_of
-from ci_bot.worker.state_store.ledger import Ledger
-from ci_bot.worker.state_store.ledger_schema import KEEP_DAYS
+from ci_bot.worker.messages import Names, headline
 from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.project import load_alone, opening, place_of
+from ci_bot.worker.rules import RuleInputs
+from ci_bot.worker.runtime import Clock
+from ci_bot.worker.state_store import KEEP_DAYS, Ledger
 
 _LONGEST_PROBLEM = 300
 
@@ -168,7 +160,6 @@ def _scoped(
 
 
 # An owner's acceptance is written into the ledger, where no pull request's review can write.
-
 
 
 def accept(

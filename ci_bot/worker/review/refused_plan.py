@@ -5,38 +5,34 @@ models with prod's, and say what else a reader has to know.
 """
 
 from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
-from ci_bot.protocol.plan import (AuditsCheck, Checks, ProjectCheck, TableDiffCheck)
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project.checks import (formatting, lint)
-from ci_bot.worker.project.unit_tests import (run_unit_tests, with_touched)
-from ci_bot.worker.messages.names_and_times import Names
-from __future__ import annotations
-from pathlib import Path
-from typing import Any
-from ci_bot.protocol.plan import Lineage
+
+from ci_bot.protocol.messages import ReviewRequest
+from ci_bot.protocol.plan import AuditsCheck, Checks, Lineage, ProjectCheck, TableDiffCheck
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.review_report import ReviewFacts
-from ci_bot.protocol.messages import ReviewRequest
-from ci_bot.worker.cost.plan_estimate import estimate
-from ci_bot.worker.planning.prod_guard import Drift
-from ci_bot.worker.planning.plan_options import PlanRefusedError
-from ci_bot.worker.runtime import load_trace
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import validation
-from ci_bot.worker.project.configuration import place_of
-from ci_bot.worker.project.opening import (OpenProject, described_project, versions_of)
+from ci_bot.worker.cost import estimate
+from ci_bot.worker.messages import Names, failure_of
+from ci_bot.worker.planning import Drift, Planned, PlanRefusedError
+from ci_bot.worker.project import (
+    OpenProject,
+    described_project,
+    formatting,
+    lint,
+    place_of,
+    run_unit_tests,
+    validation,
+    versions_of,
+    with_touched,
+)
 from ci_bot.worker.review.policy_scopes import scopes_of_told
 from ci_bot.worker.review.rule_inputs import refused_inputs
 from ci_bot.worker.rules import find
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.messages.problems import failure_of
-
+from ci_bot.worker.runtime import Clock, load_trace
 
 # Every check that a review can make without touching the warehouse.
-
 
 
 def run_checks(

@@ -1,41 +1,41 @@
 """A review: what would change, read-only, with Spark asleep."""
 
 from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
 from sqlmesh.utils.errors import SQLMeshError
-from ci_bot.protocol.review_report import ReviewFacts
-from ci_bot.protocol.messages import ReviewRequest
+
 from ci_bot.errors import BadInput
-from ci_bot.worker.cost.plan_estimate import with_unneeded
-from ci_bot.worker.planning import (make_plan as planning, plan_options as requested)
-from ci_bot.worker.planning.make_plan import (Planned, PlanRequest)
-from ci_bot.worker.planning.plan_options import PlanRefusedError
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import (base_branch as baseline, opening, validation)
-from ci_bot.worker.project.configuration import place_of
-from ci_bot.worker.project.opening import (OpenProject, described_project, versions_of)
-from ci_bot.worker.project.checks import plan_settings
-from ci_bot.worker.review.refused_plan import run_checks
+from ci_bot.protocol.messages import RememberRequest, ReviewRequest
+from ci_bot.protocol.review_inputs import BaseCache
+from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.cost import with_unneeded
+from ci_bot.worker.messages import Names, NotLoaded, failure_of
+from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.planning import Planned, PlanRefusedError, PlanRequest
+from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import plan_options as requested
+from ci_bot.worker.project import (
+    OpenProject,
+    described_project,
+    opening,
+    place_of,
+    plan_settings,
+    validation,
+    versions_of,
+)
+from ci_bot.worker.project import base_branch as baseline
 from ci_bot.worker.review.lineage_inputs import column_impact
 from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.review.policy_scopes import scopes_of_told
-from ci_bot.worker.review.refused_plan import refused
+from ci_bot.worker.review.refused_plan import refused, run_checks
 from ci_bot.worker.review.rule_inputs import rule_inputs
-from ci_bot.worker.rules import find
-from ci_bot.worker.rules.files.seed_values import compare_seed_rows
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.messages.problems import (NotLoaded, failure_of)
-from __future__ import annotations
-from collections.abc import Callable
-from ci_bot.protocol.review_inputs import BaseCache
-from ci_bot.protocol.messages import RememberRequest
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.runtime.background_process import Clock
-from ci_bot.worker.project import opening
-from ci_bot.worker.project.configuration import place_of
+from ci_bot.worker.rules import compare_seed_rows, find
+from ci_bot.worker.runtime import Clock
 
 ReportProgress = Callable[[str, str], None]
 
@@ -184,7 +184,6 @@ def _plan(opened: OpenProject, plan_request: PlanRequest, repository: Path) -> P
 
 
 # What the default branch's files define is noted, so that reviews need not find it out again.
-
 
 
 def remember(

@@ -9,20 +9,18 @@ from typing import Any
 
 from sqlmesh.core import constants as c
 
-from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.messages import ReviewRequest
+from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.cost.plan_estimate import row_counts
-from ci_bot.worker.planning.prod_guard import Drift
-from ci_bot.worker.planning.describe_plan import (change_type, statements)
-from ci_bot.worker.planning.make_plan import (Planned, category_of)
+from ci_bot.worker.cost import row_counts
+from ci_bot.worker.messages import Names, file_name
+from ci_bot.worker.planning import Drift, Planned, category_of, change_type, statements
+from ci_bot.worker.project import ConfigFacts, OpenProject
+from ci_bot.worker.rules import RuleInputs
+from ci_bot.worker.rules import inputs as reading
 from ci_bot.worker.runtime import load_trace
-from ci_bot.worker.project.opening import ConfigFacts
-from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.state_store.cost_ledger import CostLedger
-from ci_bot.worker.rules import (RuleInputs, inputs as reading)
-from ci_bot.worker.sql_effects.plan_statements import judge_plan
-from ci_bot.worker.messages.names_and_times import (Names, file_name)
+from ci_bot.worker.sql_effects import judge_plan
+from ci_bot.worker.state_store import CostLedger
 
 
 def rule_inputs(

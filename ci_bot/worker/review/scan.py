@@ -17,9 +17,15 @@ from typing import Any
 
 from ci_bot.protocol.messages import ScanRequest
 from ci_bot.protocol.review_inputs import ScanFacts
-from ci_bot.worker.rules import (RuleInputs, find_in_files, find_in_statements, find_without_plan)
-from ci_bot.worker.rules.inputs import (after, before)
-from ci_bot.worker.messages.names_and_times import file_name
+from ci_bot.worker.messages import file_name
+from ci_bot.worker.rules import (
+    RuleInputs,
+    after,
+    before,
+    find_in_files,
+    find_in_statements,
+    find_without_plan,
+)
 
 _NAME = re.compile(
     r"MODEL\s*\(\s*(?:[^;]*?,\s*)?name\s+([\w.]+)|@model\(\s*(?:name\s*=\s*)?[\"']([\w.]+)",

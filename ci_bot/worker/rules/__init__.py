@@ -8,13 +8,42 @@ what was there before is not held against it.
 
 from __future__ import annotations
 
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.run_rules import (find, find_in_files, find_in_statements, find_without_plan)
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.worker.rules import inputs
+    from ci_bot.worker.rules.files.seed_values import SeedRows, compare_seed_rows
+    from ci_bot.worker.rules.inputs import RuleInputs, after, before
+    from ci_bot.worker.rules.observation import names
+    from ci_bot.worker.rules.run_rules import (
+        find,
+        find_in_files,
+        find_in_statements,
+        find_without_plan,
+    )
 
 __all__ = [
     "RuleInputs",
+    "SeedRows",
+    "after",
+    "before",
+    "compare_seed_rows",
     "find",
     "find_in_files",
     "find_in_statements",
     "find_without_plan",
+    "inputs",
+    "names",
 ]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "files.seed_values": ["SeedRows", "compare_seed_rows"],
+        "inputs": ["RuleInputs", "after", "before"],
+        "observation": ["names"],
+        "run_rules": ["find", "find_in_files", "find_in_statements", "find_without_plan"],
+    },
+)

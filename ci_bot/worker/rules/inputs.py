@@ -1,25 +1,22 @@
 """What the rules are given."""
 
 from __future__ import annotations
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path, PurePosixPath
-from typing import Any
-from ci_bot.protocol.base import readable_path
-from ci_bot.worker.project.opening import ConfigFacts
-from ci_bot.worker.sql_effects.judgement import JudgedEffect
-from ci_bot.worker.messages.names_and_times import Names
-from __future__ import annotations
+
 import os
 import stat
-from collections.abc import Collection
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
 from ci_bot.protocol.base import readable_path
-from ci_bot.protocol.limits import (LARGEST_FILE_BYTES, is_read)
+from ci_bot.protocol.limits import LARGEST_FILE_BYTES, is_read
 from ci_bot.protocol.messages import Workplace
-from ci_bot.worker.runtime.load_trace import not_loading
+from ci_bot.worker.messages import Names
+from ci_bot.worker.project import ConfigFacts
+from ci_bot.worker.runtime import not_loading
+from ci_bot.worker.sql_effects import JudgedEffect
 
 ReadFile = Callable[[str], bytes | None]
 
@@ -165,7 +162,6 @@ def _text(content: bytes | None) -> str | None:
 
 
 # Reading the files of a change, as data.
-
 
 
 # What stands in a name for a byte that is no UTF-8 (`readable_path`).

@@ -12,12 +12,20 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import ColumnChange
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.sql.algebra_blocks import Interner
-from ci_bot.worker.sql.audit_promises import (Promises, promises)
-from ci_bot.worker.sql.column_changes import list_column_changes
-from ci_bot.worker.sql.equivalence_proof import Meaning
-from ci_bot.worker.sql.equivalence_proof import (Form, form_of)
-from ci_bot.worker.sql.model_query import (Queries, Query, plain, table_name, with_queries)
+from ci_bot.worker.sql import (
+    Form,
+    Interner,
+    Meaning,
+    Promises,
+    Queries,
+    Query,
+    form_of,
+    list_column_changes,
+    plain,
+    promises,
+    table_name,
+    with_queries,
+)
 
 
 @dataclass(frozen=True)

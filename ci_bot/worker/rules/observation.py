@@ -1,17 +1,16 @@
 """What a rule saw, before it becomes a finding with a file and a line."""
 
 from __future__ import annotations
+
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
-from ci_bot.protocol.plan import (Finding, Severity, StatementEffect)
+
+from ci_bot.protocol.plan import Finding, Severity, StatementEffect
 from ci_bot.protocol.rules import RuleSpec
-from ci_bot.redaction import hide
-from ci_bot.redaction.redactor import shortened
-from ci_bot.worker.messages.names_and_times import Names
-from __future__ import annotations
-import re
-from collections.abc import Iterable
+from ci_bot.redaction import hide, shortened
+from ci_bot.worker.messages import Names
 
 EVIDENCE_LENGTH = 1_000
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ci_bot.protocol.rules import (Registry, rule)
+from ci_bot.protocol.rules import Registry, rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.observation import Observation
 
 ChangeRule = Callable[[Pair, RuleInputs], Iterator[Observation]]
 NewModelRule = Callable[[Any, RuleInputs], Iterator[Observation]]

@@ -8,19 +8,22 @@ from functools import partial
 from itertools import groupby
 from typing import Any, get_args
 
-from ci_bot.protocol.plan import (Finding, Severity)
-from ci_bot.worker.project.opening import ConfigFacts
-from ci_bot.worker.project.merge_support import GatewayFacts
-from ci_bot.worker.rules.changes import (CHANGE_RULES, NEW_MODEL_RULES)
-from ci_bot.worker.rules.files import (FILE_RULES, MODEL_FILE_RULES, PROJECT_RULES, STATEMENT_FILE_RULES)
+from ci_bot.protocol.plan import Finding, Severity
+from ci_bot.worker.project import ConfigFacts, GatewayFacts
+from ci_bot.worker.rules.changes import CHANGE_RULES, NEW_MODEL_RULES
+from ci_bot.worker.rules.files import (
+    FILE_RULES,
+    MODEL_FILE_RULES,
+    PROJECT_RULES,
+    STATEMENT_FILE_RULES,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.linter_rule import (MODEL_RULES, ProjectView)
-from ci_bot.worker.rules.observation import (Observation, finding, new_since)
-from ci_bot.worker.rules.model_pair import (pairs, touched)
-from ci_bot.worker.rules.observation import line_of
-from ci_bot.worker.rules.registry import (CRASHED, ProjectRule)
-from ci_bot.worker.sql.model_query import Queries
+from ci_bot.worker.rules.model_pair import pairs, touched
+from ci_bot.worker.rules.models.linter_rule import MODEL_RULES, ProjectView
+from ci_bot.worker.rules.observation import Observation, finding, line_of, new_since
+from ci_bot.worker.rules.registry import CRASHED, ProjectRule
 from ci_bot.worker.rules.statement_rules import STATEMENT_RULES
+from ci_bot.worker.sql import Queries
 
 MOST_OF_ONE_RULE = 1_000
 # The severities, heaviest first.

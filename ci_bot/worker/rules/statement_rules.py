@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from ci_bot.protocol.plan import (Severity, StatementEffect)
-from ci_bot.protocol.rules import (RuleSpec, rule)
+from ci_bot.protocol.plan import Severity, StatementEffect
+from ci_bot.protocol.rules import RuleSpec, rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.rules.model_pair import (pairs, touched)
-from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.model_pair import pairs, touched
+from ci_bot.worker.rules.observation import Observation, line_of
 from ci_bot.worker.rules.registry import on_statement
-from ci_bot.worker.sql.model_query import Queries
-from ci_bot.worker.sql_effects.effects import display_name
-from ci_bot.worker.sql_effects.judgement import JudgedEffect
-from ci_bot.worker.sql_effects.plan_statements import judge_models
+from ci_bot.worker.sql import Queries
+from ci_bot.worker.sql_effects import JudgedEffect, display_name, judge_models
 
 STATEMENT = rule("destructive-statement")
 CODE = rule("code-in-sql")

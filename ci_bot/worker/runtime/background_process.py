@@ -6,20 +6,19 @@ processes: this one, and one that is forked from it before either has begun.
 """
 
 from __future__ import annotations
+
 import json
 import os
 import signal
 import sys
-import traceback
-from collections.abc import Callable
-from pathlib import Path
-from types import TracebackType
-from typing import Any
-from __future__ import annotations
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
 
 
 class KilledProcess(ChildProcessError):
@@ -93,7 +92,6 @@ def _work(work: Callable[[], Any], answer: Path) -> None:
 
 
 # How long each phase of a run takes.
-
 
 
 @dataclass

@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import TextIO
 
 from ci_bot.protocol.base import Contract
-from ci_bot.protocol.messages import (REQUEST, AnyRequest)
-from ci_bot.redaction.redactor import shortened
+from ci_bot.protocol.messages import REQUEST, AnyRequest
+from ci_bot.redaction import shortened
 
 # The bot drops lines that are longer than 8,192 bytes.
 PROGRESS_BYTES = 8_190

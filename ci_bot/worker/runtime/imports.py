@@ -6,30 +6,24 @@ is put in place here, before the project's first line runs.
 """
 
 from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from __future__ import annotations
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.abc import MetaPathFinder
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
     ExtensionFileLoader,
     FileFinder,
+    ModuleSpec,
+    PathFinder,
     SourceFileLoader,
     SourcelessFileLoader,
 )
 from pathlib import Path
-from typing import Any
-from __future__ import annotations
-import sys
-from collections.abc import Sequence
-from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 

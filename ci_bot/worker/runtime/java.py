@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from ci_bot.protocol.supported_versions import WITH_SPARK
 from ci_bot.errors import BadInput
+from ci_bot.protocol.supported_versions import WITH_SPARK
 
 # The optimizing compiler takes half of the processor time of a JVM that lives for seconds, and its
 # code comes too late to be used: 7.8 s of processor time instead of 15.5 s for a start, a look into

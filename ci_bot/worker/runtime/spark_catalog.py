@@ -5,16 +5,15 @@ that something is gone.
 """
 
 from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
+
 from sqlglot import exp
-from __future__ import annotations
-from collections.abc import Iterable
-from typing import Any
 from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 
@@ -302,9 +301,6 @@ def _says(error: Exception, signs: tuple[str, ...]) -> bool:
 
 
 # Which schemas, views and physical tables an environment consists of.
-
-
-
 
 
 def views_of(context: Any, environment: Environment) -> dict[str, Relation]:

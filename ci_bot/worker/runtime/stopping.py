@@ -6,20 +6,15 @@ releases the leases and ends the process.
 """
 
 from __future__ import annotations
-import sys
-import threading
-from collections.abc import Callable
-from typing import Any
-from ci_bot.worker.runtime.channel import log
-from __future__ import annotations
+
 import signal
 import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
-from ci_bot.worker.runtime.channel import log
 
+from ci_bot.worker.runtime.channel import log
 
 # Spark's end, which goes on beside what is left to do without it.
 #

@@ -7,15 +7,11 @@ that another one's condition needs is named in it.
 """
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
-from __future__ import annotations
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal
-
+from typing import Any, Literal, Protocol
 
 # Scalar expressions without names: trees whose leaves are columns of occurrences of sources.
 #
@@ -207,7 +203,6 @@ class Interner:
         if term.order is not Order.MATTERS:
             keys = sorted(set(keys) if term.order is Order.FREE_AND_ONCE else keys)
         return (term.op, *keys)
-
 
 
 SetKind = Literal["union", "intersect", "except"]

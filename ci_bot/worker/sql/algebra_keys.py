@@ -7,17 +7,30 @@ order of rows, sources and branches keep the order in which they are written.
 """
 
 from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, permutations, product
 from math import factorial, prod
-from ci_bot.worker.sql.algebra_blocks import (Block, Derived, Generated, Outer, Part, SetOperation, TableRead, Values)
-from ci_bot.worker.sql.algebra_blocks import (Interner, Nested, QuerySource, SourceColumn, Term, TermKey)
-from __future__ import annotations
-from collections.abc import Iterator
-from ci_bot.worker.sql.algebra_blocks import (Derived, Generated, SetOperation, TableRead, Values)
-from ci_bot.worker.sql.algebra_blocks import (Nested, QuerySource, SourceColumn, Term, walk)
+
+from ci_bot.worker.sql.algebra_blocks import (
+    Block,
+    Derived,
+    Generated,
+    Interner,
+    Nested,
+    Outer,
+    Part,
+    QuerySource,
+    SetOperation,
+    SourceColumn,
+    TableRead,
+    Term,
+    TermKey,
+    Values,
+    walk,
+)
 
 MOST_NUMBERINGS = 120
 
@@ -278,7 +291,6 @@ def _orders(ties: list[list[QuerySource]]) -> Iterable[list[QuerySource]]:
 
 
 # Columns by where they come from, and everything that a value is computed from.
-
 
 
 class Origins(KeyNames):

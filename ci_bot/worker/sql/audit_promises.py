@@ -1,20 +1,18 @@
 """What a model's audits promise, in a form that can be compared."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-from sqlglot import exp
-from __future__ import annotations
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
+
+from ci_bot.worker.sql.algebra_blocks import Interner, Operation, Term, TermKey
 from ci_bot.worker.sql.algebra_keys import Sealer
-from ci_bot.worker.sql.algebra_blocks import (Interner, Operation, Term, TermKey)
-from ci_bot.worker.sql.translate_query import (QueryTooLargeError, Reader)
+from ci_bot.worker.sql.translate_query import QueryTooLargeError, Reader
 
 _NOT_NULL = frozenset({"not_null", "not_null_non_blocking"})
 

@@ -9,8 +9,17 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.protocol.plan import ColumnChange
-from ci_bot.worker.sqlmesh_compat.parser_versions import column_types
-from ci_bot.worker.sql.model_query import (Queries, origins, outer, plain, projection, selects, source_of, table_name)
+from ci_bot.worker.sql.model_query import (
+    Queries,
+    origins,
+    outer,
+    plain,
+    projection,
+    selects,
+    source_of,
+    table_name,
+)
+from ci_bot.worker.sqlmesh_compat import column_types
 
 # A chain of models longer than this is not followed.
 MOST_STEPS = 12

@@ -1,24 +1,20 @@
 """Queries in a form in which they can be proved to give the same rows."""
 
 from __future__ import annotations
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-from ci_bot.worker.sql.algebra_blocks import Block
-from ci_bot.worker.sql.algebra_keys import Sealer
-from ci_bot.worker.sql.algebra_blocks import (Interner, TermKey)
-from ci_bot.worker.sql.query_notes import Notes
-from ci_bot.worker.sql.translate_query import (QueryTooLargeError, Reader)
-from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
 from sqlglot import exp
-from ci_bot.worker.sql.algebra_keys import (Origins, below)
-from ci_bot.worker.sql.algebra_blocks import (Operation, Term, TermKey)
+
+from ci_bot.worker.sql.algebra_blocks import Block, Interner, Operation, Term, TermKey
+from ci_bot.worker.sql.algebra_keys import Origins, Sealer, below
 from ci_bot.worker.sql.interval_filters import is_interval_predicate
+from ci_bot.worker.sql.query_notes import Notes
+from ci_bot.worker.sql.translate_query import QueryTooLargeError, Reader
 
 
 @dataclass(frozen=True)
@@ -99,7 +95,6 @@ def form_of(tree: Any, keys: Interner, new_names: Mapping[str, str] | None = Non
 # Aliases, CTE names, nesting and the order of operands do not change what a query means. Each
 # column is followed to the stored column, or the expression, that it comes from; what is left are
 # filters, joins, groupings, unions and results that are equal exactly where they mean the same.
-
 
 
 # A key that no term has.

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sqlmesh_compat.parser_versions import known_classes
+from ci_bot.worker.sqlmesh_compat import known_classes
 
 # Another value at each evaluation, or from a model that somebody else runs.
 _DRAWN = known_classes(

@@ -15,8 +15,17 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
-from ci_bot.worker.sql.model_query import (EPOCH, SENTINEL_END, SENTINEL_START, Query, origins, outer, projection, selects)
+from ci_bot.worker.sql.model_query import (
+    EPOCH,
+    SENTINEL_END,
+    SENTINEL_START,
+    Query,
+    origins,
+    outer,
+    projection,
+    selects,
+)
+from ci_bot.worker.sqlmesh_compat import FROM
 
 MAX_DEPTH = 12
 _DATES = {

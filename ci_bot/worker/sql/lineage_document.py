@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ci_bot.protocol.review_report import (ChangedPart, Impact, IndirectModel, ReachedModel)
-from ci_bot.worker.sql.lineage_propagation import OwnPart
+from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
 from ci_bot.worker.sql.lineage_facts import ChangedProject
-from ci_bot.worker.sql.lineage_propagation import (Parts, Reach, Spread, spread)
+from ci_bot.worker.sql.lineage_propagation import OwnPart, Parts, Reach, Spread, spread
 
 MOST_ENTRIES = 5_000  # models reached, over all parts
 MOST_OF_ONE_PART = 200

@@ -1,19 +1,22 @@
 """What an expression depends on, and how it is computed."""
 
 from __future__ import annotations
-from collections.abc import Callable
+
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
+
 from sqlglot import exp
-from ci_bot.worker.sqlmesh_compat.parser_versions import Tree
-from ci_bot.worker.sql.lineage_scopes import NameScope
-from ci_bot.worker.sql.lineage_scopes import (Rowset, Terms, Traced)
-from __future__ import annotations
-from collections.abc import Iterable, Mapping
-from typing import Any
-from sqlglot import exp
-from ci_bot.worker.sqlmesh_compat.parser_versions import EXCEPT
-from ci_bot.worker.sql.lineage_scopes import (FromEntry, NameScope)
-from ci_bot.worker.sql.lineage_scopes import (Rowset, Traced, blob, named)
+
+from ci_bot.worker.sql.lineage_scopes import (
+    FromEntry,
+    NameScope,
+    Rowset,
+    Terms,
+    Traced,
+    blob,
+    named,
+)
+from ci_bot.worker.sqlmesh_compat import EXCEPT, Tree
 
 ReadQuery = Callable[[Any, NameScope], Rowset]
 
@@ -171,7 +174,6 @@ def _in_window(node: Any) -> bool:
 
 
 # The projections of a SELECT: its columns, their order, and what they do to the rows.
-
 
 
 class Projections:

@@ -1,24 +1,24 @@
 """How changed parts spread from model to model: one pass, every part a bit of a number."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from dataclasses import dataclass
-from ci_bot.protocol.review_report import HowChanged
-from ci_bot.worker.sql.lineage_expressions import UnreadableError
-from ci_bot.worker.sql.lineage_facts import (Definition, KnownColumns, Model)
-from ci_bot.worker.sql.lineage_query import (Relations, StoredTables, read_definition)
-from ci_bot.worker.sql.lineage_scopes import (ANY, Rowset, Terms)
-from __future__ import annotations
+
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import cast
-from ci_bot.worker.sql.lineage_expressions import UnreadableError
-from ci_bot.worker.sql.lineage_facts import (ChangedProject, Definition, Model)
-from ci_bot.worker.sql.lineage_query import (Dependencies, StoredTables, read_definition, reading_of)
-from ci_bot.worker.sql.lineage_scopes import (ANY, ANYWHERE, DOUBT, ORDER, ROWS, Atom, Terms)
 
+from ci_bot.protocol.review_report import HowChanged
+from ci_bot.worker.sql.lineage_expressions import UnreadableError
+from ci_bot.worker.sql.lineage_facts import ChangedProject, Definition, KnownColumns, Model
+from ci_bot.worker.sql.lineage_query import (
+    Dependencies,
+    Relations,
+    StoredTables,
+    read_definition,
+    reading_of,
+)
+from ci_bot.worker.sql.lineage_scopes import ANY, ANYWHERE, DOUBT, ORDER, ROWS, Atom, Rowset, Terms
 
 # What a change changes of a model itself: columns that are computed differently, and rows.
 
@@ -137,6 +137,7 @@ def _once(parts: list[OwnPart]) -> list[OwnPart]:
     for part in parts:
         kept.setdefault((part.column, part.how == "reordered"), part)
     return list(kept.values())
+
 
 # Parts beyond these are taken together; a number of so many bits is still quick to work with.
 MOST_PARTS = 500

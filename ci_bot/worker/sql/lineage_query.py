@@ -6,22 +6,30 @@ as depending on all that it can see, or as doubtful, and never as independent.
 """
 
 from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+
 from sqlglot import exp
-from ci_bot.worker.sqlmesh_compat.parser_versions import (FROM, WITH, Tree)
-from ci_bot.worker.sql.lineage_expressions import (Expressions, UnreadableError)
-from ci_bot.worker.sql.lineage_scopes import NameScope
-from ci_bot.worker.sql.lineage_expressions import Projections
-from ci_bot.worker.sql.lineage_sources import (FromClause, StoredTable)
-from ci_bot.worker.sql.lineage_scopes import (Rowset, Terms, Traced, blob, named)
-from __future__ import annotations
-from collections.abc import Iterable
-from dataclasses import dataclass
-from ci_bot.worker.sql.lineage_expressions import UnreadableError
-from ci_bot.worker.sql.lineage_facts import (Definition, KnownColumns)
-from ci_bot.worker.sql.lineage_scopes import (ANY, DOUBT, ORDER, ROWS, Atom, Rowset, Terms, Traced, blob)
+
+from ci_bot.worker.sql.lineage_expressions import Expressions, Projections, UnreadableError
+from ci_bot.worker.sql.lineage_facts import Definition, KnownColumns
+from ci_bot.worker.sql.lineage_scopes import (
+    ANY,
+    DOUBT,
+    ORDER,
+    ROWS,
+    Atom,
+    NameScope,
+    Rowset,
+    Terms,
+    Traced,
+    blob,
+    named,
+)
+from ci_bot.worker.sql.lineage_sources import FromClause, StoredTable
+from ci_bot.worker.sqlmesh_compat import FROM, WITH, Tree
 
 _READ = frozenset(
     {WITH, FROM, "joins", "laterals", "expressions", "where", "group", "having", "qualify"}
@@ -237,7 +245,6 @@ def _reads(query: Any, name: str) -> bool:
 
 
 # A model's query, read: for each column and for the rows, on what of which table it depends.
-
 
 
 @dataclass(frozen=True)

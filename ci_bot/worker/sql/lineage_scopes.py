@@ -1,14 +1,11 @@
 """Where a column's name leads: the sources of a SELECT, those around it, and its own aliases."""
 
 from __future__ import annotations
-from collections.abc import Callable, Hashable, Iterable, Mapping
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from __future__ import annotations
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
 
 # What the value of an expression and the content of a table depend on, as data.
 #
@@ -143,8 +140,6 @@ def blob(terms: Terms, value: Traced, names: Iterable[str], tables: frozenset[st
         missing=column,
         tables=tables,
     )
-
-
 
 
 @dataclass(frozen=True)

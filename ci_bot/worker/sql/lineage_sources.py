@@ -8,10 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sqlmesh_compat.parser_versions import (FROM, Tree)
-from ci_bot.worker.sql.lineage_expressions import (Expressions, ReadQuery, UnreadableError)
-from ci_bot.worker.sql.lineage_scopes import (FromEntry, NameScope)
-from ci_bot.worker.sql.lineage_scopes import (ANY, Rowset, Traced, blob, named)
+from ci_bot.worker.sql.lineage_expressions import Expressions, ReadQuery, UnreadableError
+from ci_bot.worker.sql.lineage_scopes import ANY, FromEntry, NameScope, Rowset, Traced, blob, named
+from ci_bot.worker.sqlmesh_compat import FROM, Tree
 
 StoredTable = Callable[[str], Rowset]
 

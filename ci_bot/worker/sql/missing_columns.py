@@ -1,21 +1,19 @@
 """Columns that a query reads and that none of its tables has."""
 
 from __future__ import annotations
-from collections.abc import Callable, Iterator
-from typing import Any
-from sqlglot import exp
-from sqlglot.optimizer.scope import Scope, traverse_scope
-from ci_bot.worker.sql.model_query import table_name
-from __future__ import annotations
+
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
 from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.macros import RuntimeStage
-from ci_bot.worker.runtime.log_silence import silence_log
-from ci_bot.worker.sql.model_query import plain
+
+from ci_bot.worker.runtime import silence_log
+from ci_bot.worker.sql.model_query import plain, table_name
 
 ColumnsBySource = dict[str, "frozenset[str] | None"]
 

@@ -1,25 +1,19 @@
 """A model's query as rules read it: written and rendered, with its scopes, computed once."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from typing import Any
-from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
+
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, build_scope
 from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import RuntimeStage
 from sqlmesh.utils.errors import SQLMeshError
-from __future__ import annotations
-from typing import Any
-from sqlglot import exp
-
 
 # A syntax tree that was walked once: nodes by type, for the many rules that ask.
-
 
 
 class Tree:
@@ -57,7 +51,6 @@ def _walk(root: Any) -> Iterator[Any]:
     for node in queue:
         yield node
         queue.extend(node.iter_expressions())
-
 
 
 MAX_DEPTH = 12
@@ -353,9 +346,6 @@ def plain(fqn: str) -> str:
 
 
 # Where in a query something stands, in words that a renamed alias or CTE leaves as they are.
-
-
-
 
 
 def place_of(node: Any, query: Query) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ci_bot.worker.sql.algebra_blocks import (Block, Derived)
-from ci_bot.worker.sql.algebra_blocks import (QuerySource, SourceColumn, Term)
+from ci_bot.worker.sql.algebra_blocks import Block, Derived, QuerySource, SourceColumn, Term
 
 
 @dataclass(eq=False)

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
-from ci_bot.worker.sql.audit_promises import (column_names, promises)
-from ci_bot.worker.sql.model_query import (conjuncts, outer, projection, selects, table_name)
+from ci_bot.worker.sql.audit_promises import column_names, promises
+from ci_bot.worker.sql.model_query import conjuncts, outer, projection, selects, table_name
+from ci_bot.worker.sqlmesh_compat import FROM
 
 MAX_DEPTH = 12
 NEVER = "never"

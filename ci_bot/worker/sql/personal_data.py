@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.model_query import (Queries, origins, outer)
+from ci_bot.worker.sql.model_query import Queries, origins, outer
 
 # What identifies a person, or is sensitive about one: the identifiers of HIPAA's safe harbour
 # (45 CFR 164.514(b)(2)) and the special categories of the GDPR (articles 4 and 9), as columns are

@@ -10,10 +10,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
-from ci_bot.worker.sql.algebra_blocks import (Block, Group)
-from ci_bot.worker.sql.algebra_blocks import Term
-from ci_bot.worker.sql.name_scopes import (Cte, Frame, Item)
+from ci_bot.worker.sql.algebra_blocks import Block, Group, Term
+from ci_bot.worker.sql.name_scopes import Cte, Frame, Item
+from ci_bot.worker.sqlmesh_compat import FROM
 
 ClausePlace = tuple[str, str]
 _HOW = {

@@ -1,21 +1,18 @@
 """The clauses of a SELECT beside its sources and conditions: results, groups, order."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from sqlglot import exp
-from ci_bot.worker.sqlmesh_compat.parser_versions import (FROM, WITH)
-from ci_bot.worker.sql.functions import (is_aggregate, makes_rows)
-from __future__ import annotations
-from typing import Any
-from sqlglot import exp
-from ci_bot.worker.sql.algebra_blocks import (Block, Group)
-from ci_bot.worker.sql.functions import (is_aggregate, makes_rows)
-from ci_bot.worker.sql.algebra_blocks import (Operation, Term, leaf)
-from ci_bot.worker.sql.name_scopes import Frame
-from ci_bot.worker.sql.translate_scalars import (Host, Scalars)
 
+from sqlglot import exp
+
+from ci_bot.worker.sql.algebra_blocks import Block, Group, Operation, Term, leaf
+from ci_bot.worker.sql.functions import is_aggregate, makes_rows
+from ci_bot.worker.sql.name_scopes import Frame
+from ci_bot.worker.sql.translate_scalars import Host, Scalars
+from ci_bot.worker.sqlmesh_compat import FROM, WITH
 
 # What a SELECT's own clauses mention, found by one walk.
 
@@ -140,6 +137,7 @@ def _is_of_a_window(node: Any) -> bool:
     ):
         node = node.parent
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
+
 
 # What only says where rows are stored.
 LAYOUT = ("sort", "cluster", "distribute")

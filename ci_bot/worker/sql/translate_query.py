@@ -1,28 +1,32 @@
 """From the parser's queries to blocks."""
 
 from __future__ import annotations
-from typing import Any
-from sqlglot import exp
-from ci_bot.worker.sqlmesh_compat.parser_versions import WITH
-from ci_bot.worker.sql.algebra_blocks import (Block, Part, SetKind, SetOperation)
-from ci_bot.worker.sql.algebra_blocks import SourceColumn
-from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+
 from sqlglot import exp
-from ci_bot.worker.sqlmesh_compat.parser_versions import (FROM, WITH)
-from ci_bot.worker.sql.algebra_blocks import Block
-from ci_bot.worker.sql.algebra_blocks import (Term, conjuncts, leaf)
+
+from ci_bot.worker.sql import translate_clauses as scan
+from ci_bot.worker.sql.algebra_blocks import (
+    Block,
+    Part,
+    SetKind,
+    SetOperation,
+    SourceColumn,
+    Term,
+    conjuncts,
+    leaf,
+)
 from ci_bot.worker.sql.model_query import conjuncts as written_parts
 from ci_bot.worker.sql.model_query import table_name
-from ci_bot.worker.sql import translate_clauses as scan
-from ci_bot.worker.sql.translate_clauses import (LAYOUT, Clauses)
-from ci_bot.worker.sql.name_scopes import (Cte, Frame, Item)
-from ci_bot.worker.sql.query_notes import (Joined, Notes)
+from ci_bot.worker.sql.name_scopes import Cte, Frame, Item
+from ci_bot.worker.sql.query_notes import Joined, Notes
+from ci_bot.worker.sql.translate_clauses import LAYOUT, Clauses
 from ci_bot.worker.sql.translate_scalars import Scalars
-from ci_bot.worker.sql.translate_sources import (From, Sources)
-
+from ci_bot.worker.sql.translate_sources import From, Sources
+from ci_bot.worker.sqlmesh_compat import FROM, WITH
 
 # UNION, INTERSECT and EXCEPT as one source.
 
@@ -117,6 +121,7 @@ def _selects(node: Any) -> list[Any]:
     if isinstance(query, exp.SetOperation):
         return [*_selects(query.this), *_selects(query.expression)]
     return [query] if isinstance(query, exp.Select) else []
+
 
 # Each use of a CTE that only filters is read anew, so a chain of them could double at each step.
 MOST_SELECTS = 500

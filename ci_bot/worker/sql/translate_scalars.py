@@ -9,8 +9,17 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from ci_bot.worker.sql import functions
-from ci_bot.worker.sql.algebra_blocks import Block
-from ci_bot.worker.sql.algebra_blocks import (Nested, Operation, Order, Term, comparison, junction, leaf, negation)
+from ci_bot.worker.sql.algebra_blocks import (
+    Block,
+    Nested,
+    Operation,
+    Order,
+    Term,
+    comparison,
+    junction,
+    leaf,
+    negation,
+)
 from ci_bot.worker.sql.name_scopes import Frame
 
 _COMPARISONS: dict[type, str] = {

@@ -1,28 +1,37 @@
 """FROM and JOIN: which sources a SELECT has, and how they hang together."""
 
 from __future__ import annotations
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol
-from sqlglot import exp
-from ci_bot.worker.sql.algebra_blocks import (Block, Derived, Generated, Hung, Outer, Part, TableRead, Values)
-from ci_bot.worker.sql.algebra_blocks import (Operation, Order, QuerySource, SourceColumn, Term)
-from ci_bot.worker.sql.name_scopes import (Cte, Frame, Item)
-from ci_bot.worker.sql.translate_scalars import Scalars
-from ci_bot.worker.sql.translate_clauses import Mentions
-from __future__ import annotations
-from collections.abc import Callable, Sequence
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
-from sqlglot import exp
-from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
-from ci_bot.worker.sql.algebra_blocks import (Block, Hanging, Hung, Outer, Part)
-from ci_bot.worker.sql.algebra_blocks import (Operation, QuerySource, SourceColumn, Term, comparison, conjuncts)
-from ci_bot.worker.sql.model_query import conjuncts as written_parts
-from ci_bot.worker.sql.name_scopes import (Frame, Item)
-from ci_bot.worker.sql.query_notes import Joined
-from ci_bot.worker.sql.translate_scalars import Scalars
-from ci_bot.worker.sql.translate_clauses import Mentions
 
+from sqlglot import exp
+
+from ci_bot.worker.sql.algebra_blocks import (
+    Block,
+    Derived,
+    Generated,
+    Hanging,
+    Hung,
+    Operation,
+    Order,
+    Outer,
+    Part,
+    QuerySource,
+    SourceColumn,
+    TableRead,
+    Term,
+    Values,
+    comparison,
+    conjuncts,
+)
+from ci_bot.worker.sql.model_query import conjuncts as written_parts
+from ci_bot.worker.sql.name_scopes import Cte, Frame, Item
+from ci_bot.worker.sql.query_notes import Joined
+from ci_bot.worker.sql.translate_clauses import Mentions
+from ci_bot.worker.sql.translate_scalars import Scalars
+from ci_bot.worker.sqlmesh_compat import FROM
 
 # What stands in FROM under one alias: a table, a query, rows that are written out or made.
 
@@ -194,6 +203,7 @@ def _may_melt(block: Block, role: Role) -> bool:
 def _only_table(part: Part) -> str:
     only = part.inner[0] if len(part.inner) == 1 and not part.hung and not part.where else None
     return only.name if isinstance(only, TableRead) else ""
+
 
 Way = Literal["inner", "left", "right", "full", "semi", "anti"]
 

@@ -11,11 +11,16 @@ from typing import Any
 from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
-from ci_bot.worker.sql_effects.effects import RUNS_JAVA
-from ci_bot.worker.sql_effects.effects import (Action, Effect, ObjectName, unknown)
-from ci_bot.worker.sql_effects.effects import THIS_MODEL
 from ci_bot.worker.sql_effects import spark_settings as settings
-from ci_bot.worker.sql_effects.effects import SPARK
+from ci_bot.worker.sql_effects.effects import (
+    RUNS_JAVA,
+    SPARK,
+    THIS_MODEL,
+    Action,
+    Effect,
+    ObjectName,
+    unknown,
+)
 
 _RESOURCES = frozenset({"JAR", "JARS", "FILE", "FILES", "ARCHIVE", "ARCHIVES"})
 # What may follow the name in ALTER TABLE, by its first words.

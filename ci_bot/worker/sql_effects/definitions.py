@@ -1,15 +1,13 @@
 """CREATE, DROP and ALTER: which objects come, go or become others."""
 
 from __future__ import annotations
+
 import re
-from typing import Any
-from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
-from ci_bot.worker.sql_effects import effects as names
-from ci_bot.worker.sql_effects.effects import (Action, Effect, ObjectName, unknown)
-from ci_bot.worker.sql_effects.effects import SPARK
 
+from ci_bot.worker.sql_effects import effects as names
+from ci_bot.worker.sql_effects.effects import SPARK, Action, Effect, ObjectName, unknown
 
 # What stands between CREATE and AS: clauses that say where a table's files are, and others.
 
@@ -83,6 +81,7 @@ def odd_key(key: str) -> str | None:
     if parts & _PLACES:
         return f"the property {key} {SHARED_PLACE}"
     return f"the property {key} leads elsewhere" if parts & _LEADS else None
+
 
 _SCHEMAS = frozenset({"SCHEMA", "DATABASE", "NAMESPACE"})
 

@@ -1,17 +1,11 @@
 """What one SQL statement does to whom: the words that reading and judging share."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
-from __future__ import annotations
-from collections.abc import Iterator
-from typing import Any
-from __future__ import annotations
-from typing import Any
-from __future__ import annotations
+
 import re
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
 
 Action = Literal[
     "nothing",  # reads, or touches the session alone: temporary views, caches, harmless settings
@@ -140,8 +134,6 @@ class Own:
 # Programs inside SQL: functions that call Java, and queries that start a process.
 
 
-
-
 # Spark's built-in functions that call any static method of the JVM.
 RUNS_JAVA = frozenset({"java_method", "reflect", "try_reflect"})
 
@@ -156,8 +148,6 @@ def code_in(tree: Any) -> Iterator[Effect]:
 
 
 # Names of objects in a tree, in one form: lower case, no quotes, catalog first.
-
-
 
 
 # A macro that stands for the model's own table, wherever it runs.

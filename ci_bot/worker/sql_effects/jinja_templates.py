@@ -13,9 +13,8 @@ from jinja2 import Environment, TemplateSyntaxError
 from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
-from ci_bot.worker.sql_effects.effects import (Action, Effect, ObjectName)
-from ci_bot.worker.sql_effects.effects import THIS_MODEL
-from ci_bot.worker.sql_effects.read_statement import (literal_effects, literals_in)
+from ci_bot.worker.sql_effects.effects import THIS_MODEL, Action, Effect, ObjectName
+from ci_bot.worker.sql_effects.read_statement import literal_effects, literals_in
 
 # Where a template puts in a value: a macro of SQLMesh, whose value is not known either.
 _VALUE = "@jinja_value"

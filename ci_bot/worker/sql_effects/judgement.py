@@ -6,8 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.worker.sql_effects.effects import (Effect, ObjectName, Own, display_name)
-from ci_bot.worker.sql_effects.effects import THIS_MODEL
+from ci_bot.worker.sql_effects.effects import THIS_MODEL, Effect, ObjectName, Own, display_name
 from ci_bot.worker.sql_effects.read_statement import effects_of
 
 _VERBS = {

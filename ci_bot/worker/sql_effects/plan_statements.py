@@ -11,12 +11,22 @@ from typing import Any
 from sqlglot.errors import SqlglotError
 
 from ci_bot.errors import Refused
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.sql_effects import (statement_sources as parts, rendered, statement_sources as sites)
+from ci_bot.worker.messages import Names
+from ci_bot.worker.planning import Planned
+from ci_bot.worker.sql_effects import rendered
+from ci_bot.worker.sql_effects import statement_sources as parts
+from ci_bot.worker.sql_effects import statement_sources as sites
 from ci_bot.worker.sql_effects.effects import Own
-from ci_bot.worker.sql_effects.judgement import (Deed, JudgedEffect, Statement, deeds, hidden, judged, key)
+from ci_bot.worker.sql_effects.judgement import (
+    Deed,
+    JudgedEffect,
+    Statement,
+    deeds,
+    hidden,
+    judged,
+    key,
+)
 from ci_bot.worker.sql_effects.statement_sources import Site
-from ci_bot.worker.messages.names_and_times import Names
 
 
 def judge_plan(context: Any, planned: Planned) -> list[JudgedEffect]:

@@ -28,16 +28,15 @@ from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.worker.runtime.log_silence import silence_log
+from ci_bot.worker.messages import NotYamlError
+from ci_bot.worker.messages import read as read_yaml
+from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import effects as names
-from ci_bot.worker.sql_effects.effects import RUNS_JAVA
-from ci_bot.worker.sql_effects.effects import (Effect, Own, unknown)
-from ci_bot.worker.sql_effects.judgement import (JudgedEffect, Statement, said, weight)
-from ci_bot.worker.sql_effects.definitions import (odd_format, odd_key)
+from ci_bot.worker.sql_effects.definitions import odd_format, odd_key
+from ci_bot.worker.sql_effects.effects import RUNS_JAVA, Effect, Own, unknown
+from ci_bot.worker.sql_effects.jinja_templates import literal_parts, literals
+from ci_bot.worker.sql_effects.judgement import JudgedEffect, Statement, said, weight
 from ci_bot.worker.sql_effects.read_statement import ACTING_WORDS
-from ci_bot.worker.sql_effects.jinja_templates import (literal_parts, literals)
-from ci_bot.worker.messages.yaml_data import NotYamlError
-from ci_bot.worker.messages.yaml_data import read as read_yaml
 
 # Keys of configurations whose values are executed; the last are dbt's.
 _SLOTS = frozenset(

@@ -15,13 +15,12 @@ import sqlmesh  # noqa: F401 - teaches the parser its macros
 from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
-from ci_bot.worker.runtime.log_silence import silence_log
+from ci_bot.worker.runtime import silence_log
+from ci_bot.worker.sql_effects import definitions
 from ci_bot.worker.sql_effects import effects as names
-from ci_bot.worker.sql_effects.effects import code_in
-from ci_bot.worker.sql_effects.effects import (Effect, unknown)
-from ci_bot.worker.sql_effects import (definitions, spark_settings as settings)
+from ci_bot.worker.sql_effects import spark_settings as settings
 from ci_bot.worker.sql_effects.commands import of_command
-from ci_bot.worker.sql_effects.effects import (SPARK, hidden)
+from ci_bot.worker.sql_effects.effects import SPARK, Effect, code_in, hidden, unknown
 
 _QUERIES = frozenset(
     {"select", "union", "intersect", "except", "subquery", "values", "describe", "show"}

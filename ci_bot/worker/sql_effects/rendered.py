@@ -18,8 +18,13 @@ from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.worker import sqlmesh_compat as compat
 from ci_bot.worker.sql_effects.judgement import Statement
-from ci_bot.worker.sql_effects.statement_sources import (Place, calls_nothing, code_of, stages_of)
-from ci_bot.worker.sql_effects.statement_sources import Site
+from ci_bot.worker.sql_effects.statement_sources import (
+    Place,
+    Site,
+    calls_nothing,
+    code_of,
+    stages_of,
+)
 
 
 def of_model(model: Any, site: Site) -> Iterator[Statement]:

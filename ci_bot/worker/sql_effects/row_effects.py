@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.runtime.log_silence import silence_log
+from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects.effects import Effect
 from ci_bot.worker.sql_effects.read_statement import effects_of
 

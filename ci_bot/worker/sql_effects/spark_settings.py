@@ -15,12 +15,11 @@ unknown.
 """
 
 from __future__ import annotations
+
 import re
 from typing import Literal
-from __future__ import annotations
-import re
-from ci_bot.worker.sql_effects.effects import (Effect, unknown)
-from ci_bot.worker.sql_effects.effects import SPARK
+
+from ci_bot.worker.sql_effects.effects import SPARK, Effect, unknown
 
 SettingMeaning = Literal[
     "nothing",  # messages, names of jobs, what is checked

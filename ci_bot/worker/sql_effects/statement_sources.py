@@ -1,42 +1,37 @@
 """The environments that statements are rendered for: the pull request's, and prod."""
 
 from __future__ import annotations
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
-from sqlglot import exp
-from sqlmesh.core import constants as c
-from sqlmesh.core.environment import EnvironmentNamingInfo
-from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
-from sqlmesh.core.snapshot.definition import to_view_mapping
-from ci_bot.worker.planning.make_plan import Planned
-from ci_bot.worker.sql_effects import effects as names
-from ci_bot.worker.sql_effects.effects import (ObjectName, Own)
-from ci_bot.worker.messages.names_and_times import Names
-from __future__ import annotations
+
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, get_args
-from sqlmesh.core.macros import RuntimeStage
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.runtime.log_silence import silence_log
-from ci_bot.worker.sql_effects.effects import Action
-from ci_bot.worker.sql_effects.judgement import Statement
-from ci_bot.worker.sql_effects.jinja_templates import literal_parts
-from __future__ import annotations
-import re
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any
+
+from sqlglot import exp
+from sqlmesh.core import constants as c
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
+from sqlmesh.core.environment import EnvironmentNamingInfo
 from sqlmesh.core.macros import RuntimeStage
+from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
+from sqlmesh.core.snapshot.definition import to_view_mapping
+
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.sql_effects.effects import RUNS_JAVA
-from ci_bot.worker.sql_effects.effects import display_name
-from ci_bot.worker.sql_effects.judgement import (PLACEHOLDER, Statement)
-from ci_bot.worker.sql_effects.effects import SPARK
+from ci_bot.worker.messages import Names
+from ci_bot.worker.planning import Planned
+from ci_bot.worker.runtime import silence_log
+from ci_bot.worker.sql_effects import effects as names
+from ci_bot.worker.sql_effects.effects import (
+    RUNS_JAVA,
+    SPARK,
+    Action,
+    ObjectName,
+    Own,
+    display_name,
+)
+from ci_bot.worker.sql_effects.jinja_templates import literal_parts
+from ci_bot.worker.sql_effects.judgement import PLACEHOLDER, Statement
 
 
 @dataclass(frozen=True)

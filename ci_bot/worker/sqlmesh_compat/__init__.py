@@ -6,25 +6,122 @@ against the installed version, so that an upgrade that moves an internal fails t
 
 from __future__ import annotations
 
-from ci_bot.worker.sqlmesh_compat.base_cache_read import known_loaded
-from ci_bot.worker.sqlmesh_compat.base_cache_write import (Noted, known_files_of, noted)
-from ci_bot.worker.sqlmesh_compat.configuration import (DbtProjectError, analytics_off, default_catalog, find_engines_unimported, is_dbt_project, known_bot_settings, merge_nothing_from_state, needs_format, prepare_configs, read_configs, read_configs_without_state, scan_packages_once, state_is_shared, written_bot_settings)
-from ci_bot.worker.sqlmesh_compat.configuration import (executed_text, rendered_environment_statements, rendered_statement, table_clauses)
-from ci_bot.worker.sqlmesh_compat.evaluator import (AroundBatch, AuditListener, AuditOutcome, AuditQuestion, LeasedPlanEvaluator, PartOfPlan, RecordingScheduler, failed_audit_of, plan_evaluator)
-from ci_bot.worker.sqlmesh_compat.loading import (ignore_files, load_error, loaded_tests, model_failures, order_models, registries_kept)
-from ci_bot.worker.sqlmesh_compat.macro_code import judge_macro_code
-from ci_bot.worker.sqlmesh_compat.loading import (FailingNode, failing_nodes_of_others)
-from ci_bot.worker.sqlmesh_compat.planner import (RefusedChange, expand_selection, first_restatements, give_last_intervals, inherits_intervals, keep_model_caps, note_refused_changes, parse_selection, plan_builder, plan_models_to_backfill, previews_forward_only, prod_interval_ends, selector_of)
-from ci_bot.worker.sqlmesh_compat.states import as_if_in
-from ci_bot.worker.sqlmesh_compat.planner import select_by_changed_files
-from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import as_in_prod
-from ci_bot.worker.sqlmesh_compat.plan_building import build
-from ci_bot.worker.sqlmesh_compat.cache_writes import spare_the_cache
-from ci_bot.worker.sqlmesh_compat.cache_writes import types_read_once
-from ci_bot.worker.sqlmesh_compat.spark import (LazySparkConnectionConfig, ListingSparkAdapter, announce_tests_on_spark, configured_catalog, executor_count, has_lazy_spark, make_spark_lazy, runs_a_job, set_known_catalog, spark_settings)
-from ci_bot.worker.sqlmesh_compat.states import (StoredSnapshot, count_snapshots, delete_environment_record, environment_snapshots, forget_cached_snapshots, forget_snapshots, full_snapshots, give_state, lock_environments, mark_environment_unfinished, new_state_sync, open_duckdb_read_only, read_only_transactions, state_adapter, state_adapter_of, state_connection, state_sync_on, stored_snapshots, throwaway_state, throwaway_state_again)
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.worker.sqlmesh_compat.base_cache_read import known_loaded
+    from ci_bot.worker.sqlmesh_compat.base_cache_write import Noted, known_files_of, noted
+    from ci_bot.worker.sqlmesh_compat.cache_writes import spare_the_cache, types_read_once
+    from ci_bot.worker.sqlmesh_compat.configuration import (
+        DbtProjectError,
+        analytics_off,
+        default_catalog,
+        executed_text,
+        find_engines_unimported,
+        is_dbt_project,
+        known_bot_settings,
+        merge_nothing_from_state,
+        needs_format,
+        prepare_configs,
+        read_configs,
+        read_configs_without_state,
+        rendered_environment_statements,
+        rendered_statement,
+        scan_packages_once,
+        state_is_shared,
+        table_clauses,
+        written_bot_settings,
+    )
+    from ci_bot.worker.sqlmesh_compat.evaluator import (
+        AroundBatch,
+        AuditListener,
+        AuditOutcome,
+        AuditQuestion,
+        LeasedPlanEvaluator,
+        PartOfPlan,
+        RecordingScheduler,
+        failed_audit_of,
+        plan_evaluator,
+    )
+    from ci_bot.worker.sqlmesh_compat.loading import (
+        FailingNode,
+        failing_nodes_of_others,
+        ignore_files,
+        load_error,
+        loaded_tests,
+        model_failures,
+        order_models,
+        registries_kept,
+    )
+    from ci_bot.worker.sqlmesh_compat.macro_code import judge_macro_code, list_evaluated, objection
+    from ci_bot.worker.sqlmesh_compat.parser_versions import (
+        EXCEPT,
+        FROM,
+        WITH,
+        Tree,
+        column_types,
+        known_classes,
+    )
+    from ci_bot.worker.sqlmesh_compat.plan_building import build
+    from ci_bot.worker.sqlmesh_compat.planner import (
+        RefusedChange,
+        expand_selection,
+        first_restatements,
+        give_last_intervals,
+        inherits_intervals,
+        keep_model_caps,
+        note_refused_changes,
+        parse_selection,
+        plan_builder,
+        plan_models_to_backfill,
+        previews_forward_only,
+        prod_interval_ends,
+        select_by_changed_files,
+        selector_of,
+    )
+    from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import as_in_prod
+    from ci_bot.worker.sqlmesh_compat.spark import (
+        LazySparkConnectionConfig,
+        ListingSparkAdapter,
+        announce_tests_on_spark,
+        configured_catalog,
+        executor_count,
+        has_lazy_spark,
+        make_spark_lazy,
+        runs_a_job,
+        set_known_catalog,
+        spark_settings,
+    )
+    from ci_bot.worker.sqlmesh_compat.states import (
+        StoredSnapshot,
+        as_if_in,
+        count_snapshots,
+        delete_environment_record,
+        environment_snapshots,
+        forget_cached_snapshots,
+        forget_snapshots,
+        full_snapshots,
+        give_state,
+        lock_environments,
+        mark_environment_unfinished,
+        new_state_sync,
+        open_duckdb_read_only,
+        read_only_transactions,
+        state_adapter,
+        state_adapter_of,
+        state_connection,
+        state_sync_on,
+        stored_snapshots,
+        throwaway_state,
+        throwaway_state_again,
+    )
 
 __all__ = [
+    "EXCEPT",
+    "FROM",
+    "WITH",
     "AroundBatch",
     "AuditListener",
     "AuditOutcome",
@@ -39,11 +136,13 @@ __all__ = [
     "RecordingScheduler",
     "RefusedChange",
     "StoredSnapshot",
+    "Tree",
     "analytics_off",
     "announce_tests_on_spark",
     "as_if_in",
     "as_in_prod",
     "build",
+    "column_types",
     "configured_catalog",
     "count_snapshots",
     "default_catalog",
@@ -68,8 +167,10 @@ __all__ = [
     "judge_macro_code",
     "keep_model_caps",
     "known_bot_settings",
+    "known_classes",
     "known_files_of",
     "known_loaded",
+    "list_evaluated",
     "load_error",
     "loaded_tests",
     "lock_environments",
@@ -81,6 +182,7 @@ __all__ = [
     "new_state_sync",
     "note_refused_changes",
     "noted",
+    "objection",
     "open_duckdb_read_only",
     "order_models",
     "parse_selection",
@@ -115,3 +217,108 @@ __all__ = [
     "types_read_once",
     "written_bot_settings",
 ]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "base_cache_read": ["known_loaded"],
+        "base_cache_write": ["Noted", "known_files_of", "noted"],
+        "cache_writes": ["spare_the_cache", "types_read_once"],
+        "configuration": [
+            "DbtProjectError",
+            "analytics_off",
+            "default_catalog",
+            "executed_text",
+            "find_engines_unimported",
+            "is_dbt_project",
+            "known_bot_settings",
+            "merge_nothing_from_state",
+            "needs_format",
+            "prepare_configs",
+            "read_configs",
+            "read_configs_without_state",
+            "rendered_environment_statements",
+            "rendered_statement",
+            "scan_packages_once",
+            "state_is_shared",
+            "table_clauses",
+            "written_bot_settings",
+        ],
+        "evaluator": [
+            "AroundBatch",
+            "AuditListener",
+            "AuditOutcome",
+            "AuditQuestion",
+            "LeasedPlanEvaluator",
+            "PartOfPlan",
+            "RecordingScheduler",
+            "failed_audit_of",
+            "plan_evaluator",
+        ],
+        "loading": [
+            "FailingNode",
+            "failing_nodes_of_others",
+            "ignore_files",
+            "load_error",
+            "loaded_tests",
+            "model_failures",
+            "order_models",
+            "registries_kept",
+        ],
+        "macro_code": ["judge_macro_code", "list_evaluated", "objection"],
+        "parser_versions": ["EXCEPT", "FROM", "Tree", "WITH", "column_types", "known_classes"],
+        "plan_building": ["build"],
+        "planner": [
+            "RefusedChange",
+            "expand_selection",
+            "first_restatements",
+            "give_last_intervals",
+            "inherits_intervals",
+            "keep_model_caps",
+            "note_refused_changes",
+            "parse_selection",
+            "plan_builder",
+            "plan_models_to_backfill",
+            "previews_forward_only",
+            "prod_interval_ends",
+            "select_by_changed_files",
+            "selector_of",
+        ],
+        "reuse_prod_snapshots": ["as_in_prod"],
+        "spark": [
+            "LazySparkConnectionConfig",
+            "ListingSparkAdapter",
+            "announce_tests_on_spark",
+            "configured_catalog",
+            "executor_count",
+            "has_lazy_spark",
+            "make_spark_lazy",
+            "runs_a_job",
+            "set_known_catalog",
+            "spark_settings",
+        ],
+        "states": [
+            "StoredSnapshot",
+            "as_if_in",
+            "count_snapshots",
+            "delete_environment_record",
+            "environment_snapshots",
+            "forget_cached_snapshots",
+            "forget_snapshots",
+            "full_snapshots",
+            "give_state",
+            "lock_environments",
+            "mark_environment_unfinished",
+            "new_state_sync",
+            "open_duckdb_read_only",
+            "read_only_transactions",
+            "state_adapter",
+            "state_adapter_of",
+            "state_connection",
+            "state_sync_on",
+            "stored_snapshots",
+            "throwaway_state",
+            "throwaway_state_again",
+        ],
+    },
+)

@@ -1,37 +1,32 @@
 """Files that are known stand for prod's models: their SQL is not parsed to load them."""
 
 from __future__ import annotations
+
 import hashlib
 import json
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from enum import Enum
 from pathlib import Path
 from typing import Any
+
 import sqlglot
 import sqlmesh
 from pydantic import BaseModel
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlmesh.core import constants as c
-from sqlmesh.core.loader import SqlMeshLoader
-import ci_bot
-from __future__ import annotations
-import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-from sqlmesh.core import constants as c
 from sqlmesh.core import loader as loader_module
+from sqlmesh.core.loader import SqlMeshLoader
 from sqlmesh.core.model.definition import SqlModel
-from ci_bot.protocol.review_inputs import KnownFile
-from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import Stored
-from ci_bot.worker.sqlmesh_compat.lazy_queries import left_in_file
 
+import ci_bot
+from ci_bot.protocol.review_inputs import KnownFile
+from ci_bot.worker.sqlmesh_compat.lazy_queries import left_in_file
+from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import Stored
 
 # All that decides what the SQL file of a model becomes, beside the file, as one digest.
 
@@ -134,6 +129,7 @@ def _plain(value: Any) -> Any:  # noqa: PLR0911 - one return per type
     if isinstance(value, re.Pattern):
         return [value.pattern, value.flags]
     raise _UnknownError
+
 
 # So few files load sooner than processes are forked for them.
 _FEW = 40

@@ -15,11 +15,15 @@ from sqlglot import exp
 from sqlmesh.core import dialect as d
 from sqlmesh.core.model.definition import SqlModel
 
-from ci_bot.protocol.review_inputs import (MOST_FILES, KnownFile)
-from ci_bot.worker.sqlmesh_compat.base_cache_read import (model_in, record_digest, settings_noted)
-from ci_bot.worker.sqlmesh_compat.base_cache_read import is_plain_dialect
-from ci_bot.worker.sqlmesh_compat.lazy_queries import (is_pure, lists_columns)
-from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import (Stored, has_hashes, in_prod)
+from ci_bot.protocol.review_inputs import MOST_FILES, KnownFile
+from ci_bot.worker.sqlmesh_compat.base_cache_read import (
+    is_plain_dialect,
+    model_in,
+    record_digest,
+    settings_noted,
+)
+from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure, lists_columns
+from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import Stored, has_hashes, in_prod
 
 _MACROS = (d.MacroFunc, d.MacroSQL, d.MacroStrReplace, d.MacroDef)
 # Moments, which stand in a query as they are until it runs.

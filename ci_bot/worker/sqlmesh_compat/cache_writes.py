@@ -6,29 +6,24 @@ ahead, though a plan asks for those of the changed models only.
 """
 
 from __future__ import annotations
-from collections.abc import Callable, Collection
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
-from sqlmesh.core.model import cache as model_cache
-from sqlmesh.core.model import definition
-from sqlmesh.core.model.definition import ExternalModel, SqlModel
-from sqlmesh.core.snapshot import cache as snapshot_cache
-from sqlmesh.utils import cron
-from ci_bot.worker.sqlmesh_compat.lazy_queries import find_dependencies
-from __future__ import annotations
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+
 from sqlglot import exp
-from sqlmesh.core.model import meta
-from __future__ import annotations
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 from sqlmesh.core.context import Context
+from sqlmesh.core.model import cache as model_cache
+from sqlmesh.core.model import definition, meta
+from sqlmesh.core.model.definition import ExternalModel, SqlModel
 from sqlmesh.core.snapshot import Snapshot
+from sqlmesh.core.snapshot import cache as snapshot_cache
 from sqlmesh.core.state_sync.db import snapshot as snapshot_module
+from sqlmesh.utils import cron
+
+from ci_bot.worker.sqlmesh_compat.lazy_queries import find_dependencies
 
 # Crons and moments whose next one is remembered: a plan asks for each model of a project anew.
 _MOMENTS = 100_000
@@ -177,7 +172,6 @@ def _remember_crons() -> None:
 # 150,000 texts are read twice each, and hardly a hundred of them differ.
 
 
-
 @contextmanager
 def types_read_once() -> Iterator[None]:
     """Has `DataType.build` and the reading of columns remember texts while this block lasts.
@@ -223,7 +217,6 @@ def types_read_once() -> Iterator[None]:
 
 
 # Stored snapshots of models that are as they were loaded, without a second model made of JSON.
-
 
 
 @contextmanager

@@ -3,6 +3,7 @@ SQLMesh's own CI bot.
 """
 
 from __future__ import annotations
+
 import functools
 import importlib
 import importlib.util
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+
 from dotenv import load_dotenv
 from pydantic import ValidationError
 from sqlmesh.core import analytics, context_diff
@@ -20,15 +22,11 @@ from sqlmesh.core.config.common import DBT_PROJECT_FILENAME, YAML_CONFIG_FILENAM
 from sqlmesh.core.config.loader import load_configs
 from sqlmesh.core.config.model import ModelDefaultsConfig
 from sqlmesh.core.context import Context, GenericContext
+from sqlmesh.core.engine_adapter import create_engine_adapter
+from sqlmesh.core.renderer import ExpressionRenderer
 from sqlmesh.utils import merge_dicts
 from sqlmesh.utils.errors import ConfigError
 from sqlmesh.utils.pydantic import validation_error_message
-from __future__ import annotations
-import functools
-from collections.abc import Mapping
-from typing import Any
-from sqlmesh.core.engine_adapter import create_engine_adapter
-from sqlmesh.core.renderer import ExpressionRenderer
 
 
 def analytics_off() -> None:
@@ -265,7 +263,6 @@ def known_bot_settings(bot: Any) -> set[str]:
 
 
 # What SQLMesh would send to an engine, without an engine.
-
 
 
 @functools.cache

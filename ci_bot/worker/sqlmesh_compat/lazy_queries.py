@@ -1,22 +1,16 @@
 """Queries that wait in their files: of most models nobody asks for more than the text."""
 
 from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
-from sqlglot import exp
-from sqlmesh.core.dialect import parse
-from sqlmesh.core.model.common import ParsableSql
-from __future__ import annotations
-from typing import Any
-from sqlglot import exp
-from sqlmesh.core.dialect import JinjaQuery
-from sqlmesh.core.model.definition import SqlModel
-from sqlmesh.utils.metaprogramming import ExecutableKind
-from __future__ import annotations
-from typing import Any
+
 from sqlglot import exp
 from sqlmesh.core import dialect as d
+from sqlmesh.core.dialect import JinjaQuery, parse
+from sqlmesh.core.model.common import ParsableSql
 from sqlmesh.core.model.definition import SqlModel
+from sqlmesh.utils.metaprogramming import ExecutableKind
 
 
 class QueryInFile(ParsableSql):
@@ -80,9 +74,6 @@ def _is_query(found: Any, sql: str) -> bool:
 # What a model's definition tells by itself, without its query being rendered.
 
 
-
-
-
 def is_pure(model: Any) -> bool:
     """Whether nothing outside of the model decides what its query is: code of the project can read
     a file or a clock, and what it gives is not known before it ran."""
@@ -114,9 +105,6 @@ def lists_columns(model: Any) -> bool:
 
 
 # The tables that a query without macros reads, without what rendering does beside finding them.
-
-
-
 
 
 def find_dependencies(model: Any) -> None:

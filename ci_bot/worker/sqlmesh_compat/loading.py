@@ -1,22 +1,21 @@
 """What the loader of SQLMesh keeps to itself: every model that fails, and not the first alone."""
 
 from __future__ import annotations
+
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sqlmesh.core import constants as c
 from sqlmesh.core import loader
+from sqlmesh.core.context import Context
 from sqlmesh.core.macros import macro
 from sqlmesh.core.signal import signal
 from sqlmesh.utils.errors import ConfigError
-from __future__ import annotations
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from typing import Any
-from sqlmesh.core import constants as c
-from sqlmesh.core.context import Context
 
 
 @contextmanager
@@ -105,7 +104,6 @@ def loaded_tests(context: Any) -> list[Any]:
 
 
 # What the state holds of other projects, and whether it can be used here.
-
 
 
 @dataclass(frozen=True)

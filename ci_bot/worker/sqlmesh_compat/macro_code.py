@@ -20,21 +20,19 @@ Standard library only.
 """
 
 from __future__ import annotations
+
 import ast
 import builtins
 import re
 from collections.abc import Callable, Iterator
-from __future__ import annotations
-import builtins
 from typing import Any
-from sqlglot.executor.env import ENV
-from sqlmesh.core import macros
-from ci_bot.worker.messages.problems import MacroRefusedError
-from __future__ import annotations
-from collections.abc import Iterator
-from typing import Any
+
 from sqlglot import exp
+from sqlglot.executor.env import ENV
 from sqlmesh.core import dialect as d
+from sqlmesh.core import macros
+
+from ci_bot.worker.messages import MacroRefusedError
 
 # What `EXTRACT` may take; Python's `getattr` would give every other attribute of any object. The
 # fields that Spark, PostgreSQL, DuckDB, BigQuery and Snowflake document.
@@ -202,7 +200,6 @@ _LOCALS = ast.dump(ast.parse("locals()", mode="eval").body)
 
 
 # The one place where SQLMesh's macro evaluator evaluates Python that it made from SQL.
-
 
 
 def judge_macro_code() -> None:

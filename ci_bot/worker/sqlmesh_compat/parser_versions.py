@@ -5,12 +5,11 @@ a rule would take a query for one that reads nothing. So nobody else writes thes
 """
 
 from __future__ import annotations
-from typing import Any
-from sqlglot import exp
-from __future__ import annotations
+
 import functools
 from collections.abc import Mapping
 from typing import Any
+
 from sqlglot import exp, parse_one
 from sqlglot.optimizer.annotate_types import annotate_types
 

@@ -11,7 +11,7 @@ from sqlmesh.core.model.definition import SqlModel
 from sqlmesh.core.plan import Plan, PlanBuilder
 from sqlmesh.utils.dag import DAG
 
-from ci_bot.worker.sqlmesh_compat.lazy_queries import (is_pure, lists_columns)
+from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure, lists_columns
 
 
 def build(builder: PlanBuilder) -> Plan:

@@ -1,11 +1,14 @@
 """SQLMesh's planner."""
 
 from __future__ import annotations
+
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
+
 import sqlmesh
 from sqlmesh.core.context import Context
 from sqlmesh.core.plan import Plan, PlanBuilder
@@ -18,15 +21,10 @@ from sqlmesh.core.snapshot import (
 from sqlmesh.utils import UniqueKeyDict
 from sqlmesh.utils.dag import DAG
 from sqlmesh.utils.date import make_exclusive, to_timestamp
+
 from ci_bot.errors import BadInput
+from ci_bot.redaction import quoted_value
 from ci_bot.worker.sqlmesh_compat.cache_writes import loaded_nodes
-from __future__ import annotations
-from collections.abc import Collection, Iterable
-from pathlib import Path
-from typing import Any
-from sqlmesh.core.context import Context
-from ci_bot.errors import BadInput
-from ci_bot.redaction.redactor import quoted_value
 
 
 def plan_builder(context: Context, environment: str, **options: Any) -> PlanBuilder:
@@ -254,7 +252,6 @@ def plan_models_to_backfill(plan: Plan, names: set[str]) -> Plan:
 
 
 # Selections of models by what has changed since a branch (`git:main`), where git is not there.
-
 
 
 class _ChangedFiles:

@@ -6,38 +6,33 @@ told, and that is told these, gives prod's columns. So its query waits until som
 """
 
 from __future__ import annotations
+
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
-import sqlglot
-import sqlmesh
-from sqlglot import exp
-from sqlmesh.core import constants as c
-from sqlmesh.core.model.definition import SqlModel, _Model
-from sqlmesh.core.snapshot import SnapshotFingerprint
-from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_id_filter
-from __future__ import annotations
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
-from sqlmesh.core import loader
-from ci_bot.worker.sqlmesh_compat.lazy_queries import (is_pure, lists_columns)
-from ci_bot.worker.sqlmesh_compat.lazy_queries import leave_in_file
-from __future__ import annotations
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+
+import sqlglot
+import sqlmesh
 from sqlglot import exp
 from sqlglot.schema import MappingSchema, nested_get, nested_set
+from sqlmesh.core import constants as c
 from sqlmesh.core import context as context_module
-from sqlmesh.core.model.definition import SqlModel
+from sqlmesh.core import loader
+from sqlmesh.core.model.definition import SqlModel, _Model
+from sqlmesh.core.snapshot import SnapshotFingerprint
+from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_id_filter
 from sqlmesh.utils import UniqueKeyDict
-from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure
-from ci_bot.worker.sqlmesh_compat.lazy_queries import QueryInFile
 
+from ci_bot.worker.sqlmesh_compat.lazy_queries import (
+    QueryInFile,
+    is_pure,
+    leave_in_file,
+    lists_columns,
+)
 
 # Prod's models as its state has them, and whether a model that was loaded is one of those.
 
@@ -180,6 +175,7 @@ def load_and_compare(path: Path) -> list[Any]:
             else:
                 tell(model, {})
     return models
+
 
 # Each round works out the models that read what the round before changed. A change of columns that
 # goes on from model to model is not followed further: then everything is worked out.

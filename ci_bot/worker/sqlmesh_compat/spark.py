@@ -18,9 +18,8 @@ from sqlmesh.core.engine_adapter import EngineAdapter, SparkEngineAdapter
 from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.worker.runtime.java_watch import WATCH
-from ci_bot.worker.runtime.spark_catalog import (SESSION_CATALOG, AdapterSql, Catalog)
-from ci_bot.worker.messages.problems import (headline, spark_not_started)
+from ci_bot.worker.messages import headline, spark_not_started
+from ci_bot.worker.runtime import SESSION_CATALOG, WATCH, AdapterSql, Catalog
 
 
 class ListingSparkAdapter(SparkEngineAdapter):

@@ -1,10 +1,13 @@
 """SQLMesh's state: opening it, and the rows that its own interface does not give."""
 
 from __future__ import annotations
+
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
 from sqlglot import exp
 from sqlmesh.core import constants as c
 from sqlmesh.core.config import Config, DuckDBConnectionConfig
@@ -20,12 +23,6 @@ from sqlmesh.core.snapshot import (
 )
 from sqlmesh.core.state_sync import EngineAdapterStateSync, StateSync
 from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_name_filter
-from __future__ import annotations
-import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-from sqlmesh.core.context import Context
 
 
 def state_connection(config: Config, gateway: str | None) -> ConnectionConfig:

@@ -1,1 +1,72 @@
-"""ROOM."""
+"""Rows of ours in the state database: leases, owned environments, applies, costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.worker.state_store import leases, ownership
+    from ci_bot.worker.state_store.cost_ledger import (
+        ApplyRow,
+        CostLedger,
+        Outcome,
+        ProdRunRow,
+        RunRow,
+    )
+    from ci_bot.worker.state_store.lease_guard import Hold
+    from ci_bot.worker.state_store.leases import Lease, LeaseLostError, Leases, Say
+    from ci_bot.worker.state_store.ledger import (
+        REMOVED,
+        Ledger,
+        LedgerObject,
+        LedgerPhase,
+        LedgerRow,
+        LedgerSnapshot,
+        ledger_objects,
+    )
+    from ci_bot.worker.state_store.ledger_schema import KEEP_DAYS
+
+__all__ = [
+    "KEEP_DAYS",
+    "REMOVED",
+    "ApplyRow",
+    "CostLedger",
+    "Hold",
+    "Lease",
+    "LeaseLostError",
+    "Leases",
+    "Ledger",
+    "LedgerObject",
+    "LedgerPhase",
+    "LedgerRow",
+    "LedgerSnapshot",
+    "Outcome",
+    "ProdRunRow",
+    "RunRow",
+    "Say",
+    "leases",
+    "ledger_objects",
+    "ownership",
+]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "cost_ledger": ["ApplyRow", "CostLedger", "Outcome", "ProdRunRow", "RunRow"],
+        "lease_guard": ["Hold"],
+        "leases": ["Lease", "LeaseLostError", "Leases", "Say"],
+        "ledger": [
+            "Ledger",
+            "LedgerObject",
+            "LedgerPhase",
+            "LedgerRow",
+            "LedgerSnapshot",
+            "REMOVED",
+            "ledger_objects",
+        ],
+        "ledger_schema": ["KEEP_DAYS"],
+        "ownership": [],
+    },
+)

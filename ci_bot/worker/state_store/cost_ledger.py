@@ -8,9 +8,15 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 from sqlglot import exp
 
-from ci_bot.protocol.base import (Contract, Count, Name, PlanId, Seconds, Timestamp)
+from ci_bot.protocol.base import Contract, Count, Name, PlanId, Seconds, Timestamp
 from ci_bot.protocol.cost import Counters
-from ci_bot.worker.state_store.ledger_schema import (APPLIES, PROD_RUNS, RUNS, LedgerTable, LedgerTables)
+from ci_bot.worker.state_store.ledger_schema import (
+    APPLIES,
+    PROD_RUNS,
+    RUNS,
+    LedgerTable,
+    LedgerTables,
+)
 
 # `probed`: only the newest batch of models was built, on purpose. That tells of these models as any
 # run of them does, and nothing of how good the estimate of an apply was.

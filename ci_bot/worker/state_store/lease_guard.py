@@ -9,14 +9,20 @@ from typing import Any
 from sqlmesh.core import constants as c
 from sqlmesh.utils.errors import CircuitBreakerError
 
+from ci_bot.errors import EXIT_INTERRUPTED
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import Owner
-from ci_bot.errors import EXIT_INTERRUPTED
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.runtime.stopping import cancel_spark_jobs
-from ci_bot.worker.state_store.leases import (Lease, LeaseLostError, LeaseReason)
-from ci_bot.worker.state_store.lease_rows import (RECLAIM, HeldByAnother, Holder)
-from ci_bot.worker.state_store.leases import (APPLY_WAITS_SECONDS, Leases, Say)
+from ci_bot.worker.runtime import cancel_spark_jobs
+from ci_bot.worker.state_store.lease_rows import RECLAIM, HeldByAnother, Holder
+from ci_bot.worker.state_store.leases import (
+    APPLY_WAITS_SECONDS,
+    Lease,
+    LeaseLostError,
+    LeaseReason,
+    Leases,
+    Say,
+)
 
 Seen = tuple[int, list[Any]]
 

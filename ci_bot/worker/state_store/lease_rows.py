@@ -15,10 +15,10 @@ from typing import Any, Literal, Protocol
 from sqlglot import exp, parse_one
 from sqlmesh.utils.migration import blob_text_type, index_text_type
 
-from ci_bot.protocol.messages import Owner
 from ci_bot.errors import Refused
-from ci_bot.worker.state_store.ledger_schema import (SCHEMA, make_schema)
+from ci_bot.protocol.messages import Owner
 from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.state_store.ledger_schema import SCHEMA, make_schema
 
 LeasedActivity = Literal["apply", "cleanup", "reclaim"]
 

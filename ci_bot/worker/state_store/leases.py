@@ -11,27 +11,30 @@ On a DuckDB state there are no rows: the file's lock already admits one process 
 """
 
 from __future__ import annotations
+
+import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
-from ci_bot.errors import Incomplete
-from ci_bot.worker.runtime.channel import log
-from ci_bot.worker.state_store.lease_rows import LeaseRows
-from __future__ import annotations
-import secrets
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
-from sqlmesh.core.config import DuckDBConnectionConfig
-from ci_bot.protocol.messages import Owner
-from ci_bot.errors import BadInput
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.state_store.lease_rows import (RECLAIM, TRIED, Held, HeldByAnother, Holder, LeaseRows)
 
+from sqlmesh.core.config import DuckDBConnectionConfig
+
+from ci_bot.errors import BadInput, Incomplete
+from ci_bot.protocol.messages import Owner
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.runtime import log
+from ci_bot.worker.state_store.lease_rows import (
+    RECLAIM,
+    TRIED,
+    Held,
+    HeldByAnother,
+    Holder,
+    LeaseRows,
+)
 
 # A lease that was taken: a thread keeps it alive, a fence lets nothing be written without it.
 
@@ -208,6 +211,7 @@ def release_all() -> None:
     """Releases every lease of this process, for its last seconds (see `stopping`)."""
     for lease in list(_HELD):
         lease.release()
+
 
 Say = Callable[[str, str, int | None, int | None], None]
 

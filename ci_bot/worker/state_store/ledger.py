@@ -13,10 +13,10 @@ from typing import Any, Literal
 from pydantic import Field
 from sqlglot import exp
 
-from ci_bot.protocol.base import (Contract, Count, Name, Timestamp)
+from ci_bot.protocol.base import Contract, Count, Name, Timestamp
 from ci_bot.protocol.review_report import Acceptance
-from ci_bot.worker.state_store.ledger_schema import (ACCEPTANCES, ENVIRONMENTS, LedgerTables)
-from ci_bot.worker.runtime.spark_catalog import (Catalog, Relation)
+from ci_bot.worker.runtime import Catalog, Relation
+from ci_bot.worker.state_store.ledger_schema import ACCEPTANCES, ENVIRONMENTS, LedgerTables
 
 LedgerPhase = Literal[
     "applying",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.protocol.environment import EnvironmentName
-from ci_bot.protocol.messages import (CleanupRequest, Owner)
 from ci_bot.errors import Refused
-from ci_bot.worker.state_store.ledger import (REMOVED, Ledger, LedgerObject, LedgerRow)
-from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.protocol.messages import CleanupRequest, Owner
 from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.state_store.ledger import REMOVED, Ledger, LedgerObject, LedgerRow
 
 _TWO_PREFIXES = (
     "Two repositories on one state need different values of the input `environment-prefix`."

@@ -13,7 +13,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_bot.bot.actions.step_files import (OUTPUT_LIMIT, SUMMARY_LIMIT, Outputs, StepSummary, TooLargeError, format_output)
+from ci_bot.bot.actions.step_files import (
+    OUTPUT_LIMIT,
+    SUMMARY_LIMIT,
+    Outputs,
+    StepSummary,
+    TooLargeError,
+    format_output,
+)
 from tests.oracle.fuzzing import caught, fuzz
 from tests.oracle.runner import read_file_command
 

@@ -12,9 +12,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_bot.bot.actions.workflow_commands import (Escapes, escape_data, escape_property, format_command, plain_line)
-from ci_bot.bot.actions.workflow_commands import Commands
-from ci_bot.redaction import (Redactor, encodings)
+from ci_bot.bot.actions.workflow_commands import (
+    Commands,
+    Escapes,
+    escape_data,
+    escape_property,
+    format_command,
+    plain_line,
+)
+from ci_bot.redaction import Redactor, encodings
 from tests.oracle.fuzzing import caught, fuzz
 from tests.oracle.runner import Reading, RunnerLog
 

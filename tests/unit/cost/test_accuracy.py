@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ci_bot.worker.cost.known_costs import (accuracy, sentence_of)
-from ci_bot.worker.state_store.cost_ledger import (ApplyRow, Outcome)
+from ci_bot.worker.cost.known_costs import accuracy, sentence_of
+from ci_bot.worker.state_store.cost_ledger import ApplyRow, Outcome
 
 
 def row(expected: float | None, actual: float, outcome: Outcome = "applied") -> ApplyRow:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.cost.spark_counters import (Busy, Executor, allocated, shares)
-from ci_bot.worker.cost.spark_counters import executors_of
+from ci_bot.worker.cost.spark_counters import Busy, Executor, allocated, executors_of, shares
 
 TIMES = st.floats(0, 1_000)
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.protocol.cost import Price
-from ci_bot.protocol.plan import (Backfill, Cost)
-from ci_bot.worker.cost.plan_estimate import (Known, builds_long, past_of)
+from ci_bot.protocol.plan import Backfill, Cost
+from ci_bot.worker.cost.plan_estimate import Known, builds_long, past_of
 from ci_bot.worker.cost.plan_estimate import estimate as estimate_known
 from ci_bot.worker.cost.prediction import Past
-from ci_bot.worker.state_store.cost_ledger import (CostLedger, RunRow)
+from ci_bot.worker.state_store.cost_ledger import CostLedger, RunRow
 
 HOUR = 3_600.0
 

@@ -16,11 +16,9 @@ from hypothesis import strategies as st
 from sqlmesh.core.config.connection import DuckDBConnectionConfig
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.cost.event_log_activity import (LearnPorts, into_ledger)
-from ci_bot.worker.cost.event_log_application import Application
-from ci_bot.worker.cost.event_log_files import (LocalFiles, is_compressed, local_path, logs)
-from ci_bot.worker.cost.event_log_activity import (Learned, learn)
-from ci_bot.worker.cost.event_log_application import (written_range, written_table)
+from ci_bot.worker.cost.event_log_activity import Learned, LearnPorts, into_ledger, learn
+from ci_bot.worker.cost.event_log_application import Application, written_range, written_table
+from ci_bot.worker.cost.event_log_files import LocalFiles, is_compressed, local_path, logs
 from ci_bot.worker.runtime.background_process import Clock
 from ci_bot.worker.state_store.cost_ledger import CostLedger
 from tests.unit.cost.event_logs import (

@@ -6,10 +6,9 @@ import pytest
 
 from ci_bot.protocol.cost import ModelEstimate
 from ci_bot.protocol.plan import Cost
+from ci_bot.worker.cost.input_size_measurement import Asked, measure
+from ci_bot.worker.cost.input_size_rates import CountedRun, InputSize, by_size, spread
 from ci_bot.worker.cost.plan_estimate import over_budget
-from ci_bot.worker.cost.input_size_rates import spread
-from ci_bot.worker.cost.input_size_measurement import (Asked, measure)
-from ci_bot.worker.cost.input_size_rates import (CountedRun, InputSize, by_size)
 from ci_bot.worker.cost.prediction import Past
 
 GB = 1_000_000_000

@@ -10,7 +10,7 @@ from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.worker.planning.describe_plan import (count_batches, count_intervals)
+from ci_bot.worker.planning.describe_plan import count_batches, count_intervals
 
 
 def snapshot(cron: str, batch_size: int | None = None) -> Snapshot:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.protocol.cost import Price
-from ci_bot.worker.cost.batch_meter import counted_cost
-from ci_bot.worker.cost.batch_meter import Meter
+from ci_bot.worker.cost.batch_meter import Meter, counted_cost
 
 MB = 1024 * 1024
 

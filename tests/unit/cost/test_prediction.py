@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ci_bot.worker.cost.prediction import (Past, line_of, on_line, predict)
+from ci_bot.worker.cost.prediction import Past, line_of, on_line, predict
 
 GB = 10**9
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.protocol.plan import Cost
-from ci_bot.worker.cost.plan_estimate import over_budget
-from ci_bot.worker.cost.plan_estimate import (Known, estimate, past_of)
 from ci_bot.worker.cost.input_size_rates import batches_of
+from ci_bot.worker.cost.plan_estimate import Known, estimate, over_budget, past_of
 from ci_bot.worker.cost.prediction import Past
 from ci_bot.worker.cost.probe_selection import newest_batch
 from ci_bot.worker.planning.describe_plan import count_intervals

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.github.port import PullState
 from ci_bot.bot.handlers.sweep import sweep
-from ci_bot.bot.actions.inputs import (Inputs, Settings)
+from ci_bot.errors import EXIT_DONE, BotError, WorkerFailed
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import LearnDocument
 from ci_bot.protocol.messages import LearnRequest
-from ci_bot.errors import (EXIT_DONE, BotError, WorkerFailed)
 from tests.publishing import NOON, RUNNER, Memory, machine_at, publisher_of
 from tests.unit.cost.test_told import learned
 from tests.unit.test_sweep_activity import Worker

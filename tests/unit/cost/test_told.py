@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ci_bot.bot.sandbox.answer_validation import (AnswerRefusedError, check_subject)
+from ci_bot.bot.laptop.costs import learned_to_terminal
 from ci_bot.bot.report.markdown.outcome_comment import render_apply
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.laptop.costs import learned_to_terminal
+from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
 from ci_bot.bot.worker_client.costs import sentence
 from ci_bot.protocol.base import Versions
-from ci_bot.protocol.cost import (Accuracy, ActualCost, Counters, Price)
-from ci_bot.protocol.cost import LearnDocument
-from ci_bot.protocol.messages import (DoctorRequest, LearnRequest, Owner, Workplace)
+from ci_bot.protocol.cost import Accuracy, ActualCost, Counters, LearnDocument, Price
+from ci_bot.protocol.messages import DoctorRequest, LearnRequest, Owner, Workplace
 from tests.factories import make_apply, make_context, make_cost, make_report
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ci_bot.protocol.review_report import (Impact, IndirectModel, Reached)
-from ci_bot.worker.cost.plan_estimate import (Known, estimate)
+from ci_bot.protocol.review_report import Impact, IndirectModel, Reached
+from ci_bot.worker.cost.plan_estimate import Known, estimate, with_unneeded
 from ci_bot.worker.cost.prediction import Past
-from ci_bot.worker.cost.plan_estimate import with_unneeded
 from tests.unit.cost.test_estimate import HOUR, work
 
 

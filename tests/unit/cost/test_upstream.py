@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.protocol.cost import Counters
 from ci_bot.protocol.plan import Backfill
-from ci_bot.worker.cost.plan_estimate import (Known, estimate, past_of)
+from ci_bot.worker.cost.plan_estimate import Known, estimate, past_of
 from ci_bot.worker.cost.prediction import Upstream
 from ci_bot.worker.state_store.cost_ledger import RunRow
 from tests.unit.cost.test_estimate import HOUR, work

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.decision import (BotFacts, Judgement, Limits, judge)
+from ci_bot.bot.decision import BotFacts, Judgement, Limits, judge
 from ci_bot.bot.decision.risks import judges
-from ci_bot.protocol.base import (Failure, Versions)
-from ci_bot.protocol.plan import (AuditsCheck, Backfill, Change, Checks, ColumnChange, Cost, Finding, Lineage, LintCheck, ProdPlan, TableDiffCheck, TestsCheck)
-from ci_bot.protocol.review_report import (Project, ReviewFacts, Risk)
+from ci_bot.protocol.base import Failure, Versions
+from ci_bot.protocol.plan import (
+    AuditsCheck,
+    Backfill,
+    Change,
+    Checks,
+    ColumnChange,
+    Cost,
+    Finding,
+    Lineage,
+    LintCheck,
+    ProdPlan,
+    TableDiffCheck,
+    TestsCheck,
+)
+from ci_bot.protocol.review_report import Project, ReviewFacts, Risk
 from ci_bot.protocol.rules import RULES
 
 OWN_RULES = frozenset(spec.id for spec in judges.specs)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.decision import blame
-from ci_bot.bot.decision.load_failure_cause import (OTHERS_SHOWN, Blame, in_one, reads_nothing_of)
+from ci_bot.bot.decision.load_failure_cause import OTHERS_SHOWN, Blame, in_one, reads_nothing_of
 from ci_bot.protocol.base import Failure
 
 PARSE = "Failed to load model from file '{}':\n\n  Expecting ). Line 12, Col: 9."

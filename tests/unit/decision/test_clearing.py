@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.decision import (Limits, judge_applied)
-from ci_bot.protocol.apply_report import (ApplyDocument, ApplyVerdict, AuditTotals, DiffWindow, SchemaDifference, TableDiff)
-from ci_bot.protocol.plan import (Lineage, LineageNode)
-from ci_bot.protocol.review_report import Weighed
-from ci_bot.protocol.review_report import (Report, Risk)
+from ci_bot.bot.decision import Limits, judge_applied
+from ci_bot.protocol.apply_report import (
+    ApplyDocument,
+    ApplyVerdict,
+    AuditTotals,
+    DiffWindow,
+    SchemaDifference,
+    TableDiff,
+)
+from ci_bot.protocol.plan import Lineage, LineageNode
+from ci_bot.protocol.review_report import Report, Risk, Weighed
 from ci_bot.protocol.rules import RULES
 from tests.factories import make_change, make_report, make_risk
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision import (ChangedFile, code_that_runs_on_load, could_run_on_load)
-from ci_bot.bot.decision.code_on_load import (LONGEST_PARSED_BYTES, MOST_PARSED_BYTES)
+from ci_bot.bot.decision import ChangedFile, code_that_runs_on_load, could_run_on_load
+from ci_bot.bot.decision.code_on_load import LONGEST_PARSED_BYTES, MOST_PARSED_BYTES
 
 PROJECTS = ["analytics"]
 

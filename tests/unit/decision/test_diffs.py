@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.decision import (Limits, diff_risks)
-from ci_bot.protocol.apply_report import (ColumnMatch, TableDiff)
+from ci_bot.bot.decision import Limits, diff_risks
+from ci_bot.protocol.apply_report import ColumnMatch, TableDiff
 
 
 def diff(**parts: Any) -> TableDiff:

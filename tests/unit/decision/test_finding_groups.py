@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.decision import judge
 from ci_bot.bot.decision.judgement import judge_again
 from ci_bot.bot.policy.model_owners import Acceptances
+from ci_bot.bot.report.html.findings import Reviewed, findings_section
+from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.text.report_text import to_terminal
-from ci_bot.bot.report.html.findings import (Reviewed, findings_section)
-from ci_bot.protocol.finding_groups import (EACH_ALONE, group_findings, group_risks)
-from ci_bot.protocol.review_report import (Acceptance, Weighed)
-from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.finding_groups import EACH_ALONE, group_findings, group_risks
+from ci_bot.protocol.review_report import Acceptance, Report, Weighed
 from ci_bot.protocol.rules import RULES
 from tests.factories import make_change, make_context, make_report, make_risk
 from tests.unit.decision.facts import changed, facts, found, judged

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.decision import (exit_code, review_exit_code)
+from ci_bot.bot.actions.values import FailOn
+from ci_bot.bot.decision import exit_code, review_exit_code
 from ci_bot.bot.decision.judgement import MOST_RISKS
 from ci_bot.bot.decision.risks import listed
-from ci_bot.bot.actions.values import FailOn
-from ci_bot.protocol.plan import (SEVERITIES, EnvironmentStatement, Restatement)
+from ci_bot.protocol.plan import SEVERITIES, EnvironmentStatement, Restatement
 from ci_bot.protocol.review_report import PolicyUsed
 from tests.factories import make_report
 from tests.unit.decision.facts import changed, found, judged, weights

@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.bot.decision import Limits
 from ci_bot.bot.decision.planned_work import judged_work
-from ci_bot.protocol.plan import (Backfill, Change, Cost, Lineage, ModelRange, ProdPlan)
+from ci_bot.protocol.plan import Backfill, Change, Cost, Lineage, ModelRange, ProdPlan
 from tests.unit.decision.facts import (
     built,
     changed,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ci_bot.protocol.changed_rows import (judge_past_numbers, past_numbers_of)
+from ci_bot.protocol.changed_rows import judge_past_numbers, past_numbers_of
 from ci_bot.protocol.plan import Lineage
-from ci_bot.protocol.review_report import (ChangedPart, Impact, IndirectModel, ReachedModel)
+from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
 from tests.factories import make_report
 from tests.unit.decision.facts import changed, facts, found, judged, only
 

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision import (BotFacts, Limits)
-from ci_bot.protocol.plan import (AuditsCheck, ColumnChange, Lineage, LintCheck, ModelRange, ProdPlan, Restatement, TableDiffCheck, TestFailure, TestsCheck)
+from ci_bot.bot.decision import BotFacts, Limits
+from ci_bot.protocol.plan import (
+    AuditsCheck,
+    ColumnChange,
+    Lineage,
+    LintCheck,
+    ModelRange,
+    ProdPlan,
+    Restatement,
+    TableDiffCheck,
+    TestFailure,
+    TestsCheck,
+)
 from ci_bot.protocol.review_report import Project
 from tests.unit.decision.facts import (
     built,

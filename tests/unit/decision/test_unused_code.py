@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision import (ChangedFile, code_that_runs_on_load)
+from ci_bot.bot.decision import ChangedFile, code_that_runs_on_load
 from ci_bot.bot.decision.code_on_load import defined
 
 MACRO = '''\

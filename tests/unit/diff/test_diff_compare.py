@@ -11,9 +11,8 @@ import pytest
 
 from ci_bot.protocol.apply_report import Profile
 from ci_bot.worker.data_diff import value_comparison as profile
-from ci_bot.worker.data_diff.compare import (compare, compare_schema)
-from ci_bot.worker.data_diff.spec import (SparkType, parse)
-from ci_bot.worker.data_diff.spec import (DiffSpec, SeenTable, SqlError, TimeWindow)
+from ci_bot.worker.data_diff.compare import compare, compare_schema
+from ci_bot.worker.data_diff.spec import DiffSpec, SeenTable, SparkType, SqlError, TimeWindow, parse
 
 DAY = 86_400_000
 JANUARY = 1_704_067_200_000  # 2024-01-01

@@ -6,7 +6,7 @@ import pytest
 from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker.data_diff.column_layout import (grain_columns, key_columns)
+from ci_bot.worker.data_diff.column_layout import grain_columns, key_columns
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.data_diff.column_layout import (Layout, lay_out)
+from ci_bot.worker.data_diff.column_layout import Layout, lay_out
 
 PROD = [("id", "int"), ("name", "string"), ("amount", "decimal(10,2)"), ("old", "date")]
 PR = [("id", "int"), ("new", "string"), ("amount", "double"), ("name", "string")]

@@ -13,8 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.protocol.apply_report import TableDiff
-from ci_bot.worker.data_diff.budgeted_run import (CANCELLED, FAILED, Budget, Candidate, Controls, compare_models, over_budget)
-from ci_bot.worker.data_diff.spec import (DiffSpec, SeenTable, SqlError)
+from ci_bot.worker.data_diff.budgeted_run import (
+    CANCELLED,
+    FAILED,
+    Budget,
+    Candidate,
+    Controls,
+    compare_models,
+    over_budget,
+)
+from ci_bot.worker.data_diff.spec import DiffSpec, SeenTable, SqlError
 
 COLUMNS = [("id", "int"), ("v", "int")]
 ANSWER = (2, 2, 0, 0, 2, 0, 0, 0, 1, 1, 1, *((0, 2, 1.5, "1", "2") * 2))

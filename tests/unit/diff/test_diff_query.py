@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from ci_bot.worker.data_diff.column_layout import lay_out
-from ci_bot.worker.data_diff.value_comparison import measures
-from ci_bot.worker.data_diff.query import (COUNTS, DiffQuery, build, table_name)
+from ci_bot.worker.data_diff.query import COUNTS, DiffQuery, build, table_name
 from ci_bot.worker.data_diff.spec import SqlError
+from ci_bot.worker.data_diff.value_comparison import measures
 from ci_bot.worker.runtime.spark_catalog import quoted
 
 NAMES = st.text(

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.data_diff.value_comparison import (align, canonical, carried, cast, comparable, equal, usable_as_key)
-from ci_bot.worker.data_diff.spec import (SparkType, parse)
+from ci_bot.worker.data_diff.spec import SparkType, parse
+from ci_bot.worker.data_diff.value_comparison import (
+    align,
+    canonical,
+    carried,
+    cast,
+    comparable,
+    equal,
+    usable_as_key,
+)
 
 ATOMS = st.sampled_from(
     ["int", "bigint", "string", "double", "date", "timestamp_ntz", "interval day to second"]

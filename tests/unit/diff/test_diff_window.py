@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from ci_bot.worker.data_diff.spec import parse
-from ci_bot.worker.data_diff.spec import Interval
-from ci_bot.worker.data_diff.spec import (condition, literal, merged, shared, span)
+from ci_bot.worker.data_diff.spec import Interval, condition, literal, merged, parse, shared, span
 
 DAY = 86_400_000
 JANUARY = 1_704_067_200_000  # 2024-01-01

@@ -7,9 +7,9 @@ from functools import partial
 
 import sqlglot
 
-from ci_bot.worker.sql.lineage_facts import (ChangedProject, Definition, Model)
+from ci_bot.worker.review.lineage_inputs import ChangedModels, project_of
+from ci_bot.worker.sql.lineage_facts import ChangedProject, Definition, Model
 from ci_bot.worker.sql.lineage_propagation import spread
-from ci_bot.worker.review.lineage_inputs import (ChangedModels, project_of)
 from tests.unit.impact.real import NAMES, kinds_of, model
 from tests.unit.rules.world import models
 

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from ci_bot.worker.sql.lineage_propagation import (OwnPart, differences)
-from ci_bot.worker.sql.lineage_facts import (Definition, Model)
+from ci_bot.worker.sql.lineage_facts import Definition, Model
+from ci_bot.worker.sql.lineage_propagation import OwnPart, differences
 from tests.oracle.fuzzing import FULL
 from tests.unit.impact.dags import dag
 from tests.unit.impact.data import Warehouse, bag, source_rows

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlglot
 
-from ci_bot.worker.sql.lineage_facts import (ChangedProject, Definition, Model)
+from ci_bot.worker.sql.lineage_facts import ChangedProject, Definition, Model
 from ci_bot.worker.sql.lineage_propagation import spread
 from tests.unit.impact.parts import SOURCES
 

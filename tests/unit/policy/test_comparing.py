@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.policy.comparison import (PolicyChange, changes)
+from ci_bot.bot.policy.comparison import PolicyChange, changes
 from tests.unit.policy.given import PATH, TODAY, WEIGHTS, policy
 
 

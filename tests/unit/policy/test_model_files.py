@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.policy.policy import compared
-from ci_bot.bot.policy.model_owners import (ModelFiles, names_model)
-from ci_bot.bot.policy.policy import Policy
+from ci_bot.bot.policy.model_owners import ModelFiles, names_model
+from ci_bot.bot.policy.policy import Policy, compared
 from tests.unit.policy.given import WEIGHTS
 from tests.unit.policy.test_weighing import risk, weighing, weight_of
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.policy.model_owners import (CodeOwners, owners_of)
-from ci_bot.bot.policy.model_owners import (CodeOwnersFile, Ownership, ownership)
+from ci_bot.bot.policy.model_owners import (
+    CodeOwners,
+    CodeOwnersFile,
+    Ownership,
+    owners_of,
+    ownership,
+)
 from ci_bot.bot.policy.policy import Matches
 from ci_bot.protocol.review_inputs import ScopedModels
 from tests.unit.policy.given import PATH, policy

@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.policy.policy_file import (MOST_POLICY_BYTES, UnfitPolicy, read_policy)
-from ci_bot.bot.policy.policy_file import (UnfitYaml, read)
+from ci_bot.bot.policy.policy_file import (
+    MOST_POLICY_BYTES,
+    UnfitPolicy,
+    UnfitYaml,
+    read,
+    read_policy,
+)
 from tests.unit.policy.given import PATH, TODAY, WEIGHTS, policy
 
 WHOLE = """\

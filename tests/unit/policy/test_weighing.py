@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.policy.policy import (IgnoreComments, compared)
 from ci_bot.bot.policy.model_owners import ModelFiles
-from ci_bot.bot.policy.policy import (Matches, Policy)
+from ci_bot.bot.policy.policy import IgnoreComments, Matches, Policy, compared
 from ci_bot.bot.policy.severity_overrides import Weighing
 from ci_bot.protocol.plan import StatementEffect
-from ci_bot.protocol.review_report import Risk
 from ci_bot.protocol.review_inputs import ScopedModels
+from ci_bot.protocol.review_report import Risk
 from tests.unit.policy.given import PATH, TODAY, WEIGHTS, policy
 
 

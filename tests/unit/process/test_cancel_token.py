@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.bot.sandbox.deadline import (CancelToken, handle_signals)
+from ci_bot.bot.sandbox.deadline import CancelToken, handle_signals
 from ci_bot.errors import Cancelled
 
 

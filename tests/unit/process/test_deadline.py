@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox.checkout_copy import copy_checkout
-from ci_bot.bot.sandbox.deadline import (GIT_REPORT_SECONDS, REPORT_SECONDS, Deadline, no_deadline)
-from ci_bot.bot.sandbox.run_directories import private_workspace
 from ci_bot.bot.github.transport import time_for_github
+from ci_bot.bot.sandbox.checkout_copy import copy_checkout
+from ci_bot.bot.sandbox.deadline import GIT_REPORT_SECONDS, REPORT_SECONDS, Deadline, no_deadline
+from ci_bot.bot.sandbox.run_directories import private_workspace
 from ci_bot.errors import TimedOut
 from tests.in_process import Clock, RunnerMachine
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox.git_repository import (MOST_CHANGED_FILES, Git)
 from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.errors import (BadInput, TimedOut)
+from ci_bot.bot.sandbox.git_repository import MOST_CHANGED_FILES, Git
+from ci_bot.errors import BadInput, TimedOut
 from tests.checkout import GIT, Repository
 
 MEGABYTE = 1_000_000

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.sandbox.git_objects import Blob
-from ci_bot.bot.sandbox.git_repository import (Git, GitFile, without_credentials)
+from ci_bot.bot.sandbox.git_repository import Git, GitFile, without_credentials
 from ci_bot.bot.sandbox.launch import Identity
 from ci_bot.errors import BadInput
 from tests.checkout import GIT, Repository

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.sandbox.launch import open_doors
-from ci_bot.bot.sandbox.launch import Launch
-from ci_bot.bot.sandbox.launch import (ENTER, READ, WRITE, Identity, may)
+from ci_bot.bot.sandbox.launch import ENTER, READ, WRITE, Identity, Launch, may, open_doors
 from ci_bot.errors import BadInput
 
 WORKER = Identity(uid=61_234, gid=61_234)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.sandbox.caged_pip import (index_lines, locked)
+from ci_bot.bot.sandbox.caged_pip import index_lines, locked
 from ci_bot.bot.sandbox.requirements import check_requirements
-from ci_bot.protocol.supported_versions import (SOURCES, pinned_by, source, was_tried)
 from ci_bot.errors import BadInput
+from ci_bot.protocol.supported_versions import SOURCES, pinned_by, source, was_tried
 
 
 def write(root: Path, **files: str) -> None:

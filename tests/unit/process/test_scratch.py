@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox.run_directories import (PREFIX, held_directory, sweep)
 from ci_bot.bot.sandbox.launch import Identity
-from ci_bot.bot.sandbox.run_directories import private_workspace
+from ci_bot.bot.sandbox.run_directories import PREFIX, held_directory, private_workspace, sweep
 from tests.conftest import REPOSITORY
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.sandbox.worker_output import (MOST_LINES, TracebackFilter)
+from ci_bot.bot.sandbox.worker_output import MOST_LINES, TracebackFilter
 
 JAVA = """\
 \tat org.apache.spark.sql.catalyst.Analyzer.fail(Analyzer.scala:91)

@@ -10,14 +10,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.sandbox.answer_validation import (AnswerRefusedError, check_json, check_subject, read_answer)
-from ci_bot.protocol.base import (Contract, Failure, Versions)
+from ci_bot.bot.sandbox.answer_validation import (
+    AnswerRefusedError,
+    check_json,
+    check_subject,
+    read_answer,
+)
 from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.base import Contract, Failure, Versions
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.plan import (AuditsCheck, Checks, Cost, Lineage, LintCheck, TableDiffCheck, TestsCheck, Window)
-from ci_bot.protocol.plan_identity import (PlanFlags, PlanIdentity)
-from ci_bot.protocol.review_report import (Project, ReviewFacts)
-from ci_bot.protocol.messages import (ANSWER, ApplyRequest, CleanupRequest, FailedAnswer, Owner, ReviewRequest, Workplace)
+from ci_bot.protocol.messages import (
+    ANSWER,
+    ApplyRequest,
+    CleanupRequest,
+    FailedAnswer,
+    Owner,
+    ReviewRequest,
+    Workplace,
+)
+from ci_bot.protocol.plan import (
+    AuditsCheck,
+    Checks,
+    Cost,
+    Lineage,
+    LintCheck,
+    TableDiffCheck,
+    TestsCheck,
+    Window,
+)
+from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity
+from ci_bot.protocol.review_report import Project, ReviewFacts
 from tests.oracle.fuzzing import caught, fuzz
 
 PLAN = "ab" * 32

@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.sandbox.worker_output import ProgressReader
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.messages import (REQUEST, CleanupRequest, FailedAnswer, Owner, Progress, Workplace)
-from ci_bot.worker.runtime.channel import (PROGRESS_BYTES, Channel)
+from ci_bot.protocol.messages import (
+    REQUEST,
+    CleanupRequest,
+    FailedAnswer,
+    Owner,
+    Progress,
+    Workplace,
+)
+from ci_bot.worker.runtime.channel import PROGRESS_BYTES, Channel
 
 ASKED = CleanupRequest(
     projects=["."] * 3,

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.sandbox.worker_environment import (CONTAINER_PATH, NEVER_PREFIXES, ChildEnvironment, WorkerVariables, build, parse_worker_variables)
+from ci_bot.bot.sandbox.worker_environment import (
+    CONTAINER_PATH,
+    NEVER_PREFIXES,
+    ChildEnvironment,
+    WorkerVariables,
+    build,
+    parse_worker_variables,
+)
 from ci_bot.errors import BadInput
 
 TOKEN = "ghs_" + "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.sandbox.worker_output import LogReader
-from ci_bot.bot.sandbox.worker_output import ProgressReader
+from ci_bot.bot.sandbox.worker_output import LogReader, ProgressReader
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
 

@@ -9,10 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox.checkout_copy import (CODE_BUDGET_BYTES, LINK_FROM_BYTES, OTHER_BUDGET_BYTES, copy_checkout, seal_tree)
-from ci_bot.bot.sandbox.run_directories import remove_tree
+from ci_bot.bot.sandbox.checkout_copy import (
+    CODE_BUDGET_BYTES,
+    LINK_FROM_BYTES,
+    OTHER_BUDGET_BYTES,
+    copy_checkout,
+    seal_tree,
+)
 from ci_bot.bot.sandbox.launch import Identity
-from ci_bot.bot.sandbox.run_directories import (inside, private_workspace, project_paths, read_inside)
+from ci_bot.bot.sandbox.run_directories import (
+    inside,
+    private_workspace,
+    project_paths,
+    read_inside,
+    remove_tree,
+)
 from ci_bot.errors import BadInput
 
 WORKER = Identity(uid=61_234, gid=61_234)

@@ -8,12 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ci_bot.bot.report.markdown.blocks import joined, split, tidy, trim
+from ci_bot.bot.report.markdown.budget import (
+    COMMENT_BYTES,
+    SUMMARY_BYTES,
+    Piece,
+    Share,
+    first_pieces,
+    fit,
+)
 from ci_bot.bot.report.markdown.marker import decode
 from ci_bot.bot.report.markdown.outcome_comment import render_apply
-from ci_bot.bot.report.markdown.blocks import (joined, split, tidy, trim)
-from ci_bot.bot.report.markdown.budget import (COMMENT_BYTES, SUMMARY_BYTES, Piece, Share, first_pieces, fit)
-from ci_bot.bot.report.markdown.sections import (Diff, Diffs, Rows, Stages)
 from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.markdown.sections import Diff, Diffs, Rows, Stages
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.review_report import Report
 from ci_bot.redaction.redactor import redacted

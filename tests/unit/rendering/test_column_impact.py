@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from ci_bot.bot.report.model.column_impact import (impact_rows, lineage_notes, reads_nothing)
-from ci_bot.bot.report.model.lineage import draw
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.protocol.plan import (Lineage, LineageNode)
-from ci_bot.protocol.review_report import (ChangedPart, Impact, IndirectModel, ReachedModel)
+from ci_bot.bot.report.model.column_impact import impact_rows, lineage_notes, reads_nothing
+from ci_bot.bot.report.model.lineage import draw
+from ci_bot.protocol.plan import Lineage, LineageNode
+from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
 from tests.factories import make_context, make_report
 from tests.unit.rendering.dom import assert_inert
 from tests.unit.rendering.evil import TEXTS

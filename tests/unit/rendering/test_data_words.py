@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 
+from ci_bot.bot.report.markdown.outcome_comment import render_apply
 from ci_bot.bot.report.model import data_words
 from ci_bot.bot.report.model.data_words import DiffView
-from ci_bot.bot.report.markdown.outcome_comment import render_apply
-from ci_bot.protocol.apply_report import (AppliedModel, ApplyVerdict, ColumnMatch, ModelAudit, NotCleared, Profile, SchemaDifference)
+from ci_bot.protocol.apply_report import (
+    AppliedModel,
+    ApplyVerdict,
+    ColumnMatch,
+    ModelAudit,
+    NotCleared,
+    Profile,
+    SchemaDifference,
+)
 from ci_bot.protocol.review_report import Weighed
 from tests.factories import make_apply, make_context, make_risk, make_table_diff
 

@@ -6,16 +6,14 @@ import re
 
 import pytest
 
-from ci_bot.bot.report.model.headline import headline
-from ci_bot.bot.report.model.words import one_spelling
 from ci_bot.bot.report.markdown.marker import decode
 from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.model.headline import headline
 from ci_bot.bot.report.model.prose import shortened
-from ci_bot.bot.report.model.words import CUT_OFF
+from ci_bot.bot.report.model.words import CUT_OFF, one_spelling
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.plan import (ColumnChange, Cost, LineageNode, ProdPlan)
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.review_report import (ChangedPart, Impact, IndirectModel, ReachedModel)
+from ci_bot.protocol.plan import ColumnChange, Cost, LineageNode, ProdPlan
+from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel, Report
 from ci_bot.protocol.rules import RULES
 from tests.factories import make_backfill, make_change, make_context, make_report, make_risk
 from tests.golden.samples import SAMPLES, report

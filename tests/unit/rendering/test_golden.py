@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from ci_bot.bot.report.markdown.marker import decode
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
+from ci_bot.bot.report.markdown.marker import decode
 from ci_bot.protocol.comment_marker import Phase
 from tests.golden.record import KINDS, RECORDED, read
 from tests.golden.samples import HERE, SAMPLES

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from ci_bot.bot.report.model.lineage import (MAX_LINEAGE_NODES, draw, label)
-from ci_bot.protocol.plan import (Lineage, LineageNode)
+from ci_bot.bot.report.model.lineage import MAX_LINEAGE_NODES, draw, label
+from ci_bot.protocol.plan import Lineage, LineageNode
 from tests.reports import large_report
 from tests.unit.rendering.dom import assert_inert
 from tests.unit.rendering.evil import TEXTS

@@ -7,8 +7,19 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 
-from ci_bot.bot.report.model.markdown_text import (SafeMarkdown, cell, clip, code, fence, html_code, link, one_line, reveal, visible_lines)
-from ci_bot.bot.report.model.prose import (prose, prose_cell)
+from ci_bot.bot.report.model.markdown_text import (
+    SafeMarkdown,
+    cell,
+    clip,
+    code,
+    fence,
+    html_code,
+    link,
+    one_line,
+    reveal,
+    visible_lines,
+)
+from ci_bot.bot.report.model.prose import prose, prose_cell
 from tests.unit.rendering.dom import LIVE, assert_inert, parse
 from tests.unit.rendering.evil import CORPUS, TEXTS
 

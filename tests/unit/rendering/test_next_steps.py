@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown.outcome_comment import (render_apply, render_cleanup)
+from ci_bot.bot.report.html.head import head_of
+from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.advice import recommendations
-from ci_bot.bot.report.html.head import head_of
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.plan import (FormatCheck, LintCheck, ProjectCheck, TestsCheck)
+from ci_bot.protocol.plan import FormatCheck, LintCheck, ProjectCheck, TestsCheck
 from tests.factories import (
     laptop_context,
     make_apply,

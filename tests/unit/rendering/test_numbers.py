@@ -8,13 +8,10 @@ import pytest
 
 from ci_bot.bot.report.markdown.outcome_comment import render_apply
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.model.words import options_sentence
-from ci_bot.bot.report.model.words import short_window
-from ci_bot.bot.report.model.words import executor_time
+from ci_bot.bot.report.model.words import executor_time, options_sentence, short_window
 from ci_bot.protocol.apply_report import AppliedModel
-from ci_bot.protocol.plan import (Backfill, ProdPlan, ShortWindow, WindowCause)
+from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, WindowCause, totals
 from ci_bot.protocol.plan_identity import PlanOption
-from ci_bot.protocol.plan import totals
 from tests.factories import (
     make_apply,
     make_backfill,

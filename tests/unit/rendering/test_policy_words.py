@@ -10,8 +10,7 @@ from ci_bot.bot.report.markdown import notices as reply
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model import prose as weights
 from ci_bot.bot.report.text.report_text import to_terminal
-from ci_bot.protocol.review_report import (ModelOwners, PolicyUsed, Weighed)
-from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Report, Weighed
 from tests.factories import HEAD, make_context, make_report, make_risk
 from tests.unit.policy.test_accepting import acceptance
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.report.markdown.marker import decode
-from ci_bot.bot.report.markdown.notices import (apply_ended, cleanup_failed, decision_changed)
-from ci_bot.bot.report.markdown.outcome_comment import (render_apply, render_cleanup)
 from ci_bot.bot.report.markdown.blocks import lift
-from ci_bot.bot.report.markdown.review_comment import (Carried, render_planning, render_review)
+from ci_bot.bot.report.markdown.marker import decode
+from ci_bot.bot.report.markdown.notices import apply_ended, cleanup_failed, decision_changed
+from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
+from ci_bot.bot.report.markdown.review_comment import Carried, render_planning, render_review
 from ci_bot.redaction.redactor import redacted
 from tests.factories import (
     DIFF,

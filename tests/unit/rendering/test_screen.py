@@ -14,9 +14,9 @@ from typing import TextIO
 
 import pytest
 
-from ci_bot.bot.report.text.page import (NARROWEST, WIDEST, screen_of)
 from ci_bot.bot.actions.values import Color
-from ci_bot.host import (Machine, of_this_process)
+from ci_bot.bot.report.text.page import NARROWEST, WIDEST, screen_of
+from ci_bot.host import Machine, of_this_process
 
 
 def machine(out: TextIO, color: Color = "auto", **environ: str) -> Machine:

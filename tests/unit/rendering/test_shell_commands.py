@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ci_bot.bot.report.model import advice as shell_commands
-from ci_bot.protocol.plan_identity import (GivenFlags, PlanOption)
+from ci_bot.protocol.plan_identity import GivenFlags, PlanOption
 from tests.factories import PLAN, laptop_context, make_context, make_report
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.report.text.page import Screen
-from ci_bot.bot.report.text.short_review import (MOST_LINES, short_text)
+from ci_bot.bot.report.text.short_review import MOST_LINES, short_text
 from ci_bot.protocol.review_report import Report
 from tests.factories import laptop_context, make_report, make_risk
 from tests.golden.samples import report

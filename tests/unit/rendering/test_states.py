@@ -7,20 +7,19 @@ from html import unescape
 
 import pytest
 
-from ci_bot.bot.report.model.context import (Condition, Override, Refusal)
+from ci_bot.bot.report.html.page import page_parts
+from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
+from ci_bot.bot.report.markdown.review_comment import render_planning, render_review
+from ci_bot.bot.report.model.context import Condition, Override, Refusal
 from ci_bot.bot.report.model.headline import headline
-from ci_bot.bot.report.markdown.outcome_comment import (render_apply, render_cleanup)
-from ci_bot.bot.report.markdown.review_comment import (render_planning, render_review)
 from ci_bot.bot.report.text.page import Screen
 from ci_bot.bot.report.text.short_review import short_text
-from ci_bot.bot.report.html.page import page_parts
-from ci_bot.protocol.base import (Failure, short)
 from ci_bot.protocol.apply_report import AuditTotals
+from ci_bot.protocol.base import Failure, short
 from ci_bot.protocol.comment_marker import Phase
-from ci_bot.protocol.plan import (Cost, ProdPlan, TestsCheck, Window)
-from ci_bot.protocol.plan_identity import (PlanFlags, PlanIdentity)
-from ci_bot.protocol.review_report import ProdNotFound
-from ci_bot.protocol.review_report import Baseline
+from ci_bot.protocol.plan import Cost, ProdPlan, TestsCheck, Window
+from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity
+from ci_bot.protocol.review_report import Baseline, ProdNotFound
 from tests.factories import (
     HEAD,
     NOW,

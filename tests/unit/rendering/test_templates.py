@@ -9,7 +9,7 @@ from jinja2 import UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 
 from ci_bot.bot.report.markdown import templating as filters
-from ci_bot.bot.report.markdown.templating import (environment, finalize, templates_directory)
+from ci_bot.bot.report.markdown.templating import environment, finalize, templates_directory
 from ci_bot.bot.report.resources import find
 from ci_bot.protocol.comment_marker import Phase
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ci_bot.bot.report.model.markdown_text import (cell, code, fence)
+from ci_bot.bot.report.model.markdown_text import cell, code, fence
 from ci_bot.bot.report.text.page import Page
 from ci_bot.bot.report.text.plain_markdown import plain
 from ci_bot.bot.report.text.report_text import Document

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from ci_bot.bot.report.model.context import (Condition, DisplayProgress, Override, Refusal)
-from ci_bot.bot.report.markdown.outcome_comment import (render_apply, render_cleanup)
-from ci_bot.bot.report.markdown.review_comment import (render_planning, render_review)
-from ci_bot.bot.report.markdown import (templating as filters, templating)
+from ci_bot.bot.report.markdown import templating
+from ci_bot.bot.report.markdown import templating as filters
+from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
+from ci_bot.bot.report.markdown.review_comment import render_planning, render_review
+from ci_bot.bot.report.model.context import Condition, DisplayProgress, Override, Refusal
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.redaction.redactor import redacted
 from tests.factories import make_apply, make_cleanup, make_context, make_report, on_terminal

@@ -13,8 +13,8 @@ from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.dialect import parse
 
 from ci_bot.protocol.plan import Finding
-from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.models.keys import MissingKeyColumn
+from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.sql.audit_promises import promises
 from ci_bot.worker.sql.missing_columns import list_missing_columns
 from tests.unit.rules.world import ROOT, change, models, seen

@@ -12,10 +12,10 @@ from sqlmesh import model as python_model
 from sqlmesh.utils import UniqueKeyDict
 
 from ci_bot.protocol.rules import page
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, ProjectView)
+from ci_bot.worker.messages.names_and_times import Names
 from ci_bot.worker.rules.models.declarations import PythonDependencyMissing
 from ci_bot.worker.rules.models.intervals import TimeFilterMissing
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.rules.models.linter_rule import ModelRule, ProjectView
 from tests.unit.rules.test_pages import section
 from tests.unit.rules.world import models
 

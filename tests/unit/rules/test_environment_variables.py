@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ci_bot.worker.rules.changes.schedule import signals
-from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.models.dimensions_and_variables import EnvironmentVariable
-from ci_bot.worker.sql.python_code import (always_ready, environment_reads)
+from ci_bot.worker.rules.models.linter_rule import ProjectView
+from ci_bot.worker.sql.python_code import always_ready, environment_reads
 from tests.unit.rules.world import files
 
 

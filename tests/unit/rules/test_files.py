@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ci_bot.worker.rules.files import MODEL_FILE_RULES
 from ci_bot.worker.rules.files.credentials import credential_in
 from ci_bot.worker.sql_effects.effects import Own
-from ci_bot.worker.sql_effects.judgement import (JudgedEffect, Statement, judged)
+from ci_bot.worker.sql_effects.judgement import JudgedEffect, Statement, judged
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, models, rules, seen
 

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from ci_bot.protocol.messages import Workplace
-from ci_bot.worker.rules import (RuleInputs, find, find_in_files, inputs as reading)
-from ci_bot.worker.sql.column_changes import list_column_changes
+from ci_bot.worker.rules import RuleInputs, find, find_in_files
+from ci_bot.worker.rules import inputs as reading
+from ci_bot.worker.rules.models.intervals import TimeFilterMissing
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.models.storage import HugeFullModel
-from ci_bot.worker.rules.models.intervals import TimeFilterMissing
 from ci_bot.worker.rules.observation import line_of
-from ci_bot.worker.sql.column_changes import retyped
+from ci_bot.worker.sql.column_changes import list_column_changes, retyped
 from ci_bot.worker.sql.interval_filters import bounds_of
-from ci_bot.worker.sql.personal_data import is_personal
-from ci_bot.worker.sql.python_code import (clock_calls_in, is_pure, random_calls_in, side_effects_in)
 from ci_bot.worker.sql.model_query import Queries
+from ci_bot.worker.sql.personal_data import is_personal
+from ci_bot.worker.sql.python_code import clock_calls_in, is_pure, random_calls_in, side_effects_in
 from tests.unit.rules.shop import FILES, edited
 from tests.unit.rules.world import change, files, models, rules
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
-from ci_bot.worker.rules.observation import (Observation, finding, new_since)
 from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
+from ci_bot.worker.rules.observation import Observation, finding, new_since
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, seen
 
@@ -465,7 +465,7 @@ def test_macro__with_a_second_call_of_the_same_is_new(rule_id: str, call: str) -
 
 
 def test_python_model__with_a_second_call_of_the_same_is_new() -> None:
-    from ci_bot.worker.sql.python_code import (clock_calls_in, parse)
+    from ci_bot.worker.sql.python_code import clock_calls_in, parse
 
     tree = parse("import time\na = time.time()\nb = time.time()\n")
     assert tree is not None

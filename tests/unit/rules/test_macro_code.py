@@ -24,10 +24,10 @@ from sqlmesh.utils.errors import SQLMeshError
 from sqlmesh.utils.metaprogramming import Executable, ExecutableKind
 
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.sqlmesh_compat.macro_code import objection
+from ci_bot.worker.messages.problems import refusal_in
 from ci_bot.worker.rules.files.macro_arguments import evaluated
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.messages.problems import refusal_in
+from ci_bot.worker.sqlmesh_compat.macro_code import objection
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.rules.world import files
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ci_bot.worker.review.scan import model_in_text
 from ci_bot.worker.sql.algebra_blocks import Interner
-from ci_bot.worker.sql.equivalence_proof import (Form, form_of)
+from ci_bot.worker.sql.equivalence_proof import Form, form_of
 from ci_bot.worker.sql.model_query import Queries
 from tests.unit.rules.world import models
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ci_bot.worker.project.merge_support import GatewayFacts, why_no_merge
 from ci_bot.worker.project.opening import ConfigFacts
-from ci_bot.worker.project.merge_support import (GatewayFacts, why_no_merge)
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.models.storage import MergeUnsupported
 from tests.unit.rules.world import models

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.worker.rules.model_pair import renamed
-from ci_bot.worker.sql.algebra_blocks import (Interner, SourceColumn)
+from ci_bot.worker.sql.algebra_blocks import Interner, SourceColumn
 from tests.unit.rules.world import EXTERNAL, change, seen
 
 CUSTOMERS = "MODEL (name {0}, kind FULL);\nSELECT c.customer_id{1} AS customer_id, c.country FROM raw.customers AS c{2}"

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from ci_bot.protocol.rules import (RULES, page)
-from ci_bot.worker.project.opening import ConfigFacts
+from ci_bot.protocol.rules import RULES, page
 from ci_bot.worker.project.merge_support import GatewayFacts
+from ci_bot.worker.project.opening import ConfigFacts
 from tests.unit.rules.world import change, seen
 
 # These need more than one model's text; their own tests run them.

@@ -7,7 +7,7 @@ from time import perf_counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.planning.prod_plan import (columns_as_built, subtract)
+from ci_bot.worker.planning.prod_plan import columns_as_built, subtract
 from tests.unit.rules.world import models
 
 INTERVALS = st.lists(

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from ci_bot.worker.sql.algebra_blocks import Interner
-from ci_bot.worker.sql.equivalence_proof import (Form, form_of)
+from ci_bot.worker.sql.equivalence_proof import Form, form_of
 from ci_bot.worker.sql.model_query import Queries
 from tests.unit.rules.pairs.bases import parse
 from tests.unit.rules.pairs.engine import Rows, run

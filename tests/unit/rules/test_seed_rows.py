@@ -9,8 +9,8 @@ import pytest
 from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker.review.lineage_inputs import (beside_query, changed_columns)
-from ci_bot.worker.rules.files.seed_values import (SeedRows, compare_seed_rows)
+from ci_bot.worker.review.lineage_inputs import beside_query, changed_columns
+from ci_bot.worker.rules.files.seed_values import SeedRows, compare_seed_rows
 from tests.unit.rules.world import change
 
 SEED = """MODEL (name ref.skus, kind SEED (path '../seeds/skus.csv'));"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp, parse_one
 
-from ci_bot.worker.sql.audit_promises import (compare_arguments, compare_queries)
+from ci_bot.worker.sql.audit_promises import compare_arguments, compare_queries
 
 BASE = "SELECT * FROM t WHERE "
 

@@ -16,9 +16,9 @@ from sqlmesh.core.signal import signal
 
 from ci_bot.protocol.plan import Finding
 from ci_bot.protocol.rules import RULES
-from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.rules.run_rules import (findings, observed, observed_in_files)
 from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.rules import RuleInputs
+from ci_bot.worker.rules.run_rules import findings, observed, observed_in_files
 
 ROOT = Path("/repository")
 

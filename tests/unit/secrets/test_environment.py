@@ -8,7 +8,7 @@ import json
 import pytest
 
 from ci_bot.bot.sandbox.worker_environment import redactor_of
-from ci_bot.redaction.secret_parts import (is_harmless, secret_values)
+from ci_bot.redaction.secret_parts import is_harmless, secret_values
 from tests.unit.secrets.leaks import pem
 
 WORKFLOW = {

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.redaction.shapes import (ISSUED, PLACED, Shapes, issued, placed)
-from ci_bot.worker.rules.files.credentials import (LONGEST_LINE, Credential, credential_in, may_hold_one)
+from ci_bot.redaction.shapes import ISSUED, PLACED, Shapes, issued, placed
+from ci_bot.worker.rules.files.credentials import (
+    LONGEST_LINE,
+    Credential,
+    credential_in,
+    may_hold_one,
+)
 from tests.unit.rules.world import files, seen
 from tests.unit.secrets.innocents import INNOCENT_LINES
 from tests.unit.secrets.leaks import LEAKS, UPPER, Leak, made, pem

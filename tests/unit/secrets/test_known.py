@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.redaction import (MASK, Redactor)
-from ci_bot.redaction.known_values import (ENOUGH, can_be_hidden, fold, possibilities)
+from ci_bot.redaction import MASK, Redactor
+from ci_bot.redaction.known_values import ENOUGH, can_be_hidden, fold, possibilities
 
 
 @pytest.mark.parametrize(

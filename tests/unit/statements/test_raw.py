@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from ci_bot.worker.sql_effects.raw_files import (Reading, of_file)
-from ci_bot.worker.sql_effects.read_statement import (_DEEDS, ACTING_WORDS)
+from ci_bot.worker.sql_effects.raw_files import Reading, of_file
+from ci_bot.worker.sql_effects.read_statement import _DEEDS, ACTING_WORDS
 
 
 def model(post: str = "", pre: str = "", properties: str = "") -> Reading:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.worker.sql_effects.effects import Effect
-from ci_bot.worker.sql_effects.spark_settings import (is_fixed, meaning_of, spelling_of)
 from ci_bot.worker.sql_effects.read_statement import effects_of
+from ci_bot.worker.sql_effects.spark_settings import is_fixed, meaning_of, spelling_of
 
 VALUES = [
     "spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy",

@@ -11,13 +11,13 @@ from typing import Any, cast
 
 import pytest
 
-from ci_bot.bot.handlers import (apply, cleanup, review)
-from ci_bot.bot.handlers import apply_evidence as publishing
-from ci_bot.bot.handlers.publisher import (REPORT_DIRECTORY, Publisher)
-from ci_bot.bot.report.text.report_text import to_page
-from ci_bot.bot.laptop.local_review import open_page
 from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions.inputs import (Inputs, Settings)
+from ci_bot.bot.actions.inputs import Inputs, Settings
+from ci_bot.bot.handlers import apply, cleanup, review
+from ci_bot.bot.handlers import apply_evidence as publishing
+from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
+from ci_bot.bot.laptop.local_review import open_page
+from ci_bot.bot.report.text.report_text import to_page
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.review_report import Report
 from tests.factories import make_cleanup, make_context, make_marker

@@ -14,16 +14,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ci_bot.bot.report.html.head import head_of
+from ci_bot.bot.report.html.page import (
+    SCRIPTS,
+    STYLES,
+    embedded,
+    prose,
+    render_page,
+    webpage_directory,
+)
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.marker_facts import plans_before
-from ci_bot.bot.report.html.head import head_of
-from ci_bot.bot.report.html.page import (SCRIPTS, STYLES, embedded, prose, render_page, webpage_directory)
-from ci_bot.protocol.base import Failure
 from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
 from ci_bot.protocol.plan import SEVERITIES
 from ci_bot.protocol.review_report import Report
-from ci_bot.redaction import (MASK, Redactor)
+from ci_bot.redaction import MASK, Redactor
 from tests.factories import NOW, PLAN, make_apply, make_context, make_marker, make_report, make_risk
 from tests.golden.record import read
 from tests.golden.samples import report as recorded

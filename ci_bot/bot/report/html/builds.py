@@ -1,22 +1,17 @@
 """What is built where: in the environment now, and in prod after the merge, table by table."""
 
 from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any
-from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.words import short_window
+
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import Reviewed
-from ci_bot.protocol.plan import (Backfill, ModelRange, ProdPlan)
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.plan import totals
-from __future__ import annotations
 from ci_bot.bot.report.model import words
-from ci_bot.bot.report.html import cells
-from ci_bot.bot.report.html.cells import PageItem
+from ci_bot.bot.report.model.words import short_window
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.plan import Cost
+from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan, totals
 from ci_bot.protocol.review_report import Report
 
 Extent = tuple[str | None, str | None]
@@ -239,7 +234,6 @@ def _quoted(sql: str) -> str:
 
 
 # What it costs: expected before, and counted afterwards. Unknown is said, and never drawn as 0.
-
 
 
 def cost_section(report: Report | None, applied: ApplyDocument | None) -> list[PageItem]:

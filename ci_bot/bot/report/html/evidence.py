@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.report.model.apply_evidence import (ApplyView, ColumnRow, differences)
-from ci_bot.bot.report.model.data_words import DiffView
-from ci_bot.bot.report.model import (prose as weights, words)
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.protocol.apply_report import (AppliedModel, ApplyDocument, ApplyVerdict, ModelAudit)
+from ci_bot.bot.report.model import prose as weights
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.apply_evidence import ApplyView, ColumnRow, differences
+from ci_bot.bot.report.model.data_words import DiffView
+from ci_bot.protocol.apply_report import AppliedModel, ApplyDocument, ApplyVerdict, ModelAudit
 
 _STATES = {
     "suspect": ("high", "rows cannot be paired", 0),

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model import prose as weights
-from ci_bot.bot.report.model.markdown_text import Links
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
+from ci_bot.bot.report.model import prose as weights
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.markdown_text import Links
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES
-from ci_bot.protocol.review_report import (Report, Risk)
-from ci_bot.protocol.rules import (RULES, page, rule)
+from ci_bot.protocol.review_report import Report, Risk
+from ci_bot.protocol.rules import RULES, page, rule
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.html.builds import cost_words, work_sentence
+from ci_bot.bot.report.html.findings import where
+from ci_bot.bot.report.html.story import lint_words, tests_words
+from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView
+from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.finding_groups import Fix
 from ci_bot.bot.report.model.headline import baseline_notice
-from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.view import ReviewView
-from ci_bot.bot.report.html.builds import work_sentence
-from ci_bot.bot.report.html.builds import cost_words
-from ci_bot.bot.report.html.findings import where
-from ci_bot.bot.report.html.story import (lint_words, tests_words)
-from ci_bot.protocol.base import short
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.review_report import (Report, what_does_not_load)
+from ci_bot.protocol.base import short
+from ci_bot.protocol.review_report import Report, what_does_not_load
 
 _RESULTS = {
     "nothing_to_apply": ("no_changes", "⚪", "Nothing to apply"),

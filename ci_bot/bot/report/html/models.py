@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ci_bot.bot.report.model.column_impact import lineage_notes
-from ci_bot.bot.report.model import words
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import Reviewed
 from ci_bot.bot.report.html.graph import place
-from ci_bot.protocol.plan import (Change, ColumnChange)
-from ci_bot.protocol.review_report import (ChangedPart, Impact)
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.column_impact import lineage_notes
+from ci_bot.protocol.plan import Change, ColumnChange
+from ci_bot.protocol.review_report import ChangedPart, Impact
 
 _ORDER = ("removed", "direct", "added", "indirect", "metadata")
 

@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING, Any
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup, escape
 
+from ci_bot.bot.report.html.builds import building_section, cost_section
+from ci_bot.bot.report.html.evidence import built_section, data_section
+from ci_bot.bot.report.html.findings import Reviewed, findings_section, rules_section
+from ci_bot.bot.report.html.head import head_of
+from ci_bot.bot.report.html.models import diffs_section, lineage_section, models_section
+from ci_bot.bot.report.html.story import checks_section, details_section, history_section
+from ci_bot.bot.report.markdown.templating import sandbox
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.markdown_text import reveal
-from ci_bot.bot.report.markdown.templating import sandbox
 from ci_bot.bot.report.resources import resource
-from ci_bot.bot.report.html.builds import building_section
-from ci_bot.bot.report.html.builds import cost_section
-from ci_bot.bot.report.html.evidence import (built_section, data_section)
-from ci_bot.bot.report.html.findings import (Reviewed, findings_section, rules_section)
-from ci_bot.bot.report.html.head import head_of
-from ci_bot.bot.report.html.models import (diffs_section, lineage_section, models_section)
-from ci_bot.bot.report.html.story import (checks_section, details_section, history_section)
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
 from ci_bot.protocol.review_report import Report

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ci_bot.bot.report.model import (advice as shell_commands, words)
-from ci_bot.bot.report.model.words import options_sentence
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.html.findings import (Reviewed, is_gap)
+from ci_bot.bot.report.html.findings import Reviewed, is_gap
+from ci_bot.bot.report.model import advice as shell_commands
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.words import options_sentence
 from ci_bot.protocol.base import short
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
-from ci_bot.protocol.plan import (Checks, Finding, LintCheck, TestsCheck)
+from ci_bot.protocol.plan import Checks, Finding, LintCheck, TestsCheck
 from ci_bot.protocol.review_report import Report
 
 _RESULTS = {

@@ -7,20 +7,16 @@ below it; a section only ever gives up whole rows, lines or nodes, so fences and
 """
 
 from __future__ import annotations
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
 from ci_bot.bot.report.markdown import marker as markers
-from ci_bot.bot.report.model.context import (CommentContext, Rendered)
-from ci_bot.bot.report.markdown.blocks import (tidy, trim)
-from ci_bot.bot.report.model.markdown_text import Links
-from ci_bot.bot.report.model.markdown_text import (SafeMarkdown, link)
+from ci_bot.bot.report.markdown.blocks import tidy, trim
 from ci_bot.bot.report.markdown.templating import environment
+from ci_bot.bot.report.model.context import CommentContext, Rendered
+from ci_bot.bot.report.model.markdown_text import Links, SafeMarkdown, link
 
 COMMENT_BYTES = 60_000
 

@@ -1,26 +1,18 @@
 """Short new comments. They notify people, so there are three occasions for one."""
 
 from __future__ import annotations
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.markdown.blocks import tidy
-from ci_bot.bot.report.model.markdown_text import Links
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.bot.report.markdown.templating import environment
-from ci_bot.protocol.apply_report import ApplyResult
-from ci_bot.protocol.plan import Decision
-from __future__ import annotations
+
 from collections.abc import Sequence
-from ci_bot.bot.report.model.context import CommentContext
+
 from ci_bot.bot.report.markdown.blocks import tidy
-from ci_bot.bot.report.model.markdown_text import Links
 from ci_bot.bot.report.markdown.templating import environment
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.markdown_text import Links, SafeMarkdown
+from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult, EstimateDocument, costs_of
+from ci_bot.protocol.comment_marker import Marker, Phase
 from ci_bot.protocol.cost import CostLayer
-from ci_bot.protocol.apply_report import (ApplyDocument, EstimateDocument, costs_of)
-from ci_bot.protocol.comment_marker import (Marker, Phase)
-from ci_bot.protocol.plan import Cost
-from ci_bot.protocol.review_report import Acceptance
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.plan import tables_of
+from ci_bot.protocol.plan import Cost, Decision, tables_of
+from ci_bot.protocol.review_report import Acceptance, Report
 
 _OUTCOMES: dict[ApplyResult, str] = {
     "applied": "✅ Applied",

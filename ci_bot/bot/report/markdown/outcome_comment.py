@@ -1,23 +1,28 @@
 """The comment while and after something was done: applies, and the removal of an environment."""
 
 from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
-from ci_bot.bot.report.model.context import (CommentContext, Rendered)
-from ci_bot.bot.report.model.apply_evidence import (ApplyView, differences)
-from ci_bot.bot.report.markdown.budget import (COMMENT_BYTES, Share)
-from ci_bot.bot.report.markdown.budget import (CELL_LIMIT, compose, full_report, row)
-from ci_bot.bot.report.markdown.sections import Rows
-from ci_bot.bot.report.markdown.review_comment import (ReviewSource, earlier_parts)
-from ci_bot.bot.report.model import words
-from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from __future__ import annotations
-from ci_bot.bot.report.model.context import CommentContext
+
 from ci_bot.bot.report.markdown.blocks import tidy
-from ci_bot.bot.report.model.markdown_text import (SafeMarkdown, link)
+from ci_bot.bot.report.markdown.budget import (
+    CELL_LIMIT,
+    COMMENT_BYTES,
+    Share,
+    compose,
+    full_report,
+    row,
+)
+from ci_bot.bot.report.markdown.review_comment import ReviewSource, earlier_parts
+from ci_bot.bot.report.markdown.sections import Rows
 from ci_bot.bot.report.markdown.templating import environment
-from ci_bot.protocol.cleanup_report import SweepReport
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.apply_evidence import ApplyView, differences
+from ci_bot.bot.report.model.context import CommentContext, Rendered
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown, link
+from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.cleanup_report import CleanupDocument, SweepReport
 
 _APPLY_PHASES = ("applying", "applied", "apply_failed", "refused", "cancelled")
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ci_bot.bot.report.model.context import (CommentContext, Rendered)
 from ci_bot.bot.report.markdown.blocks import lift
-from ci_bot.bot.report.markdown.budget import (COMMENT_BYTES, Share)
-from ci_bot.bot.report.markdown.budget import (base_values, compose, full_report)
-from ci_bot.bot.report.markdown.sections import review_shares
-from ci_bot.bot.report.markdown.sections import Older
+from ci_bot.bot.report.markdown.budget import (
+    COMMENT_BYTES,
+    Share,
+    base_values,
+    compose,
+    full_report,
+)
+from ci_bot.bot.report.markdown.sections import Older, review_shares
+from ci_bot.bot.report.model.context import CommentContext, Rendered
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.plan import Decision

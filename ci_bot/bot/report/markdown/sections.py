@@ -1,25 +1,30 @@
 """The kinds of section that can be shortened: tables, diffs, stages, the lineage, an older text."""
 
 from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
-from ci_bot.bot.report.model import lineage as graph
+from typing import Any, Generic, TypeVar
+
 from ci_bot.bot.report.markdown.blocks import trim
-from ci_bot.bot.report.markdown.budget import (EMPTY, NOTE_BYTES, Piece, note)
+from ci_bot.bot.report.markdown.budget import (
+    CELL_LIMIT,
+    EMPTY,
+    NOTE_BYTES,
+    Piece,
+    Share,
+    full_report,
+    note,
+    row,
+    row_of,
+)
+from ci_bot.bot.report.model import lineage as graph
 from ci_bot.bot.report.model import markdown_text as markdown
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.protocol.plan import (Lineage, Stage)
-from __future__ import annotations
-from collections.abc import Sequence
-from typing import Any
 from ci_bot.bot.report.model.lineage import node_notes
-from ci_bot.bot.report.markdown.budget import Share
-from ci_bot.bot.report.markdown.budget import (CELL_LIMIT, full_report, row, row_of)
-from ci_bot.bot.report.model import markdown_text as markdown
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.prose import prose
 from ci_bot.bot.report.model.view import ReviewView
-from ci_bot.protocol.plan import (Backfill, Change, Lineage)
+from ci_bot.protocol.plan import Backfill, Change, Lineage, Stage
 
 _Item = TypeVar("_Item")
 

@@ -6,22 +6,22 @@ way around it, joining strings inside an expression, is forbidden by a test over
 """
 
 from __future__ import annotations
+
 from collections.abc import Callable, Mapping
-from typing import Any
-from ci_bot.bot.report.model import (markdown_text as markdown, prose, prose as weights, words)
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.protocol.base import short
-from ci_bot.protocol.plan import SEVERITIES
-from __future__ import annotations
-from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
 from jinja2 import FunctionLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
+
 from ci_bot.bot.report.model import markdown_text as markdown
+from ci_bot.bot.report.model import prose, words
+from ci_bot.bot.report.model import prose as weights
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.resources import resource
+from ci_bot.protocol.base import short
+from ci_bot.protocol.plan import SEVERITIES
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable

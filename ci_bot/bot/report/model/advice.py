@@ -1,15 +1,15 @@
 """What to do next about a project, most pressing first: the recommendations of a validation."""
 
 from __future__ import annotations
-from ci_bot.protocol.finding_groups import group_risks
-from ci_bot.protocol.review_report import Report
-from __future__ import annotations
+
 import shlex
 from collections.abc import Sequence
 from typing import get_args
-from ci_bot.bot.report.model.context import CommentContext
+
 from ci_bot.bot.report.model import words
-from ci_bot.protocol.plan_identity import (GivenFlags, PlanOption, Switch)
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.protocol.finding_groups import group_risks
+from ci_bot.protocol.plan_identity import GivenFlags, PlanOption, Switch
 from ci_bot.protocol.review_report import Report
 
 # A longer list is read by nobody; the risks have a table of their own.

@@ -7,13 +7,12 @@ from functools import cached_property
 from typing import Literal
 
 from ci_bot.bot.report.model import data_words
-from ci_bot.bot.report.model.data_words import Data
-from ci_bot.bot.report.model.data_words import DiffView
+from ci_bot.bot.report.model.data_words import Data, DiffView
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.view import FAILURE_LINES
-from ci_bot.protocol.apply_report import (ApplyDocument, ColumnMatch, TableDiff)
+from ci_bot.protocol.apply_report import ApplyDocument, ColumnMatch, TableDiff
+from ci_bot.protocol.plan import Work, tables_of, totals
 from ci_bot.protocol.plan_identity import PlanDifference
-from ci_bot.protocol.plan import (Work, tables_of, totals)
 
 
 @dataclass(frozen=True)

@@ -5,23 +5,16 @@ models they are stands in the picture and below.
 """
 
 from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.changed_rows import forward_only_models
-from ci_bot.protocol.plan import (Backfill, Cost)
+from ci_bot.protocol.plan import Backfill, Cost, Work, tables_of, totals
 from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.plan import (tables_of, totals)
-from __future__ import annotations
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
-from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.protocol.plan import (Backfill, Cost)
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.plan import (Work, tables_of, totals)
 
 _NOTHING = "–"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from ci_bot.protocol.review_report import (ChangedPart, HowChanged, Impact, ReachedModel)
+from ci_bot.protocol.review_report import ChangedPart, HowChanged, Impact, ReachedModel
 
 _NOTED_COLUMNS = 3
 _SIGNS = {"dropped": "−", "added": "+"}

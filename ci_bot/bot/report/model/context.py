@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from ci_bot.protocol.base import (Timestamp, short)
-from ci_bot.protocol.comment_marker import (Marker, Phase, PlanHistoryEntry)
+from ci_bot.protocol.base import Timestamp, short
+from ci_bot.protocol.comment_marker import Marker, Phase, PlanHistoryEntry
 from ci_bot.protocol.plan import Decision
 
 

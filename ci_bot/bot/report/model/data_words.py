@@ -1,18 +1,16 @@
 """What the data of an apply says, in words: the heading, one sentence, and how columns changed."""
 
 from __future__ import annotations
-from typing import Any, Literal
-from ci_bot.protocol.apply_report import (ColumnMatch, TableDiff)
-from ci_bot.protocol.durations import days_between
-from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Literal
-from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.markdown_text import (SafeMarkdown, cell, code)
-from ci_bot.protocol.apply_report import (AppliedModel, ColumnMatch, ModelAudit, Profile)
+from typing import Any, Literal
 
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown, cell, code
+from ci_bot.protocol.apply_report import AppliedModel, ColumnMatch, ModelAudit, Profile, TableDiff
+from ci_bot.protocol.durations import days_between
 
 # One model's data diff as its readers ask for it. A diff of nothing is no match, and says so.
 
@@ -79,6 +77,7 @@ class DiffView:
         if compared is None or not all_days:
             return None
         return round(compared), round(all_days)
+
 
 Data = Literal["unseen", "nothing", "suspect", "differs", "part", "same"]
 

@@ -1,21 +1,18 @@
 """Where each finding of a review is told: once, and in the place where it helps most."""
 
 from __future__ import annotations
+
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.protocol.review_report import (Report, Risk)
-from __future__ import annotations
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from ci_bot.bot.report.model.headline import (Headline, Subject)
-from ci_bot.protocol.finding_groups import group_risks
-from ci_bot.protocol.plan import (SEVERITIES, Severity)
-from ci_bot.protocol.review_report import (Report, Risk)
 
+from ci_bot.bot.report.model.headline import Headline, Subject
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.protocol.finding_groups import group_risks
+from ci_bot.protocol.plan import SEVERITIES, Severity
+from ci_bot.protocol.review_report import Report, Risk
 
 # A No-Go as a list of things to fix: findings of one cause are one thing.
 #
@@ -189,6 +186,7 @@ def reached(model: str, readers: Mapping[str, Iterable[str]]) -> set[str]:
         level = {name for above in level for name in readers.get(above, ())} - found
         found |= level
     return found
+
 
 # More of them is a wall of text; the rest is one fold below.
 TOP_FIXES = 8

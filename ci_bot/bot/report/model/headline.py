@@ -1,19 +1,17 @@
 """The one sentence about this change: what happens to data that exists today."""
 
 from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
-from ci_bot.bot.report.model.past_numbers import past_numbers_sentence
-from ci_bot.bot.report.model.words import (listed, quoted)
+
 from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.past_numbers import past_numbers_sentence
+from ci_bot.bot.report.model.words import listed, quoted
 from ci_bot.protocol.changed_rows import past_numbers_of
-from ci_bot.protocol.plan import (Change, ColumnChange)
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.plan import totals
-from __future__ import annotations
-from dataclasses import dataclass
+from ci_bot.protocol.plan import Change, ColumnChange, totals
 from ci_bot.protocol.review_report import Report
 
 Subject = Literal[
@@ -275,7 +273,6 @@ def _is_added(column: ColumnChange) -> bool:
 
 
 # What a review was compared with, where that is not the prod of a state that was read.
-
 
 
 @dataclass(frozen=True)

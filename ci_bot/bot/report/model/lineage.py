@@ -5,15 +5,14 @@ at most 40 models are drawn, and a model whose readers are not all drawn says ho
 """
 
 from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from ci_bot.bot.report.model.markdown_text import (SafeMarkdown, fence, one_line)
-from ci_bot.protocol.plan import Lineage
-from __future__ import annotations
-from collections import defaultdict
+
 from ci_bot.bot.report.model.column_impact import lineage_notes
 from ci_bot.bot.report.model.finding_groups import reached
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown, fence, one_line
 from ci_bot.protocol.changed_rows import forward_only_models
 from ci_bot.protocol.plan import Lineage
 from ci_bot.protocol.review_report import Report

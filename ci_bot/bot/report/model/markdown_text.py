@@ -8,14 +8,15 @@ Sources: CommonMark 0.31 sections 4.5 and 6.1, GitHub's table extension, both tr
 """
 
 from __future__ import annotations
+
 import html
-import re
-from ci_bot.redaction.redactor import strip_terminal_codes
-from __future__ import annotations
 import posixpath
+import re
 from urllib.parse import quote
+
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.protocol.rules import RULES
+from ci_bot.redaction import strip_terminal_codes
 
 NAME_LIMIT = 120
 

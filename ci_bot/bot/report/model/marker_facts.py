@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_bot.protocol.base import PlanId
-from ci_bot.protocol.comment_marker import (Marker, PlanHistoryEntry)
-from ci_bot.protocol.plan import (Decision, Window)
+from ci_bot.protocol.comment_marker import Marker, PlanHistoryEntry
+from ci_bot.protocol.plan import Decision, Window
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.report.model.words import (listed, quoted)
 from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.words import listed, quoted
 from ci_bot.protocol.changed_rows import past_numbers_of
-from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.review_report import (ChangedRows, PastNumbers)
+from ci_bot.protocol.review_report import ChangedRows, PastNumbers, Report
 
 # How many rows of a seed come and go is said in full.
 _OF_SEEDS = ("It gets ", "It loses ")

@@ -7,15 +7,14 @@ goes into a code span of its own. What stands between backticks stays together a
 """
 
 from __future__ import annotations
+
 import re
-from collections.abc import Iterator
-from ci_bot.bot.report.model.markdown_text import (ELLIPSIS, SafeMarkdown, cell, clip, code, one_line)
-from __future__ import annotations
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
 from ci_bot.bot.report.model import words
-from ci_bot.protocol.review_report import (ModelOwners, PolicyUsed, Weighed)
-from ci_bot.protocol.review_report import Risk
+from ci_bot.bot.report.model.markdown_text import ELLIPSIS, SafeMarkdown, cell, clip, code, one_line
+from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed
 
 # Latin letters only: right-to-left scripts would reorder our own text around them.
 _LETTER = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"

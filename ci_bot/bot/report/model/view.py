@@ -6,26 +6,27 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from ci_bot.bot.report.model.column_impact import (ImpactRow, impact_rows, reads_nothing)
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.build_table import (BuildRow, build_rows)
-from ci_bot.bot.report.model.finding_groups import (Findings, Point)
-from ci_bot.bot.report.model.headline import (Headline, headline, owner_question)
-from ci_bot.bot.report.model.lineage import picture
-from ci_bot.bot.report.model.words import one_spelling
-from ci_bot.bot.report.model.headline import (BaselineNotice, baseline_notice)
-from ci_bot.bot.report.model.build_table import PlannedWork
-from ci_bot.bot.report.model.lineage import DrawnLineage
-from ci_bot.bot.report.model import (advice as shell_commands, prose as weights, words)
+from ci_bot.bot.report.model import advice as shell_commands
+from ci_bot.bot.report.model import prose as weights
+from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.advice import recommendations
-from ci_bot.bot.report.model.markdown_text import Links
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.bot.report.model.words import (options_sentence, said)
-from ci_bot.bot.report.model.words import short_window
+from ci_bot.bot.report.model.build_table import BuildRow, PlannedWork, build_rows
+from ci_bot.bot.report.model.column_impact import ImpactRow, impact_rows, reads_nothing
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.finding_groups import Findings, Point
+from ci_bot.bot.report.model.headline import (
+    BaselineNotice,
+    Headline,
+    baseline_notice,
+    headline,
+    owner_question,
+)
+from ci_bot.bot.report.model.lineage import DrawnLineage, picture
+from ci_bot.bot.report.model.markdown_text import Links, SafeMarkdown
+from ci_bot.bot.report.model.words import one_spelling, options_sentence, said, short_window
 from ci_bot.protocol.finding_groups import group_risks
-from ci_bot.protocol.plan import (Change, ModelRange, Restatement)
+from ci_bot.protocol.plan import Change, ModelRange, Restatement, tables_of
 from ci_bot.protocol.review_report import what_does_not_load
-from ci_bot.protocol.plan import tables_of
 
 FAILURE_LINES = 15
 

@@ -1,20 +1,14 @@
 """Numbers, times and the words of the field, as people read them. All text here is ours."""
 
 from __future__ import annotations
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta, timezone
-from ci_bot.protocol import durations
-from ci_bot.protocol.plan import Decision
-from __future__ import annotations
-from collections.abc import Sequence
-from ci_bot.protocol.plan_identity import (OptionName, PlanOption)
-from __future__ import annotations
-from collections.abc import Sequence
-from ci_bot.protocol.plan import (ShortWindow, WindowCause)
-from ci_bot.protocol.plan_identity import PlanOption
-from __future__ import annotations
+
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+
+from ci_bot.protocol import durations
+from ci_bot.protocol.plan import Decision, ShortWindow, WindowCause
+from ci_bot.protocol.plan_identity import OptionName, PlanOption
 
 duration, executor_time = durations.duration, durations.executor_time
 
@@ -299,8 +293,6 @@ def _of_start(option: PlanOption | None) -> str:
 # How names stand in sentences: between backticks, and spelled one way.
 #
 # SQLMesh quotes each part of a model's name in some messages, and in others none.
-
-
 
 
 _NAMED = 2

@@ -1,14 +1,16 @@
 """A page of plain text: headings, labelled facts, tables and paragraphs, wrapped at a width."""
 
 from __future__ import annotations
+
+import os
 import textwrap
 from collections.abc import Iterable, Sequence
-import click
-from ci_bot.bot.report.markdown.blocks import joined
-from ci_bot.bot.report.model.markdown_text import (ELLIPSIS, clip, one_line, visible_lines)
-from __future__ import annotations
-import os
 from dataclasses import dataclass
+
+import click
+
+from ci_bot.bot.report.markdown.blocks import joined
+from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip, one_line, visible_lines
 from ci_bot.host import Machine
 
 WIDTH = 96

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from ci_bot.bot.report.markdown.blocks import (Fence, passages)
-from ci_bot.bot.report.text.page import (WIDTH, Page)
+from ci_bot.bot.report.markdown.blocks import Fence, passages
+from ci_bot.bot.report.text.page import WIDTH, Page
 
 _COLORS = {
     **dict.fromkeys("🟢✅🧹", "green"),

@@ -1,23 +1,23 @@
 """A report, an apply or a cleanup for people: Markdown, a page, the same words at a terminal."""
 
 from __future__ import annotations
-from collections.abc import Iterator
+
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.markdown.outcome_comment import (render_apply, render_cleanup)
+
+from ci_bot.bot.actions import env_name
+from ci_bot.bot.report.html.page import page_parts
+from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
 from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.text.page import WIDTH
 from ci_bot.bot.report.text.plain_markdown import plain
-from ci_bot.bot.report.html.page import page_parts
+from ci_bot.bot.sandbox import redactor_of
+from ci_bot.errors import BotError, Cancelled
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.comment_marker import (Phase, apply_phase, review_phase)
+from ci_bot.protocol.comment_marker import Phase, apply_phase, review_phase
 from ci_bot.protocol.review_report import Report
-from __future__ import annotations
-from collections.abc import Mapping
-from ci_bot.bot.sandbox.worker_environment import redactor_of
-from ci_bot.bot.actions.inputs import env_name
-from ci_bot.errors import (BotError, Cancelled)
 
 Document = Report | ApplyDocument | CleanupDocument
 
@@ -69,7 +69,6 @@ def phase_of(document: Document) -> Phase:
 
 
 # A failure on a terminal: what is wrong, how to mend it, and no secret in it.
-
 
 
 def told(error: BotError | Cancelled, environ: Mapping[str, str]) -> str:

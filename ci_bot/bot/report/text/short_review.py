@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.finding_groups import Point
-from ci_bot.bot.report.model.build_table import DisplayWork
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
 from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.markdown_text import (ELLIPSIS, clip, one_line)
+from ci_bot.bot.report.model.build_table import DisplayWork
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.finding_groups import Point
+from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip, one_line
 from ci_bot.bot.report.model.view import ReviewView
-from ci_bot.bot.report.text.page import Page
+from ci_bot.bot.report.text.page import Page, Screen
 from ci_bot.bot.report.text.plain_markdown import plain
-from ci_bot.bot.report.text.page import Screen
 from ci_bot.bot.report.text.report_text import to_markdown
 from ci_bot.protocol.plan import Checks
 from ci_bot.protocol.review_report import Report

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from ci_bot.worker.rules.changes import (audits, model_block as definition, access as exposure, forward_only as forward, joins, results, rows, schedule, storage, rows as windows)
-from ci_bot.worker.rules.registry import (on_change, on_new_model)
+from ci_bot.worker.rules.changes import access as exposure
+from ci_bot.worker.rules.changes import audits, joins, results, rows, schedule, storage
+from ci_bot.worker.rules.changes import forward_only as forward
+from ci_bot.worker.rules.changes import model_block as definition
+from ci_bot.worker.rules.changes import rows as windows
+from ci_bot.worker.rules.registry import on_change, on_new_model
 
 CHANGE_RULES, NEW_MODEL_RULES = on_change, on_new_model
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import (Observation, names)
 from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.registry import (on_change, on_new_model)
-from ci_bot.worker.sql.personal_data import (computed_from, exposed, names_in)
-from ci_bot.worker.sql.model_query import (Queries, plain)
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.registry import on_change, on_new_model
+from ci_bot.worker.sql import Queries, computed_from, exposed, names_in, plain
 
 GRANTS = rule("grants-changed")
 PERSONAL = rule("personal-data-exposed")

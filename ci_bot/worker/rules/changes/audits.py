@@ -6,11 +6,16 @@ from collections.abc import Iterator
 
 from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import (Observation, names)
 from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql.column_changes import known_types
-from ci_bot.worker.sql.audit_promises import (Strictness, compare_arguments, compare_queries, same_arguments)
+from ci_bot.worker.sql import (
+    Strictness,
+    compare_arguments,
+    compare_queries,
+    known_types,
+    same_arguments,
+)
 
 REMOVED = rule("removed-audit")
 WEAKENED = rule("weakened-audit")

@@ -10,8 +10,8 @@ from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import (Observation, names)
 from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import on_change
 
 DESTRUCTIVE = rule("forward-only-destructive")

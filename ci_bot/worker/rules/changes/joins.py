@@ -8,12 +8,11 @@ from sqlglot import exp
 
 from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.join_fan_out import (fixed_columns, keys_of)
-from ci_bot.worker.rules.observation import (Observation, names)
 from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.models.join_fan_out import fixed_columns, keys_of
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql.equivalence_proof import (Join, Meaning)
-from ci_bot.worker.sql.model_query import (plain, selects, table_name)
+from ci_bot.worker.sql import Join, Meaning, plain, selects, table_name
 
 CHANGED = rule("join-changed")
 MULTIPLIES = rule("join-may-multiply")

@@ -10,11 +10,11 @@ from sqlglot import exp
 
 from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import (Observation, names)
 from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql.audit_promises import (column_names, promises)
+from ci_bot.worker.sql import column_names, promises
 
 KIND = rule("kind-changed")
 EMBEDDED = rule("model-embedded")

@@ -1,33 +1,24 @@
 """Changes of what a column holds: types, divisions, totals; and results that stay the same."""
 
 from __future__ import annotations
-from collections import Counter
-from typing import Any
-from sqlmesh.core import dialect as d
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.sql.algebra_blocks import Interner
-from ci_bot.worker.sql.equivalence_proof import form_of
-from ci_bot.worker.sql.python_code import is_pure
-from ci_bot.worker.sql.model_query import Query
-from ci_bot.worker.rules.statement_rules import model_statements
-from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+
 from sqlglot import exp
+from sqlmesh.core import dialect as d
+
 from ci_bot.protocol.rules import rule
-from ci_bot.redaction import hide
-from ci_bot.redaction.redactor import shortened
+from ci_bot.redaction import hide, shortened
 from ci_bot.worker.rules.changes.forward_only import validity_columns
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import (Observation, names)
 from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.rules.statement_rules import model_statements
+from ci_bot.worker.sql import WHOLE, Interner, Query, TermKey, form_of, is_pure, plain, unquoted
 from ci_bot.worker.sql import column_changes as types
-from ci_bot.worker.sql.algebra_blocks import TermKey
-from ci_bot.worker.sql.equivalence_proof import (WHOLE, unquoted)
-from ci_bot.worker.sql.model_query import (Query, plain)
-
 
 # Whether a changed query is only another spelling of the old one, at any time that it may run.
 
@@ -134,6 +125,7 @@ def _same_at_other_times(pair: Pair, old: Query, new: Query) -> bool:
     if was is None or now is None:
         return False
     return was.proves_same(now, one_text=pair.is_one_text(before, after))
+
 
 RETYPED = rule("column-retyped")
 

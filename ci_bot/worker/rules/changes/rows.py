@@ -1,38 +1,36 @@
 """Changes of what a row stands for, and of how often equal rows count."""
 
 from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
-from sqlglot import exp
-from ci_bot.protocol.rules import rule
-from ci_bot.redaction import hide
-from ci_bot.redaction.redactor import shortened
-from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.join_fan_out import keys_of
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql.algebra_blocks import TermKey
-from ci_bot.worker.sql.equivalence_proof import Meaning
-from ci_bot.worker.sql.positional_references import (ClauseKey, describe_moved, list_clauses, list_keys)
-from ci_bot.worker.sql.model_query import (Query, plain, table_name)
-from __future__ import annotations
-from collections.abc import Iterator
-from typing import Any
-from sqlglot import exp
-from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.models.query_shape import (UnionColumnOrder, list_moved_names)
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql.equivalence_proof import Meaning
-from ci_bot.worker.sql.positional_references import (describe_moved, item_text, list_clauses, list_keys)
-from ci_bot.worker.sql.model_query import (outer, table_name)
 
+from sqlglot import exp
+
+from ci_bot.protocol.rules import rule
+from ci_bot.redaction import hide, shortened
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.models.join_fan_out import keys_of
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.models.query_shape import UnionColumnOrder, list_moved_names
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.sql import (
+    ClauseKey,
+    Meaning,
+    Query,
+    TermKey,
+    describe_moved,
+    item_text,
+    list_clauses,
+    list_keys,
+    outer,
+    plain,
+    table_name,
+)
+from ci_bot.worker.sqlmesh_compat import FROM
 
 # Changes of which rows pass, and of what window functions make of them.
 
@@ -237,6 +235,7 @@ def _decides(window: Any, models: dict[str, Any]) -> bool:
         return False
     held = {column.name.lower() for column in window.find_all(exp.Column)}
     return any(key <= held for key in keys_of(models.get(table_name(source.this))))
+
 
 GRAIN = rule("grain-changed")
 

@@ -9,10 +9,10 @@ from typing import Any
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import (Observation, names)
 from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql.python_code import always_ready
+from ci_bot.worker.sql import always_ready
 
 CRON = rule("cron-changed")
 END = rule("model-end-set")

@@ -7,10 +7,10 @@ from typing import Any
 
 from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import (Observation, names)
 from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql.audit_promises import column_names
+from ci_bot.worker.sql import column_names
 
 BATCH = rule("batch-size-removed")
 GUARDS = rule("guard-removed")

@@ -1,29 +1,36 @@
 """Credentials in files. What is found is never repeated: the evidence names the place only."""
 
 from __future__ import annotations
+
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
-from ci_bot.redaction.literals import (Likeness, is_random, is_sample, likeness)
-from ci_bot.redaction.secret_names import (Holds, holds)
-from ci_bot.redaction.literals import list_entry_passwords
-from ci_bot.redaction.literals import OBJECT_OF_VALUE
-from ci_bot.redaction.shapes import (BEGIN_KEY, EVERY, Shapes, issued, placed)
-from __future__ import annotations
-import re
-from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
+
 from ci_bot.protocol.limits import is_read
 from ci_bot.protocol.rules import rule
-from ci_bot.redaction.literals import (SHORTEST, stands_for_one)
-from ci_bot.redaction.shapes import Shapes
+from ci_bot.redaction import (
+    BEGIN_KEY,
+    EVERY,
+    OBJECT_OF_VALUE,
+    SHORTEST,
+    Holds,
+    Likeness,
+    Shapes,
+    holds,
+    is_random,
+    is_sample,
+    issued,
+    likeness,
+    list_entry_passwords,
+    placed,
+    stands_for_one,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.registry import on_file
-
 
 # Credentials in the lines of a file: what kind it is, and how sure that is. Never the value.
 #
@@ -286,6 +293,7 @@ def _grade(name: str, literal: str) -> Likeness:
 def _graded(what: str, grade: Likeness, value: str) -> Iterator[FoundCredential]:
     if grade is not Likeness.NO:
         yield FoundCredential(Credential(what, sure=grade is Likeness.YES), value.strip())
+
 
 SECRET = rule("hardcoded-secret")
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.limits import is_read
+from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.observation import Observation, line_of
 from ci_bot.worker.rules.registry import on_file
 
 CHANGED = rule("engine-version-changed")

@@ -24,13 +24,12 @@ from sqlmesh.core.macros import MacroDialect
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.sqlmesh_compat.macro_code import objection
-from ci_bot.worker.sqlmesh_compat.macro_code import list_evaluated
+from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.files.raw_sql import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.registry import on_file
-from ci_bot.worker.messages.yaml_data import load_yaml
+from ci_bot.worker.sqlmesh_compat import list_evaluated, objection
 
 PYTHON = rule("macro-runs-python")
 

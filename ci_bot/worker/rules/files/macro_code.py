@@ -1,44 +1,26 @@
 """Macros and other project code: side effects, and values that change from run to run."""
 
 from __future__ import annotations
+
 import ast
-from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import PurePosixPath
-from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.current_time import (CurrentTime, RandomValue)
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.rules.observation import line_of
-from ci_bot.worker.rules.registry import on_file
-from ci_bot.worker.sql.python_code import (clock_calls_in, parse, random_calls_in, side_effects_in)
-from __future__ import annotations
-import ast
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import PurePosixPath
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.rules.registry import on_file
-from ci_bot.worker.sql.python_code import parse
-from ci_bot.worker.rules.statement_rules import SETTING
-from ci_bot.worker.sql_effects.spark_settings import (meaning_of, spelling_of)
-from ci_bot.worker.sql_effects.read_statement import effects_of
-from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
+
 from sqlmesh.core import dialect as d
+
+from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.current_time import (CurrentTime, RandomValue)
-from ci_bot.worker.rules.observation import (Observation, names)
 from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.registry import (on_change, on_new_model)
-from ci_bot.worker.sql.python_code import (clock_calls_in, parse, random_calls_in)
-from ci_bot.worker.sql.model_query import Queries
+from ci_bot.worker.rules.models.current_time import CurrentTime, RandomValue
+from ci_bot.worker.rules.observation import Observation, line_of, names
+from ci_bot.worker.rules.registry import on_change, on_file, on_new_model
+from ci_bot.worker.rules.statement_rules import SETTING
+from ci_bot.worker.sql import Queries, clock_calls_in, parse, random_calls_in, side_effects_in
+from ci_bot.worker.sql_effects import effects_of, meaning_of, spelling_of
 
 SIDE_EFFECT = rule("macro-side-effect")
 

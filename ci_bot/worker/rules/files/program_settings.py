@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.files.settings import (is_project_yaml, read)
+from ci_bot.worker.rules.files.settings import is_project_yaml, read
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.observation import Observation, line_of, names
 from ci_bot.worker.rules.registry import on_file
 
 RUNS_CODE = rule("setting-runs-code")

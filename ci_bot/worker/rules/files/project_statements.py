@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from ci_bot.protocol.rules import rule
-from ci_bot.redaction import hide
-from ci_bot.redaction.redactor import shortened
+from ci_bot.redaction import hide, shortened
 from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.rules.model_pair import (gone, renamed)
-from ci_bot.worker.rules.observation import line_of
-from ci_bot.worker.rules.registry import (on_file, on_project)
-from ci_bot.worker.sql.model_query import plain
+from ci_bot.worker.rules.model_pair import gone, renamed
+from ci_bot.worker.rules.observation import Observation, line_of, names
+from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.rules.statement_rules import place_of_text
+from ci_bot.worker.sql import plain
 
 ADDED = rule("environment-statement")
 STILL_READ = rule("removed-model-read")

@@ -1,23 +1,22 @@
 """Which dialects a file of SQL may be written in, as far as files that nobody has run can say."""
 
 from __future__ import annotations
+
 import ast
 import re
-from functools import lru_cache
-from pathlib import PurePosixPath
-from sqlglot import Dialects
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.messages.yaml_data import load_yaml
-from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+from sqlglot import Dialects
+
+from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.observation import Observation, line_of
 from ci_bot.worker.rules.registry import on_written_statement
-from ci_bot.worker.rules.statement_rules import (CODE, SETTING, STATEMENT, rule_of, subject_of)
-from ci_bot.worker.sql_effects.judgement import JudgedEffect
-from ci_bot.worker.sql_effects.raw_files import of_file
+from ci_bot.worker.rules.statement_rules import CODE, SETTING, STATEMENT, rule_of, subject_of
+from ci_bot.worker.sql_effects import JudgedEffect, of_file
 
 # Where nothing is said: one that quotes with backticks, one that does with double quotes.
 _UNKNOWN = ("spark", "duckdb")
@@ -93,7 +92,6 @@ def _name(value: object) -> str | None:
 # The plan's own statements are judged where the project was loaded, rendered and in full. That
 # judgement is worth nothing where code of the pull request ran beside it; this one was made
 # before.
-
 
 
 @on_written_statement(CODE, STATEMENT, SETTING)

@@ -5,40 +5,26 @@ afterwards: what pandas has taken for a number, a missing value or a date by the
 """
 
 from __future__ import annotations
+
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
-from sqlglot import exp
-from ci_bot.protocol.rules import rule
-from ci_bot.redaction import hide
-from ci_bot.redaction.redactor import shortened
-from ci_bot.worker.rules.files.seeds import (seeds_changed, table)
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.rules.registry import on_file_and_models
-from __future__ import annotations
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
-from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
-from ci_bot.worker.rules.files.seeds import (seeds_changed, table)
-from ci_bot.worker.rules.inputs import RuleInputs
-from __future__ import annotations
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import Any
+
 from sqlglot import exp
-from ci_bot.worker.rules.changes.results import (RETYPED, observe_retyped)
-from ci_bot.worker.rules.files.seeds import (seeds_changed, table)
+from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
+
+from ci_bot.protocol.rules import rule
+from ci_bot.redaction import hide, shortened
+from ci_bot.worker.rules.changes.results import RETYPED, observe_retyped
+from ci_bot.worker.rules.files.seeds import seeds_changed, table
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql.column_changes import known_types
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.registry import on_change, on_file_and_models
+from ci_bot.worker.sql import known_types
 
 MISREAD = rule("seed-misread")
 
@@ -286,7 +272,6 @@ def _is_text(name: str, model: Any, *sides: list[list[str]]) -> bool:
 
 
 # Which rows of a seed come, go or change, where both versions of its file are at hand.
-
 
 
 @dataclass(frozen=True)

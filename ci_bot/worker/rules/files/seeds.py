@@ -14,7 +14,7 @@ from typing import Any
 from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import (Observation, names)
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import on_file_and_models
 
 NOT_UTF8 = rule("seed-not-utf8")

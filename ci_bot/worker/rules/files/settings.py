@@ -1,27 +1,21 @@
 """The project's configuration, key by key: what a changed setting does to models and data."""
 
 from __future__ import annotations
-from typing import Any
-from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import (RuleSpec, rule)
-from ci_bot.redaction.secret_names import is_suspect
-from ci_bot.worker.sql_effects.spark_settings import meaning_of
-from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any
-from ci_bot.protocol.rules import rule
-from ci_bot.redaction import hide
-from ci_bot.redaction.redactor import shortened
-from ci_bot.redaction.secret_names import is_suspect
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.rules.observation import line_of
-from ci_bot.worker.rules.registry import (on_file, on_project)
-from ci_bot.worker.messages.yaml_data import load_yaml
 
+from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.rules import RuleSpec, rule
+from ci_bot.redaction import hide, is_suspect, shortened
+from ci_bot.worker.messages import load_yaml
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Observation, line_of
+from ci_bot.worker.rules.registry import on_file, on_project
+from ci_bot.worker.sql_effects import meaning_of
 
 # What a changed setting of the configuration does, key by key.
 
@@ -254,6 +248,7 @@ def _other(head: str) -> SettingJudgement:
         return OTHER, None, _WEIGHTY[head], "nothing to do"
     return OTHER, "info", "a setting of the project", "nothing to do"
 
+
 SINGLE_WRITER = rule("single-writer-state")
 
 _FILES = frozenset({"config.yaml", "config.yml"})
@@ -331,7 +326,9 @@ def _gateways_added(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
 
     A model that asks for one by name is a changed model, and is judged as that.
     """
-    before, after = (list(dict.fromkeys(filter(None, map(_parse_gateway_name, side)))) for side in (old, new))
+    before, after = (
+        list(dict.fromkeys(filter(None, map(_parse_gateway_name, side)))) for side in (old, new)
+    )
     # SQLMesh takes the first one where none is named.
     default = new.get("default_gateway") or next(iter(after), None)
     return set(after) - set(before) - {default} if before else set()

@@ -1,28 +1,28 @@
 """Unit tests that are taken away, and tests that pass on one day and fail on the next."""
 
 from __future__ import annotations
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import PurePosixPath
-from ci_bot.worker.rules.files.test_expectations import (Case, ReadText, case_of)
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.messages.yaml_data import load_yaml
-from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
-from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.files.test_expectations import (ModelShape, lost, new_variables)
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.rules.model_pair import renamed
-from ci_bot.worker.rules.observation import line_of
-from ci_bot.worker.rules.registry import (on_file, on_file_and_models)
-from ci_bot.worker.sql.model_query import plain
 
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.messages import load_yaml
+from ci_bot.worker.rules.files.test_expectations import (
+    Case,
+    ModelShape,
+    ReadText,
+    case_of,
+    lost,
+    new_variables,
+)
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.model_pair import renamed
+from ci_bot.worker.rules.observation import Observation, line_of
+from ci_bot.worker.rules.registry import on_file, on_file_and_models
+from ci_bot.worker.sql import plain
 
 # The files in which SQLMesh finds unit tests, and the tests in them, on both sides of a change.
 
@@ -123,6 +123,7 @@ def _unreadable(text: str | None) -> bool:
     if text is None or all(_COMMENT_OR_BLANK.fullmatch(line) for line in text.splitlines()):
         return False
     return not isinstance(load_yaml(text), dict)
+
 
 REMOVED = rule("unit-test-removed")
 

@@ -1,25 +1,26 @@
 """Files of the project that a new pattern of the configuration takes out of sight."""
 
 from __future__ import annotations
+
 import glob
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
+
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.files.settings import (is_project_yaml, read)
+from ci_bot.worker.project import (
+    FIX,
+    list_files_below,
+    list_loaded,
+    list_named_in_code,
+    list_pointers,
+    list_seed_files,
+)
+from ci_bot.worker.rules.files.settings import is_project_yaml, read
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.rules.observation import line_of
-from ci_bot.worker.rules.registry import (on_file, on_project)
-from __future__ import annotations
-import os
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from ci_bot.protocol.rules import rule
-from ci_bot.worker.project.missing_content import (FIX, list_files_below, list_loaded, list_named_in_code, list_pointers, list_seed_files)
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.rules.registry import on_file_and_models
+from ci_bot.worker.rules.observation import Observation, line_of, names
+from ci_bot.worker.rules.registry import on_file, on_file_and_models, on_project
 
 IGNORED = rule("files-ignored")
 

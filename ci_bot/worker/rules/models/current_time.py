@@ -10,12 +10,9 @@ from sqlglot import exp
 from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.sql.model_query import place_of
-from ci_bot.worker.sql.python_code import (clock_calls, random_calls)
-from ci_bot.worker.sql.model_query import (Query, outer)
-from ci_bot.worker.sql.model_query import Tree
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.sql import Query, Tree, clock_calls, outer, place_of, random_calls
 
 _CLOCK = tuple(
     getattr(exp, name)

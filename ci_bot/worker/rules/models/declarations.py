@@ -1,25 +1,20 @@
 """What a model promises and relies on: named columns, types, and registered sources."""
 
 from __future__ import annotations
+
+import ast
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
+
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.sql.model_query import (Query, plain, selects, table_name)
-from __future__ import annotations
-import ast
-import re
-from collections.abc import Iterator
-from typing import Any
-from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.sql.python_code import trees
-from ci_bot.worker.sql.model_query import plain
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.sql import Query, plain, selects, table_name, trees
 
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"})
 

@@ -9,13 +9,11 @@ from typing import Any
 from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.rules import rule
-from ci_bot.redaction.secret_names import is_suspect
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
+from ci_bot.redaction import is_suspect
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.sql.audit_promises import column_names
-from ci_bot.worker.sql.python_code import environment_reads
-from ci_bot.worker.sql.model_query import (Query, outer)
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.sql import Query, column_names, environment_reads, outer
 
 _PYTHON_VAR = re.compile(
     r"(?:context|evaluator)\.(?:var|blueprint_var)\(\s*['\"]([^'\"]+)['\"]\s*(,)?"

@@ -10,13 +10,18 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
 from ci_bot.worker.rules.models.current_time import reads_clock
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.sql.interval_filters import is_interval_predicate
-from ci_bot.worker.sql.python_code import reads_argument
-from ci_bot.worker.sql.model_query import (Query, conjuncts, outer, table_name)
+from ci_bot.worker.sql import (
+    Query,
+    conjuncts,
+    is_interval_predicate,
+    outer,
+    reads_argument,
+    table_name,
+)
+from ci_bot.worker.sqlmesh_compat import FROM
 
 MAX_DEPTH = 8
 # Tables that are named for holding what has changed, and nothing else.

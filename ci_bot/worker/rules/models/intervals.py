@@ -1,27 +1,34 @@
 """Incremental models and their interval: filters, time columns, windows and totals."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
+
 from sqlglot import exp
+
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.sql.column_changes import (TIMESTAMPS, known_types)
-from ci_bot.worker.sql.interval_filters import (bounds_of, day_macro, is_interval_predicate, last_days, mentions_interval, time_column_origins)
-from ci_bot.worker.sql.python_code import unused_edges
-from ci_bot.worker.sql.model_query import (Query, conjuncts, origins, outer, projection)
-from __future__ import annotations
-from collections.abc import Iterator
-from typing import Any
-from sqlglot import exp
-from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.sql.audit_promises import column_names
-from ci_bot.worker.sql.interval_filters import (bounds_of, is_interval_predicate, mentions_interval)
-from ci_bot.worker.sql.model_query import place_of
-from ci_bot.worker.sql.model_query import (Query, origins, outer, selects)
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.sql import (
+    TIMESTAMPS,
+    Query,
+    bounds_of,
+    column_names,
+    conjuncts,
+    day_macro,
+    is_interval_predicate,
+    known_types,
+    last_days,
+    mentions_interval,
+    origins,
+    outer,
+    place_of,
+    projection,
+    selects,
+    time_column_origins,
+    unused_edges,
+)
 
 # Seconds of the units that a date can be cut to, and of SQLMesh's interval units.
 UNITS = {

@@ -9,11 +9,10 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.sql.audit_promises import (column_names, promises)
-from ci_bot.worker.sql.model_query import (Query, selects, table_name)
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.sql import Query, column_names, promises, selects, table_name
 
 _ADDING = (exp.Sum, exp.Avg)
 _BROADCASTS = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN"})

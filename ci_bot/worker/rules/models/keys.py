@@ -11,12 +11,19 @@ from sqlglot import exp
 
 from ci_bot.protocol.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, ProjectView, is_table, on_model)
-from ci_bot.worker.rules.observation import (Observation, names, new_since)
+from ci_bot.worker.rules.models.linter_rule import ModelRule, ProjectView, is_table, on_model
+from ci_bot.worker.rules.observation import Observation, names, new_since
 from ci_bot.worker.rules.registry import on_project
-from ci_bot.worker.sql.missing_columns import (AuditFault, list_audit_faults, list_standalone_audit_faults)
-from ci_bot.worker.sql.audit_promises import (column_names, promises)
-from ci_bot.worker.sql.nullability import (NEVER, UNKNOWN, null_reason)
+from ci_bot.worker.sql import (
+    NEVER,
+    UNKNOWN,
+    AuditFault,
+    column_names,
+    list_audit_faults,
+    list_standalone_audit_faults,
+    null_reason,
+    promises,
+)
 
 WIDE_KEY = 5
 # There SQLMesh deletes and inserts, and compares keys as one text that leaves NULL out.

@@ -11,12 +11,11 @@ from typing import Any, ClassVar, TypeVar
 from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
 from sqlmesh.core.model import Model
 
-from ci_bot.protocol.rules import (Registry, RuleSpec)
-from ci_bot.worker.project.merge_support import (GatewayFacts, list_gateways)
-from ci_bot.worker.rules.observation import (Observation, Tell)
-from ci_bot.worker.rules.observation import line_of
-from ci_bot.worker.sql.model_query import (Queries, Query, plain)
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.protocol.rules import Registry, RuleSpec
+from ci_bot.worker.messages import Names
+from ci_bot.worker.project import GatewayFacts, list_gateways
+from ci_bot.worker.rules.observation import Observation, Tell, line_of
+from ci_bot.worker.sql import Queries, Query, plain
 
 
 @dataclass(frozen=True)

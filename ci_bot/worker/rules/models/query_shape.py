@@ -1,27 +1,19 @@
 """The shape of a query: joins without a condition, limits, recursion, unions."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
+
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
+
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.sql.model_query import place_of
-from ci_bot.worker.sql.model_query import (Query, selects, table_name)
-from __future__ import annotations
-from collections.abc import Iterator
-from typing import Any
-from sqlglot import exp
-from ci_bot.protocol.rules import rule
-from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
 from ci_bot.worker.rules.models.join_fan_out import keys_of
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.sql.model_query import place_of
-from ci_bot.worker.sql.model_query import (conjuncts, table_name)
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.sql import Query, conjuncts, place_of, selects, table_name
+from ci_bot.worker.sqlmesh_compat import FROM
 
 _GENERATORS = (exp.Unnest, exp.Explode, exp.Lateral, exp.Values, exp.GenerateSeries)
 

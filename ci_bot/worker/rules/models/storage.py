@@ -1,27 +1,18 @@
 """Partitions: on Spark they decide which rows a run replaces, and how many files there are."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
+
 from sqlglot import exp
+
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, is_table, on_model)
+from ci_bot.worker.project import why_no_merge
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.sql.audit_promises import column_names
-from __future__ import annotations
-from collections.abc import Iterator
-from typing import Any
-from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
-from ci_bot.worker.rules.observation import Observation
-from __future__ import annotations
-from collections.abc import Iterator
-from typing import Any
-from ci_bot.protocol.rules import rule
-from ci_bot.worker.project.merge_support import why_no_merge
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
-from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.models.linter_rule import ModelRule, is_table, on_model
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.sql import column_names
 
 # Dialects whose adapter replaces intervals with INSERT OVERWRITE, which takes whole partitions.
 _OVERWRITES = frozenset({"spark", "spark2", "databricks", "hive"})
@@ -168,7 +159,6 @@ class HugeFullModel(ModelRule):
 
 
 # Tables that SQLMesh merges into, and that Spark cannot merge into.
-
 
 
 @on_model

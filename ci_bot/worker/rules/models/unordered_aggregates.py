@@ -9,11 +9,10 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.models.linter_rule import (ModelRule, on_model)
-from ci_bot.worker.rules.models.join_fan_out import (fixed_columns, keys_of)
-from ci_bot.worker.rules.observation import (Observation, names)
-from ci_bot.worker.sql.model_query import place_of
-from ci_bot.worker.sql.model_query import (selects, table_name)
+from ci_bot.worker.rules.models.join_fan_out import fixed_columns, keys_of
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.sql import place_of, selects, table_name
 
 
 def _types(*names_: str) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from sqlglot.optimizer.simplify import simplify
 from sqlglot.schema import MappingSchema
 
 from ci_bot.worker.sql.algebra_blocks import Interner
-from ci_bot.worker.sql.equivalence_proof import (Form, form_of)
+from ci_bot.worker.sql.equivalence_proof import Form, form_of
 from tests.unit.rules.pairs.bases import COLUMNS, NUMBERS, TABLES, WORDS
 
 Rows = Counter[tuple[str, ...]]

@@ -1,0 +1,34 @@
+"""A package's public names, each loaded from its module when somebody first uses it.
+
+A process loads only what it needs: to import all of a package at its entrance would cost a review
+a tenth of its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+
+
+def open_on_demand(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+    """A package's `__getattr__` (PEP 562).
+
+    Args:
+        package: Its dotted name.
+        modules: The public names of each of its modules. A module without one is public itself.
+    """
+    homes = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
+    whole = {
+        module.rpartition(".")[2]: f"{package}.{module}"
+        for module, names in modules.items()
+        if not names
+    }
+
+    def load_name(name: str) -> object:
+        if name in whole:
+            return import_module(whole[name])
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name]), name)
+
+    return load_name
