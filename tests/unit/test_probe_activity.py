@@ -12,7 +12,7 @@ from ci_bot.bot.actions.comment_command import ApplyCommand
 from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.handlers import estimate as probe
 from ci_bot.bot.handlers.apply import apply
-from ci_bot.bot.handlers.estimate import give_up
+from ci_bot.bot.handlers.estimate import report_estimate_failure
 from ci_bot.bot.report.markdown import marker as markers
 from ci_bot.errors import BadInput
 from ci_bot.protocol.apply_report import ApplyDocument, NotProbed, Step
@@ -105,7 +105,7 @@ def test_probe__that_was_cancelled_asks_nothing_of_github() -> None:
 
 def test_probe__that_could_not_begin_is_answered() -> None:
     github = Memory()
-    assert give_up(BadInput("No.", hint="Do."), "probe", publisher_of(github)) == 2
+    assert report_estimate_failure(BadInput("No.", hint="Do."), "probe", publisher_of(github)) == 2
     assert "**Next:** Do." in github.reply
 
 

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from ci_bot.bot.actions.comment_command import ApplyCommand, CommandLine
 from ci_bot.errors import BadInput
 from ci_bot.protocol.supported_versions import WITH_SPARK
 
 
+class _AnyActivity:
+    """What holds for most activities."""
+
+    # Whether it leaves the files of a report in the workspace.
+    writes_report: ClassVar[bool] = True
+
+    @property
+    def may_comment(self) -> bool:
+        """Whether this run may write the comment of its pull request."""
+        return True
+
+
 @dataclass(frozen=True, kw_only=True)
-class Review:
+class Review(_AnyActivity):
     """Explain a pull request. Shas and branches are None where only its number is known.
 
     `untrusted` says in a sentence why there are no secrets and no comment; None where there are.
@@ -31,13 +44,17 @@ class Review:
     retargeted: bool = False
 
     @property
+    def may_comment(self) -> bool:
+        return self.comment
+
+    @property
     def dispatched(self) -> bool:
         """Whether somebody started it by hand: no event vouches for what is checked out."""
         return self.head_sha is None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Apply:
+class Apply(_AnyActivity):
     """Build the environment of a pull request.
 
     `comment_id` is the comment that asked, to be read and judged again; without one it is `command`
@@ -51,7 +68,7 @@ class Apply:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accept:
+class Accept(_AnyActivity):
     """Write down that the owner of a model accepts a finding: what, and who, the comment says."""
 
     number: int
@@ -59,7 +76,7 @@ class Accept:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class Estimate(_AnyActivity):
     """Say what building the environment will cost. For `comment_id` and `requested_by` see
     `Apply`."""
 
@@ -69,7 +86,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cleanup:
+class Cleanup(_AnyActivity):
     """Remove the environment of a pull request. None means: ask GitHub.
 
     `closed` is True where the event itself says that the pull request is closed.
@@ -86,18 +103,25 @@ class Cleanup:
     requested_by: str | None = None
 
     @property
+    def may_comment(self) -> bool:
+        return self.has_secrets
+
+    @property
     def dispatched(self) -> bool:
         """Whether somebody started it by hand, perhaps for a pull request that is open."""
         return self.closed is None
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(_AnyActivity):
     """Find and remove environments whose pull request is closed."""
+
+    number: ClassVar[None] = None
+    writes_report: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class Command(_AnyActivity):
     """Check who asked, answer, and start the workflow that does what the comment asks for.
 
     That workflow runs on `default_branch`; None where the event does not name it.
@@ -111,8 +135,10 @@ class Command:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PostForkReport:
+class PostForkReport(_AnyActivity):
     """Post the report that a run without write permission left as an artifact."""
+
+    number: ClassVar[None] = None
 
     run_id: int
     head_sha: str
@@ -122,8 +148,10 @@ class PostForkReport:
 
 
 @dataclass(frozen=True)
-class Skip:
+class Skip(_AnyActivity):
     """Nothing to do, and why: one sentence for a notice."""
+
+    number: ClassVar[None] = None
 
     reason: str
 

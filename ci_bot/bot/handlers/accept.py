@@ -18,6 +18,7 @@ from ci_bot.bot.decision import judge_again
 from ci_bot.bot.github import GitHub, PullRequest
 from ci_bot.bot.handlers import review as reviews
 from ci_bot.bot.handlers.gate import Unmet, check_met, unmet_to_load
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import review_again
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
@@ -171,7 +172,7 @@ def accept(
     return _publish(report, acceptance, marker, settings, publisher, pull)
 
 
-def give_up(error: BotError, publisher: Publisher) -> int:
+def report_accept_failure(error: BotError, publisher: Publisher) -> int:
     """Answers an acceptance that came to nothing; the comment stays as it is."""
     answer_refused(error, "accept", publisher)
     publisher.result(
@@ -244,3 +245,13 @@ def _publish(
     seen = replace(settings, inputs=replace(settings.inputs, fail_on="never"))
     activity = job.Review(number=pull.number, head_sha=report.head_sha)
     return reviews.publish(report, activity, seen, publisher)
+
+
+class AcceptHandler(Handler[job.Accept]):
+    """Writes down that an owner accepts a finding."""
+
+    def run(self, activity: job.Accept, context: HandlerContext) -> int:
+        return accept(activity, context.settings, context.publisher, context.client, context.github)
+
+    def report_failure(self, error: BotError, activity: job.Accept, context: HandlerContext) -> int:
+        return report_accept_failure(error, context.publisher)

@@ -16,6 +16,7 @@ from ci_bot.bot.handlers import apply_evidence as publishing
 from ci_bot.bot.handlers import cleanup as cleaning
 from ci_bot.bot.handlers import estimate as probing
 from ci_bot.bot.handlers.gate import Requester, Unmet, unmet, unmet_by_review
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import commits_of, confirmed, other_plan, review_again
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import read_command
@@ -266,3 +267,15 @@ def _budget(settings: Settings, own: Report, *, overridden: Override | None) -> 
         return None
     agreed = policy.max_executor_hours if policy else None
     return agreed if given is None else given
+
+
+class ApplyHandler(Handler[job.Apply]):
+    """Builds the environment of a pull request, or a probe of it."""
+
+    def run(self, activity: job.Apply, context: HandlerContext) -> int:
+        return apply(activity, context.settings, context.publisher, context.client, context.github)
+
+    def report_failure(self, error: BotError, activity: job.Apply, context: HandlerContext) -> int:
+        if activity.command.probe:
+            return probing.report_estimate_failure(error, "probe", context.publisher)
+        return publishing.report_apply_failure(error, context.publisher)

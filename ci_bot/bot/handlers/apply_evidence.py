@@ -95,7 +95,7 @@ def said(document: ApplyDocument) -> str:
 _AFTER_THE_END = ("closed", "cleanup_failed")
 
 
-def give_up(error: BotError, publisher: Publisher) -> int:
+def report_apply_failure(error: BotError, publisher: Publisher) -> int:
     """Reports an apply that ended before the worker was asked; returns the exit code."""
     document = applying.failed_document(
         failure_of(error, "start", publisher.redactor), environment=publisher.template.environment

@@ -8,6 +8,7 @@ from typing import Any
 from ci_bot.bot.actions import CleanupCommand, Settings
 from ci_bot.bot.actions import activities as job
 from ci_bot.bot.github import GitHub, may_write, needed
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import read_command
 from ci_bot.bot.report import CommentContext, MarkerFacts, Rendered, render_cleanup
@@ -127,7 +128,7 @@ def _worth_telling(documents: list[CleanupDocument]) -> list[CleanupDocument]:
     return found if found and own.result == "nothing_to_do" else [*found, own]
 
 
-def give_up(error: BotError, activity: job.Cleanup, publisher: Publisher) -> int:
+def report_cleanup_failure(error: BotError, activity: job.Cleanup, publisher: Publisher) -> int:
     """Reports a cleanup that ended before the worker was asked; returns the exit code."""
     publisher.look()
     publisher.template = replace(publisher.template, merged=activity.merged)
@@ -249,3 +250,17 @@ def tell(why: str | None, publisher: Publisher) -> None:
         comment_url=publisher.comment_url,
     )
     publisher.try_note(text)
+
+
+class CleanupHandler(Handler[job.Cleanup]):
+    """Removes the environment of a pull request."""
+
+    def run(self, activity: job.Cleanup, context: HandlerContext) -> int:
+        return cleanup(
+            activity, context.settings, context.publisher, context.client, context.optional_github
+        )
+
+    def report_failure(
+        self, error: BotError, activity: job.Cleanup, context: HandlerContext
+    ) -> int:
+        return report_cleanup_failure(error, activity, context.publisher)

@@ -15,6 +15,7 @@ from ci_bot.bot.actions import activities as job
 from ci_bot.bot.actions import comment_command
 from ci_bot.bot.github import GitHub, Permission, PullRequest, Reaction, may_write
 from ci_bot.bot.handlers.gate import Requester, Unmet, unmet, unmet_to_load
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report import notices as reply
 from ci_bot.bot.worker_client import failure_of
@@ -209,3 +210,12 @@ def _conclude(activity: job.Command, publisher: Publisher, result: str, reason_c
             "pr_number": activity.number,
         },
     )
+
+
+class CommandHandler(Handler[job.Command]):
+    """Answers a comment, or starts the workflow that does what it asks for."""
+
+    needs_worker = False
+
+    def run(self, activity: job.Command, context: HandlerContext) -> int:
+        return command(activity, context.publisher, context.github)

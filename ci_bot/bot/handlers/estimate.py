@@ -13,6 +13,7 @@ from ci_bot.bot.actions import EstimateCommand, Settings
 from ci_bot.bot.actions import activities as job
 from ci_bot.bot.github import GitHub
 from ci_bot.bot.handlers.gate import Unmet, check_met, unmet_to_load
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import commits_of
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
@@ -33,7 +34,7 @@ from ci_bot.protocol.plan_identity import selects_by_git
 _Activity = Literal["estimate", "probe"]
 
 
-def give_up(error: BotError, activity: _Activity, publisher: Publisher) -> int:
+def report_estimate_failure(error: BotError, activity: _Activity, publisher: Publisher) -> int:
     """Answers a request that came to nothing; the comment stays as it is. The exit code."""
     answer_refused(error, activity, publisher)
     conclude(publisher, activity, "refused", error.reason_code, error.exit_code)
@@ -168,7 +169,7 @@ def refuse(against: Sequence[Unmet], publisher: Publisher) -> int:
     try:
         check_met(against)
     except Refused as error:
-        return give_up(error, "probe", publisher)
+        return report_estimate_failure(error, "probe", publisher)
     raise AssertionError("nothing stands against it")
 
 
@@ -183,3 +184,17 @@ def _conclude(document: ApplyDocument, reason: str, code: int, publisher: Publis
         cost=document.estimate,
         after_merge=document.prod_estimate,
     )
+
+
+class EstimateHandler(Handler[job.Estimate]):
+    """Says what building the environment will cost."""
+
+    def run(self, activity: job.Estimate, context: HandlerContext) -> int:
+        return estimate(
+            activity, context.settings, context.publisher, context.client, context.github
+        )
+
+    def report_failure(
+        self, error: BotError, activity: job.Estimate, context: HandlerContext
+    ) -> int:
+        return report_estimate_failure(error, "estimate", context.publisher)

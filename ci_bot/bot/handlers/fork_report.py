@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from ci_bot.bot.actions import activities as job
 from ci_bot.bot.github import GitHub, NotFound, PullRequest, read_member
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher, publisher_for
 from ci_bot.bot.handlers.review import gate
 from ci_bot.bot.report import CommentContext, MarkerFacts, Rendered, render_review
@@ -219,3 +220,12 @@ def _refused(why: str) -> Refused:
         hint="It was ignored. Its own run has the log; running that again leaves a fresh report.",
         reason_code="report_refused",
     )
+
+
+class ForkReportHandler(Handler[job.PostForkReport]):
+    """Posts the report of a fork's review."""
+
+    needs_worker = False
+
+    def run(self, activity: job.PostForkReport, context: HandlerContext) -> int:
+        return post(activity, context.publisher, context.github)

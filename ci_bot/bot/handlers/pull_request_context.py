@@ -59,11 +59,8 @@ def answer_refused(error: BotError, stage: str, publisher: Publisher) -> None:
 # What this run's environment is called: by the input, or by the base branch.
 
 
-_OfAnEnvironment = job.Review | job.Apply | job.Estimate | job.Accept | job.Cleanup | job.Sweep
-
-
 def named(
-    chosen: _OfAnEnvironment,
+    chosen: job.Activity,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -89,7 +86,7 @@ def named(
     return settings
 
 
-def _base(chosen: _OfAnEnvironment, client: WorkerClient) -> str | None:
+def _base(chosen: job.Activity, client: WorkerClient) -> str | None:
     """The base branch's commit in the checkout, None where there is none.
 
     A cleanup and a sweep have the default branch checked out, unless a `pull_request` event has

@@ -10,6 +10,7 @@ from ci_bot.bot.actions import Inputs, Settings
 from ci_bot.bot.actions import activities as job
 from ci_bot.bot.decision import FAILURE_RISKS, Limits, is_misleading, review_exit_code
 from ci_bot.bot.github import GitHub, PullRequest, needed
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report import (
     CommentContext,
@@ -126,7 +127,9 @@ def announce(head: str | None, publisher: Publisher, *, new_base: str | None = N
         )
 
 
-def give_up(error: BotError, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
+def report_review_failure(
+    error: BotError, activity: job.Review, settings: Settings, publisher: Publisher
+) -> int:
     """Reports a review that ended before the worker was asked; returns the exit code."""
     publisher.look()
     report = reviewing.failed_report(
@@ -385,3 +388,15 @@ def gate(report: Report, *, untrusted: str | None) -> tuple[Condition, ...]:
         ),
         Condition(label="not from a fork", met=untrusted is None),
     )
+
+
+class ReviewHandler(Handler[job.Review]):
+    """Explains a pull request."""
+
+    def run(self, activity: job.Review, context: HandlerContext) -> int:
+        return review(
+            activity, context.settings, context.publisher, context.client, context.optional_github
+        )
+
+    def report_failure(self, error: BotError, activity: job.Review, context: HandlerContext) -> int:
+        return report_review_failure(error, activity, context.settings, context.publisher)

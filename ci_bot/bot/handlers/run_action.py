@@ -6,12 +6,12 @@ Heavy packages are imported where they are needed, so that an event that needs n
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_bot.bot.actions import ALLOW_UNCAGED, Settings, env_name, from_environ, read_event
 from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions import activities as without_spark
 from ci_bot.bot.actions import choose_activity as choice
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected
 from ci_bot.host import Machine
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ci_bot.bot.github import GitHub, GitHubClient
     from ci_bot.bot.handlers.publisher import Publisher
     from ci_bot.bot.sandbox import Deadline
-    from ci_bot.bot.worker_client import WorkerClient
     from ci_bot.redaction import Redactor
 
 # Credentials of the job that no text may show and no worker may see, beside the token itself.
@@ -156,6 +155,8 @@ def _explain(error: BotError | Cancelled, machine: Machine, secrets: tuple[str, 
 def _perform(
     chosen: job.Activity, settings: Settings, machine: Machine, secrets: tuple[str, ...]
 ) -> int:
+    from ci_bot.bot.handlers import pull_request_context as naming
+    from ci_bot.bot.handlers.handler import HandlerContext, find_handler
     from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY
     from ci_bot.bot.report import check_within
     from ci_bot.bot.sandbox import CancelToken, Deadline, TracebackFilter, handle_signals
@@ -197,16 +198,18 @@ def _perform(
         # First of all, so that marking the comment does not outlast the worker's last seconds.
         on_cancel=lambda: github.hurry() if github else None,
     )
-    publisher = _desk(
+    publisher = _make_publisher(
         chosen, settings, machine, commands=commands, github=github, redactor=redactor
     )
+    handler = find_handler(chosen)
+    context = HandlerContext(settings, publisher, github)
     try:
         with handle_signals(cancel):
-            if isinstance(chosen, job.Command | job.PostForkReport):
-                return _without_client(chosen, publisher, github)
+            if not handler.needs_worker:
+                return handler.run(chosen, context)
             try:
-                without_spark.check(chosen, has_spark=machine.has_spark)
-                if not isinstance(chosen, job.Sweep):
+                job.check(chosen, has_spark=machine.has_spark)
+                if chosen.writes_report:
                     check_within(options.checkout, REPORT_DIRECTORY)
                 with open_client(
                     options,
@@ -216,44 +219,18 @@ def _perform(
                     listener=listener,
                     deadline=deadline,
                 ) as client:
-                    return _dispatch(chosen, settings, publisher, client, github)
+                    settings = naming.named(chosen, settings, publisher, client)
+                    context = replace(context, settings=settings, worker=client)
+                    return handler.run(chosen, context)
             except BotError as error:
-                return _give_up(error, chosen, settings, publisher)
+                return handler.report_failure(error, chosen, context)
             except Exception as error:
                 on_traceback(publisher.redactor.redact(format_exception(error)).splitlines())
-                return _give_up(unexpected(error), chosen, settings, publisher)
+                return handler.report_failure(unexpected(error), chosen, context)
     finally:
         log.close()
         commands.close()
         cancel.close()
-
-
-def _give_up(
-    error: BotError, chosen: job.Activity, settings: Settings, publisher: Publisher
-) -> int:
-    """Where there is a pull request, its comment says why nothing came of it.
-
-    Raises:
-        BotError: there is none, or the reason is one that no report can be written about.
-    """
-    from ci_bot.bot.handlers import accept as accepting
-    from ci_bot.bot.handlers import apply_evidence as publishing
-    from ci_bot.bot.handlers import cleanup, review
-    from ci_bot.bot.handlers import estimate as results
-
-    if isinstance(chosen, job.Accept):
-        return accepting.give_up(error, publisher)
-    if isinstance(chosen, job.Estimate):
-        return results.give_up(error, "estimate", publisher)
-    if isinstance(chosen, job.Review):
-        return review.give_up(error, chosen, settings, publisher)
-    if isinstance(chosen, job.Apply) and chosen.command.probe:
-        return results.give_up(error, "probe", publisher)
-    if isinstance(chosen, job.Apply):
-        return publishing.give_up(error, publisher)
-    if isinstance(chosen, job.Cleanup):
-        return cleanup.give_up(error, chosen, publisher)
-    raise error
 
 
 def _github(settings: Settings, machine: Machine, deadline: Deadline) -> GitHubClient | None:
@@ -270,7 +247,7 @@ def _github(settings: Settings, machine: Machine, deadline: Deadline) -> GitHubC
     )
 
 
-def _desk(
+def _make_publisher(
     chosen: job.Activity,
     settings: Settings,
     machine: Machine,
@@ -283,10 +260,7 @@ def _desk(
     from ci_bot.bot.github import Sticky
     from ci_bot.bot.handlers.publisher import Publisher, project_key, template
 
-    number = getattr(chosen, "number", None)
-    writes = not (isinstance(chosen, job.Review) and not chosen.comment)
-    if isinstance(chosen, job.Cleanup) and not chosen.has_secrets:
-        writes = False
+    number = chosen.number
     key = project_key(settings)
     runner = settings.runner
     return Publisher(
@@ -312,51 +286,8 @@ def _desk(
             now=machine.timestamp,
             asked=isinstance(chosen, job.Review) and chosen.dispatched,
         )
-        if github is not None and number is not None and writes
+        if github is not None and number is not None and chosen.may_comment
         else None,
         template=template(settings, number, machine),
         key=key,
     )
-
-
-def _dispatch(
-    chosen: job.Activity,
-    settings: Settings,
-    publisher: Publisher,
-    client: WorkerClient,
-    github: GitHub | None,
-) -> int:
-    from ci_bot.bot.github import needed
-    from ci_bot.bot.handlers import accept as accepting
-    from ci_bot.bot.handlers import apply, cleanup, review, sweep
-    from ci_bot.bot.handlers import estimate as estimating
-    from ci_bot.bot.handlers import pull_request_context as naming
-
-    if not isinstance(chosen, job.Command | job.PostForkReport | job.Skip):
-        settings = naming.named(chosen, settings, publisher, client)
-    if isinstance(chosen, job.Accept):
-        return accepting.accept(chosen, settings, publisher, client, needed(github))
-    if isinstance(chosen, job.Review):
-        return review.review(chosen, settings, publisher, client, github)
-    if isinstance(chosen, job.Cleanup):
-        return cleanup.cleanup(chosen, settings, publisher, client, github)
-    if isinstance(chosen, job.Apply):
-        return apply.apply(chosen, settings, publisher, client, needed(github))
-    if isinstance(chosen, job.Estimate):
-        return estimating.estimate(chosen, settings, publisher, client, needed(github))
-    if isinstance(chosen, job.Sweep):
-        return sweep.sweep(settings, publisher, client, needed(github))
-    raise AssertionError(f"{type(chosen).__name__} needs no worker")
-
-
-def _without_client(
-    chosen: job.Command | job.PostForkReport, publisher: Publisher, github: GitHub | None
-) -> int:
-    """What runs nothing of the project: no workspace is made, and nothing of a checkout is read."""
-    from ci_bot.bot.github import needed
-    from ci_bot.bot.handlers import comment_commands as answer
-    from ci_bot.bot.handlers import fork_report
-
-    if isinstance(chosen, job.Command):
-        return answer.command(chosen, publisher, needed(github))
-    return fork_report.post(chosen, publisher, needed(github))

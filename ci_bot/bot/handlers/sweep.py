@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ci_bot.bot.actions import Settings
+from ci_bot.bot.actions import activities as job
 from ci_bot.bot.github import GitHub
 from ci_bot.bot.handlers import cleanup
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher, publisher_for
 from ci_bot.bot.report import CommentContext, MarkerFacts, Rendered, render_cleanup, render_sweep
 from ci_bot.bot.worker_client import (
@@ -197,3 +199,10 @@ def _show(row: SweptEnvironment, document: CleanupDocument, publisher: Publisher
     if posted and not row.gone and (before is None or before.phase != phase):
         cleanup.tell(row.waits, publisher)
     return True
+
+
+class SweepHandler(Handler[job.Sweep]):
+    """Removes the environments of closed pull requests. It has no comment for a failure."""
+
+    def run(self, activity: job.Sweep, context: HandlerContext) -> int:
+        return sweep(context.settings, context.publisher, context.client, context.github)
