@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from ci_bot.protocol.plan import COMPUTED_WHOLE, Change
+from ci_bot.protocol.plan import COMPUTED_WHOLE, Change, old_rows_sentence
 from ci_bot.protocol.review_report import ChangedPart, ChangedRows, PastNumbers, Report, ReviewFacts
 
-# Which models of a plan keep their history: forward-only ones, and those below a change.
+# Which models of a plan stay in prod's table: forward-only ones, and those below a change.
 
 
 def forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
-    """Models whose tables in `prod` keep their rows, so that only new intervals change.
+    """Models of whose tables in `prod` a merge builds nothing, and that hold rows of their own.
+
+    Whether these rows stay is up to the kind: see `history_keepers`.
 
     A forward-only reader of a breaking change has the category of its parent. It is known by its
     preview: a table of the environment alone that `prod` does not build anew after the merge.
@@ -24,9 +26,29 @@ def forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
     previews = {
         item.model
         for item in report.backfill
-        if item.preview and item.action == "incremental" and item.model not in again
+        if item.preview
+        and (item.action == "incremental" or old_rows_sentence(item.kind) is not None)
+        and item.model not in again
     }
     return frozenset(found | previews)
+
+
+def old_rows_of(report: Report | ReviewFacts) -> dict[str, str]:
+    """What prod's next runs do with the old rows of forward-only models, where these can change."""
+    kinds = {item.model: (item.kind, False) for item in report.backfill}
+    kinds |= {change.model: (change.kind, change.insert_overwrite) for change in report.changes}
+    found = {}
+    for model in forward_only_models(report) & kinds.keys():
+        kind, overwrites = kinds[model]
+        sentence = old_rows_sentence(kind, insert_overwrite=overwrites)
+        if sentence is not None:
+            found[model] = sentence
+    return found
+
+
+def history_keepers(report: Report | ReviewFacts) -> frozenset[str]:
+    """Forward-only models whose old rows stay as they are: only new intervals change."""
+    return forward_only_models(report) - old_rows_of(report).keys()
 
 
 def _is_forward_only(change: Change) -> bool:
@@ -54,7 +76,7 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
 
     The names are those of a document that was checked, so they are not checked once more.
     """
-    kept = forward_only_models(facts)
+    forward, kept = forward_only_models(facts), history_keepers(facts)
     own = [change for change in facts.changes if not change.from_base]
     findings = facts.findings if isinstance(facts, ReviewFacts) else facts.risks
     same = {finding.model for finding in findings if finding.rule == _SAME_RESULT}
@@ -67,6 +89,10 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
         if change.change == "direct" and change.model not in kept | same
         for rows in [_changed_rows(change, parts.get(change.model))]
         if rows is not None
+        # Which old rows prod's next runs reach is up to the data that they load.
+        for rows in [
+            rows.model_copy(update={"certain": False}) if change.model in forward else rows
+        ]
     ]
     lead = {item.model for item in changed}
     read = [part for model in lead for part in parts.get(model, ()) if part.how != "added"]
@@ -77,7 +103,7 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
         readers=len(readers) + max((part.more_models for part in read), default=0),
         maybe_readers=len(unknown - readers - lead),
         readers_known=lead <= parts.keys() and not facts.impact.more_changed,
-        rebuilt=sum(_is_rebuilt(change) for change in own if change.model not in kept | lead),
+        rebuilt=sum(_is_rebuilt(change) for change in own if change.model not in forward | lead),
         keeps_history=sorted(kept),
     )
 

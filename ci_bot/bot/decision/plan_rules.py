@@ -10,7 +10,7 @@ from ci_bot.bot.decision.load_failure_cause import reads_nothing_of
 from ci_bot.bot.decision.planned_work import BotFacts, Limits
 from ci_bot.bot.decision.risks import counted, judges, listed, risk
 from ci_bot.bot.policy import IgnoreEntry, said
-from ci_bot.protocol.changed_rows import judge_past_numbers
+from ci_bot.protocol.changed_rows import judge_past_numbers, old_rows_of
 from ci_bot.protocol.plan import COMPUTED_WHOLE, Severity
 from ci_bot.protocol.review_report import ReviewFacts, Risk, what_does_not_load
 from ci_bot.protocol.rules import RULES, rule
@@ -188,17 +188,19 @@ def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> It
     }
     prod = facts.prod_plan
     kinds = {change.model: change.kind for change in facts.changes}
+    sentences = old_rows_of(facts)
     if prod is not None:
         for model in prod.forward_only_schema_changes:
-            again = kinds.get(model) in COMPUTED_WHOLE
+            kind = kinds.get(model, "")
+            again, old_rows = kind in COMPUTED_WHOLE, sentences.get(model)
             if model not in known:
                 yield risk(
                     FORWARD_ONLY_SCHEMA,
                     "A merge alters the schema of this table in place, and prod's next run "
                     "computes the whole table again."
                     if again
-                    else "A merge alters the schema of this forward-only table in place; its "
-                    "history is not computed again.",
+                    else "A merge alters the schema of this forward-only table in place; "
+                    f"{old_rows or 'its history is not computed again'}.",
                     "its owner confirms the new columns and that past numbers may change"
                     if again
                     else "its owner confirms the new columns and what history will hold",
@@ -264,14 +266,18 @@ METADATA_ONLY = rule("metadata-only")
 def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """A forward-only change of logic: new rows follow the new rules, old rows the old ones."""
     whole = {item.model for item in facts.prod_plan.next_run} if facts.prod_plan else set()
+    sentences = old_rows_of(facts)
     for change in facts.changes:
         if change.change == "direct" and change.category == "forward_only" and not change.from_base:
             again = change.model in whole or change.kind in COMPUTED_WHOLE
+            old_rows = sentences.get(change.model)
             yield risk(
                 LOGIC_CHANGED_FORWARD_ONLY,
                 f"The definition changes. This is a {change.kind} model: prod's next run computes "
                 "the whole of it again, and past numbers change then."
                 if again
+                else f"The definition changes, and {old_rows}."
+                if old_rows
                 else "The definition changes and history is not computed again: old and new rows "
                 "follow different rules.",
                 "a data diff of the preview has been looked at",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ci_bot.bot.policy import PolicyChange, Weighing
+from ci_bot.protocol.changed_rows import old_rows_of
 from ci_bot.protocol.plan import Backfill, Cost, Work, larger, totals
 from ci_bot.protocol.review_report import Report, ReviewFacts
 
@@ -26,19 +27,22 @@ class Judged:
         where: which plan it is from.
         here: intervals that the environment gets.
         next_run: whether a merge builds nothing, and prod's next run computes all of it.
+        old_rows: what prod's next runs do with the old rows of a forward-only model; None where
+            these stay.
     """
 
     item: Backfill
     where: Where
     here: int
     next_run: bool = False
+    old_rows: str | None = None
 
     @property
-    def keeps_history(self) -> bool:
+    def is_preview_only(self) -> bool:
         """Whether only a preview is built, which prod does not take over, of a kind whose table
-        keeps the rows that it has."""
-        incremental = self.item.action == "incremental"
-        return self.where == "environment" and self.item.preview and incremental
+        holds rows of its own."""
+        preview = self.where == "environment" and self.item.preview
+        return preview and (self.item.action == "incremental" or self.old_rows is not None)
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,13 @@ def judged_work(facts: ReviewFacts) -> JudgedWork:
     # Prod pays for it, if not with the merge.
     prod += plan.next_run if plan else []
     later = {item.model for item in plan.next_run} if plan else set()
+    old_rows = old_rows_of(facts)
     here = {item.model: item for item in facts.backfill}
     there = {item.model: item for item in prod}
     models = {
-        name: None if found is None else replace(found, next_run=name in later)
+        name: None
+        if found is None
+        else replace(found, next_run=name in later, old_rows=old_rows.get(name))
         for name in sorted({*here, *there})
         for found in (_judged(here.get(name), there.get(name)),)
     }

@@ -14,9 +14,9 @@ from ci_bot.bot.decision.planned_work import (
     judged_work,
 )
 from ci_bot.bot.decision.risks import counted, judges, listed, risk
-from ci_bot.protocol.changed_rows import judge_past_numbers
+from ci_bot.protocol.changed_rows import judge_past_numbers, old_rows_of
 from ci_bot.protocol.durations import executor_time
-from ci_bot.protocol.plan import Change, Cost, ModelRange, totals
+from ci_bot.protocol.plan import Change, Cost, ModelRange, tables_of, totals
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RULES, rule
 
@@ -68,7 +68,7 @@ def _meaning(work: JudgedWork, change: Change, same: set[str | None]) -> str:
         return "The result is the same as before, and SQLMesh calls the change breaking"
     if judged is None:
         return "Breaking change"
-    if judged.keeps_history:
+    if judged.is_preview_only:
         return "The new definition counts from now on"
     if judged.item.action == "seed":
         return "The rows of the seed differ"
@@ -92,13 +92,11 @@ def _work(work: JudgedWork, change: Change, environment: str) -> str:
             else f"the {change.kind} model is replaced, with nothing to backfill in this plan"
         )
     item = judged.item
-    if judged.keeps_history:
+    if judged.is_preview_only:
         preview = f"a preview of {counted(item.intervals, 'interval')} is built in `{environment}`"
-        return preview + (
-            ", and history stays"
-            if work.prod_known
-            else "; what prod builds after the merge is not known"
-        )
+        if not work.prod_known:
+            return f"{preview}; what prod builds after the merge is not known"
+        return f"{preview}, and {judged.old_rows or 'history stays'}"
     if judged.next_run:
         what = "view" if item.action == "recreate_view" else "table"
         return f"prod's next run computes the whole {what} again, and past numbers change then"
@@ -117,8 +115,10 @@ def _readers(work: JudgedWork, readers: list[str]) -> str:
     if not readers:
         return "no other model is rebuilt because of it"
     judged = [work.models[name] for name in readers if name in work.models]
-    rebuilt = totals(one.item for one in judged if not one.keeps_history)
-    kept = [name for name in readers if name in work.models and work.models[name].keeps_history]
+    rebuilt = totals(one.item for one in judged if not one.is_preview_only)
+    kept = [name for name in readers if name in work.models and work.models[name].is_preview_only]
+    reached = [name for name in kept if work.models[name].old_rows is not None]
+    stays = [name for name in kept if name not in reached]
     get = "gets" if len(readers) == 1 else "get"
     text = f"{counted(len(readers), 'model')} below {get} a new version ({listed(readers)})"
     if kept and not work.prod_known:
@@ -127,7 +127,8 @@ def _readers(work: JudgedWork, readers: list[str]) -> str:
     built = " and ".join(counted(number, noun) for number, noun in amounts if number)
     none = "it is not rebuilt" if len(readers) == 1 else "none of them is rebuilt"
     text += f", {built} rebuilt" if built else f", and {none}"
-    return text + (f"; history stays in {listed(kept)}" if kept else "")
+    text += f"; history stays in {listed(stays)}" if stays else ""
+    return text + (f"; old rows can change in {listed(reached)}" if reached else "")
 
 
 def _are(subjects: list[str]) -> str:
@@ -138,7 +139,7 @@ def _are(subjects: list[str]) -> str:
 def past_numbers_beside_query(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R06: rows differ, and SQLMesh's category does not say so."""
     changes = {change.model: change for change in facts.changes}
-    downstream = followers(facts)
+    downstream, old_rows = followers(facts), old_rows_of(facts)
     for rows in judge_past_numbers(facts).changed:
         change = changes[rows.model]
         if change.category not in ("non_breaking", "forward_only"):
@@ -148,15 +149,18 @@ def past_numbers_beside_query(facts: ReviewFacts, limits: Limits, bot: BotFacts)
         readers = sorted(downstream.get(change.model, ()))
         yield risk(
             PAST_NUMBERS,
-            f"{what} {_past_numbers_of_readers(change, readers)}",
+            f"{what} {_past_numbers_of_readers(change, readers, old_rows.get(change.model))}",
             "the owner confirms that past results are meant to change",
             model=change.model,
             path=change.path,
         )
 
 
-def _past_numbers_of_readers(change: Change, readers: list[str]) -> str:
+def _past_numbers_of_readers(change: Change, readers: list[str], old_rows: str | None) -> str:
     """What becomes of the models below one whose rows differ, although SQLMesh rebuilds none."""
+    if old_rows is not None:
+        below = f"; {listed(readers)} can get other numbers then, too" if readers else ""
+        return f"The change is forward-only, and a merge builds nothing: {old_rows}{below}."
     if change.category == "forward_only":
         below = f", also in what reads it ({listed(readers)})" if readers else ""
         return (
@@ -337,7 +341,7 @@ def too_much_work(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator
     if limits.max_intervals is not None and total > limits.max_intervals:
         yield risk(
             INTERVAL_LIMIT,
-            f"{counted(total, 'interval')} to build {_place(work.where, facts.environment)}; "
+            f"{counted(total, 'interval')} to build {_place_of_plan(work.where, facts)}; "
             f"the limit is {limits.max_intervals:,}.",
             "the plan is smaller (`start`, `select-model`), or `max-intervals` is raised"
             if work.where == "environment"
@@ -347,6 +351,16 @@ def too_much_work(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator
 
 def _place(where: Where, environment: str) -> str:
     return "in prod after the merge" if where == "prod" else f"in `{environment}`"
+
+
+def _place_of_plan(where: Where, facts: ReviewFacts) -> str:
+    """Where and when the work of a whole plan is done: prod's can be that of the merge, that of
+    the run after it, or both."""
+    plan = facts.prod_plan
+    if where == "environment" or plan is None or not tables_of(plan.next_run):
+        return _place(where, facts.environment)
+    both = tables_of(plan.full_backfill)
+    return "in prod, after the merge and with its next run" if both else "with prod's next run"
 
 
 @judges(NEAR_BUDGET, NOT_KNOWN, OVER_BUDGET)
@@ -363,7 +377,7 @@ def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
         yield risk(
             OVER_BUDGET,
             f"{'At least' if dearest.unknown else 'About'} {executor_time(middle)} of executor "
-            f"time {_place(where, facts.environment)}{_unknown(dearest)}; the limit is "
+            f"time {_place_of_plan(where, facts)}{_unknown(dearest)}; the limit is "
             f"{executor_time(cap)}.",
             clears,
         )
@@ -384,7 +398,7 @@ def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
         yield risk(
             NOT_KNOWN,
             f"Whether the limit of {executor_time(cap)} holds "
-            f"{_place(where, facts.environment)} cannot be told: {known} is expected"
+            f"{_place_of_plan(where, facts)} cannot be told: {known} is expected"
             f"{_unknown(cost)}.",
             "an apply has left the figures of these models in the ledger",
         )

@@ -146,6 +146,8 @@ def changes(
                 fingerprint=fingerprint(snapshot),
                 diff=diff_of(planned, snapshot, kind),
                 columns=columns(snapshot, old),
+                insert_overwrite=snapshot.is_model
+                and bool(getattr(snapshot.model.kind, "insert_overwrite", False)),
                 statements_changed=old is not None and _statements(snapshot) != _statements(old),
                 from_base=is_from_base(snapshot.name, kind, path),
                 also_in=also_in.get(snapshot.name, []),

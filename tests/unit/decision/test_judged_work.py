@@ -77,7 +77,7 @@ def test_judged__the_larger_of_both_plans_for_each_model() -> None:
         "mart.b": ("environment", 60),
         "mart.c": ("prod", 7),
     }
-    assert [name for name, one in found.models.items() if one.keeps_history] == ["mart.b"]
+    assert [name for name, one in found.models.items() if one.is_preview_only] == ["mart.b"]
 
 
 def test_judged__gaps_of_other_models_are_not_this_changes_work() -> None:
@@ -191,6 +191,69 @@ def test_r06__says_nothing_of_history_where_prod_is_not_known(plan: ProdPlan | N
     assert "history stays" not in text
 
 
+@pytest.mark.parametrize(
+    ("kind", "action", "told"),
+    [
+        ("INCREMENTAL_BY_UNIQUE_KEY", "incremental", "an old row whose key is loaded again"),
+        ("INCREMENTAL_BY_PARTITION", "incremental", "write each partition that they load anew"),
+        ("SCD_TYPE_2_BY_TIME", "incremental", "a key with a later update time gets a new row"),
+        ("SCD_TYPE_2_BY_COLUMN", "incremental", "where a checked column differs"),
+        ("CUSTOM", "full_refresh", "is up to the custom materialization, and is not known"),
+        ("MANAGED", "full_refresh", "what it does with old rows is not known"),
+    ],
+)
+def test_r06__what_becomes_of_old_rows_is_up_to_the_kind(kind: str, action: str, told: str) -> None:
+    text = evidence(
+        changes=[changed(category="breaking", kind=kind)],
+        backfill=[built(**ONE_DAY, kind=kind, action=action, preview=True, reused_in_prod=False)],
+        prod_plan=full(),
+    )
+
+    assert told in text
+    assert "history stays" not in text
+    assert "computed again" not in text
+
+
+@pytest.mark.parametrize(("overwrites", "told"), [(False, "history stays"), (True, "partition")])
+def test_r06__a_model_that_appends_keeps_its_rows_and_one_that_overwrites_does_not(
+    overwrites: bool, told: str
+) -> None:
+    kind = "INCREMENTAL_UNMANAGED"
+    text = evidence(
+        changes=[changed(category="breaking", kind=kind, insert_overwrite=overwrites)],
+        backfill=[built(**ONE_DAY, kind=kind, preview=True, reused_in_prod=False)],
+        prod_plan=full(),
+    )
+
+    assert told in text
+    assert ("history stays" in text) is not overwrites
+
+
+def test_r06__readers_whose_old_rows_can_change_are_not_among_those_that_keep_them() -> None:
+    def reader(model: str, kind: str) -> Change:
+        return changed(model, change="indirect", category="indirect_breaking", kind=kind)
+
+    text = evidence(
+        changes=[
+            BREAKING,
+            reader("mart.by_key", "INCREMENTAL_BY_UNIQUE_KEY"),
+            reader("mart.by_time", "INCREMENTAL_BY_TIME_RANGE"),
+        ],
+        backfill=[
+            built(**ONE_DAY, preview=True),
+            built("mart.by_key", **ONE_DAY, kind="INCREMENTAL_BY_UNIQUE_KEY", preview=True),
+            built("mart.by_time", **ONE_DAY, preview=True),
+        ],
+        prod_plan=full(),
+        lineage=Lineage(edges=[("stg.orders", "mart.by_key"), ("stg.orders", "mart.by_time")]),
+    )
+
+    assert text.endswith(
+        "and none of them is rebuilt; history stays in `mart.by_time`; old rows can change in "
+        "`mart.by_key`."
+    )
+
+
 def test_r06__readers_are_named_by_what_happens_to_each() -> None:
     text = evidence(
         changes=[
@@ -245,6 +308,33 @@ def test_interval_limit__holds_for_prod_too(limit: int, expected: str | None) ->
         assert "R06-interval-limit" not in weights(judgement)
     else:
         assert expected in only(judgement, "R06-interval-limit").evidence
+
+
+@pytest.mark.parametrize(
+    ("merge", "later", "told"),
+    [
+        ([], [table("mart.a"), table("mart.b")], "2 intervals to build with prod's next run;"),
+        (
+            [built(intervals=60)],
+            [table("mart.a")],
+            "61 intervals to build in prod, after the merge and with its next run;",
+        ),
+        ([built(intervals=60)], [view("mart.v")], "60 intervals to build in prod after the merge;"),
+    ],
+)
+def test_limits__say_what_prods_next_run_builds(
+    merge: list[Backfill], later: list[Backfill], told: str
+) -> None:
+    judgement = judged(
+        limits=Limits(max_intervals=1, max_executor_hours=0.5),
+        changes=[BREAKING, changed("mart.a"), changed("mart.b"), changed("mart.v", kind="VIEW")],
+        backfill=[built(**ONE_DAY, preview=True)],
+        prod_plan=full(*merge, next_run=later, cost=cost(executor_hours_mid=9.0)),
+    )
+
+    assert told in only(judgement, "R06-interval-limit").evidence
+    where = told.split(" to build ")[1].rstrip(";")
+    assert f"of executor time {where}" in only(judgement, "R07-over-budget").evidence
 
 
 @pytest.mark.parametrize(

@@ -416,6 +416,25 @@ def test_r05__what_other_rules_saw_of_the_model_hides_nothing() -> None:
     assert "R05-forward-only-destructive" in told
 
 
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("INCREMENTAL_BY_TIME_RANGE", "its history is not computed again."),
+        ("INCREMENTAL_BY_UNIQUE_KEY", "and other rows stay."),
+        ("FULL", "computes the whole table again."),
+    ],
+)
+def test_r05__says_what_becomes_of_old_rows_by_the_kind(kind: str, told: str) -> None:
+    plan = ProdPlan(
+        changes=1, backfill=[], would_fail=False, forward_only_schema_changes=["stg.orders"]
+    )
+    judgement = judged(prod_plan=plan, changes=[changed(category="forward_only", kind=kind)])
+
+    assert only(judgement, "R05-forward-only-schema").evidence.endswith(told)
+    rules = only(judgement, "logic-changed-forward-only").evidence
+    assert ("history is not computed again" in rules) is (kind == "INCREMENTAL_BY_TIME_RANGE")
+
+
 def test_r05__a_merge_that_alters_a_table_in_place() -> None:
     plan = ProdPlan(
         changes=1, backfill=[], would_fail=False, forward_only_schema_changes=["stg.orders"]

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.protocol.changed_rows import forward_only_models
+from ci_bot.protocol.changed_rows import forward_only_models, history_keepers
 from ci_bot.protocol.plan import Backfill, Cost, Work, tables_of, totals
 from ci_bot.protocol.review_report import Report
 
@@ -40,7 +40,7 @@ def build_rows(report: Report) -> list[BuildRow]:
     kept = forward_only_models(report)
     rows = [
         ("Incremental", _history(here, kept), _history(later, kept)),
-        ("Forward-only", _previews(here, kept), "history stays" if kept else ""),
+        ("Forward-only", _previews(here, kept), _old_rows(report)),
         ("Whole tables", _number(_whole(here, kept)), _number(_whole(later, kept))),
         ("Views", _number(_views(here)), _number(_views(later))),
         ("Executor time", _time(report.cost), _time(_prod_cost(report))),
@@ -50,6 +50,16 @@ def build_rows(report: Report) -> list[BuildRow]:
         for row in rows
         if row[1] or row[2]
     ]
+
+
+def _old_rows(report: Report) -> str:
+    """What becomes of the rows that prod's forward-only tables hold."""
+    forward, kept = forward_only_models(report), history_keepers(report)
+    if not forward:
+        return ""
+    if forward == kept:
+        return "history stays"
+    return f"history stays in {len(kept)} of {len(forward)}" if kept else "old rows can change"
 
 
 def _history(items: Iterable[Backfill], kept: frozenset[str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ci_bot.bot.report.model.column_impact import lineage_notes
 from ci_bot.bot.report.model.finding_groups import reached
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown, fence, one_line
-from ci_bot.protocol.changed_rows import forward_only_models
+from ci_bot.protocol.changed_rows import history_keepers
 from ci_bot.protocol.plan import Lineage
 from ci_bot.protocol.review_report import Report
 
@@ -158,7 +158,7 @@ def picture(report: Report) -> DrawnLineage | None:
     lineage = affected(report.lineage)
     if not lineage.edges or len(lineage.nodes) > MAX_PICTURE_NODES:
         return None
-    kept = forward_only_models(report)
+    kept = history_keepers(report)
     return draw(lineage, MAX_PICTURE_NODES, node_notes(report), dashed=kept)
 
 
@@ -166,7 +166,7 @@ def node_notes(report: Report) -> dict[str, str]:
     """What stands below each model's name: its columns, and that its history stays."""
     notes = lineage_notes(report.impact)
     drawn = {node.model for node in report.lineage.nodes}
-    for model in forward_only_models(report) & drawn:
+    for model in history_keepers(report) & drawn:
         notes[model] = f"{notes[model]}, {_NEW_DATA_ONLY}" if model in notes else _NEW_DATA_ONLY
     return notes
 
