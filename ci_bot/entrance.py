@@ -6,7 +6,6 @@ a tenth of its time.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 
@@ -36,6 +35,7 @@ def open_on_demand(package: str, modules: Mapping[str, Sequence[str]]) -> Callab
 
 
 def _import_module(name: str) -> ModuleType:
-    # As the statement does it: `python -X importtime` does not list what importlib imports.
-    __import__(name)
-    return sys.modules[name]
+    # As the statement does it: `python -X importtime` does not list what importlib imports. With a
+    # name to take from it, the module itself is given and not its package.
+    module: ModuleType = __import__(name, fromlist=("__name__",))
+    return module

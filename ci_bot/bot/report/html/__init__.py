@@ -1,1 +1,1 @@
-"""ROOM."""
+"""The report as a page of its own, `report.html`."""

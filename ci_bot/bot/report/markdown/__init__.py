@@ -1,1 +1,1 @@
-"""ROOM."""
+"""The report as a comment."""

@@ -1,1 +1,1 @@
-"""ROOM."""
+"""What a report says, before it has a form: headline, tables, groups of findings, advice."""

@@ -1,1 +1,1 @@
-"""ROOM."""
+"""The report in a terminal."""
