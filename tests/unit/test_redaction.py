@@ -8,7 +8,7 @@ import json
 import shlex
 from collections.abc import Callable
 from itertools import pairwise
-from time import perf_counter
+from time import process_time
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -491,9 +491,9 @@ def test_redact__the_time_grows_with_the_length_only(text: str) -> None:
 
     def seconds(part: str) -> float:
         def once() -> float:
-            started = perf_counter()
+            started = process_time()
             Redactor(KNOWN).redact(part)
-            return perf_counter() - started
+            return process_time() - started
 
         return min(once() for _ in range(3))
 
