@@ -118,17 +118,17 @@ def limit_forks(request: AnyRequest) -> None:
 
 def leave_nothing_behind(request: AnyRequest) -> None:
     """No byte code beside the project's modules, neither from here nor from Spark's Python."""
-    from ci_bot.worker.runtime import imports as bytecode
+    from ci_bot.worker.runtime import imports
 
-    bytecode.keep_out_of(Path(request.workplace.repository))
+    imports.keep_out_of(Path(request.workplace.repository))
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
 def read_only(request: ScanRequest) -> Contract:
     """Reads the changed files, and loads nothing of the project."""
-    from ci_bot.worker.review import scan as scanning
+    from ci_bot.worker.review import scan
 
-    return scanning.scan(request, time.monotonic)
+    return scan.scan(request, time.monotonic)
 
 
 def perform(
@@ -184,29 +184,29 @@ def perform(
         from ci_bot.worker.runtime import early_java
 
         early_java.start_early(Path(request.projects[0]), request.gateway, ready_java, load_yaml)
-    from ci_bot.worker import sqlmesh_compat as compat
-    from ci_bot.worker.runtime import Clock
-    from ci_bot.worker.runtime import imports as search_path
+    from ci_bot.worker import sqlmesh_compat
+    from ci_bot.worker.runtime import Clock, imports
 
     if isinstance(request, ReviewRequest):
-        from ci_bot.worker.review import review_plan as reviewing
+        from ci_bot.worker.review import review_plan
 
         # Nothing of the project runs before here, and nothing of it beside the scan.
         channel.wait()
-    search_path.use(request.workplace.python_path)
-    compat.judge_macro_code()
-    compat.spare_the_cache(loaded_again=isinstance(request, ReviewRequest) and request.before_apply)
+    imports.use(request.workplace.python_path)
+    sqlmesh_compat.judge_macro_code()
+    sqlmesh_compat.spare_the_cache(
+        loaded_again=isinstance(request, ReviewRequest) and request.before_apply
+    )
 
     clock = Clock()
     if isinstance(request, ReviewRequest):
-        return reviewing.review(request, reviewing.ReviewPorts(clock, progress, before_spark))
+        return review_plan.review(request, review_plan.ReviewPorts(clock, progress, before_spark))
     if isinstance(request, BaseTestsRequest | ScopesRequest | AcceptRequest | RememberRequest):
         return beside_the_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
-        from ci_bot.worker.apply import apply_plan as applying
-        from ci_bot.worker.apply import probe as probing
+        from ci_bot.worker.apply import apply_plan, probe
 
-        apply_ports = applying.ApplyPorts(
+        apply_ports = apply_plan.ApplyPorts(
             clock,
             progress,
             before_spark,
@@ -216,21 +216,23 @@ def perform(
             last_words=last_words,
             at_the_end=stop.at_the_end,
         )
-        activity = probing.probe if request.probe else applying.apply
+        activity = probe.probe if request.probe else apply_plan.apply
         return activity(request, apply_ports)
     if isinstance(request, DoctorRequest | LearnRequest | EstimateRequest):
         return around(request, clock, progress, before_spark, stop)
     if isinstance(request, ListRequest | SweepRequest):
-        from ci_bot.worker.cleanup import sweep as sweeping
+        from ci_bot.worker.cleanup import sweep
 
-        sweep_ports = sweeping.SweepPorts(
+        sweep_ports = sweep.SweepPorts(
             progress, before_spark, lambda: stop.requested, channel.answer
         )
-        return sweeping.answer(request, sweep_ports)
-    from ci_bot.worker.cleanup import remove_environment as cleaning
+        return sweep.answer(request, sweep_ports)
+    from ci_bot.worker.cleanup import remove_environment
 
-    ports = cleaning.CleanupPorts(clock, progress, before_spark, spark_is_done, last_words)
-    return cleaning.cleanup(request, ports)
+    ports = remove_environment.CleanupPorts(
+        clock, progress, before_spark, spark_is_done, last_words
+    )
+    return remove_environment.cleanup(request, ports)
 
 
 def beside_the_plan(
@@ -241,21 +243,22 @@ def beside_the_plan(
 ) -> Contract:
     """Answers what needs no plan."""
     if isinstance(request, AcceptRequest):
-        from ci_bot.worker.review import policy_scopes as accepting
+        from ci_bot.worker.review import policy_scopes
 
-        return accepting.accept(request, clock, before_spark)
+        return policy_scopes.accept(request, clock, before_spark)
     if isinstance(request, RememberRequest):
-        from ci_bot.worker.review import review_plan as remembering
+        from ci_bot.worker.review import review_plan
 
-        return remembering.remember(request, clock, before_spark)
+        return review_plan.remember(request, clock, before_spark)
     if isinstance(request, ScopesRequest):
         from ci_bot.worker.review import policy_scopes
 
         return policy_scopes.answer(request, clock, before_spark)
-    from ci_bot.worker.review import base_test_runs
-    from ci_bot.worker.review import review_plan as reviewing
+    from ci_bot.worker.review import base_test_runs, review_plan
 
-    return base_test_runs.base_tests(request, reviewing.ReviewPorts(clock, progress, before_spark))
+    return base_test_runs.base_tests(
+        request, review_plan.ReviewPorts(clock, progress, before_spark)
+    )
 
 
 def around(
@@ -273,19 +276,18 @@ def around(
         learning = activity.LearnPorts(clock, progress, before_spark, lambda: stop.requested)
         return activity.learn_logs(request, learning)
     if isinstance(request, EstimateRequest):
-        from ci_bot.worker.cost import input_size_estimator as estimating
+        from ci_bot.worker.cost import input_size_estimator
 
-        estimate_ports = estimating.EstimatePorts(
+        estimate_ports = input_size_estimator.EstimatePorts(
             clock, progress, before_spark, lambda: stop.requested
         )
-        return estimating.estimate_plan(request, estimate_ports)
-    from ci_bot.worker.doctor import examination as examining
-    from ci_bot.worker.doctor import this_network
+        return input_size_estimator.estimate_plan(request, estimate_ports)
+    from ci_bot.worker.doctor import examination, this_network
 
-    ports = examining.DoctorPorts(
+    ports = examination.DoctorPorts(
         clock, progress, before_spark, os.environ, sys.executable, this_network()
     )
-    return examining.doctor(request, ports)
+    return examination.doctor(request, ports)
 
 
 def failed(error: BaseException, request: AnyRequest) -> FailedAnswer:

@@ -32,7 +32,7 @@ from ci_bot.bot.laptop.session import local_client
 from ci_bot.bot.worker_client.base_branch import refresh
 from ci_bot.host import of_this_process
 from ci_bot.protocol.base import Failure
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project.base_branch import promote_as_prod
 from tests.benchmarks.bench_large import write_models
 from tests.benchmarks.bench_life import ROOT, ours, theirs
@@ -78,8 +78,8 @@ def edit(shop: Shop) -> None:
 
 def _promote(shop: Shop) -> None:
     context = Context(paths=[str(shop.project)])
-    state = compat.throwaway_state(shop.state, context)
-    compat.give_state(context, state)
+    state = sqlmesh_compat.throwaway_state(shop.state, context)
+    sqlmesh_compat.give_state(context, state)
     promote_as_prod(context, state, to_timestamp(UNTIL))
     state.close()
 

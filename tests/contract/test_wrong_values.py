@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.actions.inputs import Inputs, env_name, from_environ
 from ci_bot.bot.actions.values import MOST_MINUTES
-from ci_bot.bot.cli import commands as cli
+from ci_bot.bot.cli import commands
 from ci_bot.errors import BadInput
 from ci_bot.protocol.limits import MOST_INTERVALS
 from ci_bot.redaction.redactor import LONGEST_QUOTED
@@ -148,7 +148,7 @@ class Wrong:
 
 def parameters() -> Iterator[tuple[str, click.Parameter]]:
     """Every option and argument that takes a value."""
-    for name, command in cli.commands.commands.items():
+    for name, command in commands.commands.commands.items():
         for param in command.params:
             if not (isinstance(param, click.Option) and (param.is_flag or param.name == "help")):
                 yield name, param
@@ -172,7 +172,7 @@ def ran(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, 
     sys.argv = ["ci-bot", *arguments]
     try:
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            commands.main()
     finally:
         sys.argv = before
     told = capsys.readouterr()
@@ -253,8 +253,8 @@ def test_command_line__that_is_none__is_two_lines(
 
 
 def test_help__is_not_disturbed(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, command in cli.commands.commands.items():
-        cli.commands.main([name, "--help"], prog_name="ci-bot", standalone_mode=False)
+    for name, command in commands.commands.commands.items():
+        commands.commands.main([name, "--help"], prog_name="ci-bot", standalone_mode=False)
         out, err = capsys.readouterr()
         assert err == ""
         for param in command.params:
@@ -269,7 +269,7 @@ def test_command_line__that_is_no_utf8__in_a_real_process(arguments: list[bytes]
         [os.fsencode(sys.executable), b"-m", b"ci_bot", *arguments],
         capture_output=True,
         check=False,
-        cwd=Path(cli.__file__).parents[2],
+        cwd=Path(commands.__file__).parents[2],
     )
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr

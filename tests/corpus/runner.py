@@ -115,9 +115,8 @@ def _review(folder: Path) -> dict[str, Any]:
     from ci_bot.bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge
     from ci_bot.bot.sandbox.load_trace import TraceReader, opened_among
     from ci_bot.protocol.messages import ScanRequest
-    from ci_bot.worker import sqlmesh_compat as compat
-    from ci_bot.worker.review import review_plan as reviewing
-    from ci_bot.worker.review import scan as scanning
+    from ci_bot.worker import sqlmesh_compat
+    from ci_bot.worker.review import review_plan, scan
     from ci_bot.worker.runtime import load_trace
     from ci_bot.worker.runtime.background_process import Clock
 
@@ -128,7 +127,7 @@ def _review(folder: Path) -> dict[str, Any]:
     cache.mkdir()
     ask = request(folder, changed, scratch=scratch, cache=cache)
 
-    scanned = scanning.scan(
+    scanned = scan.scan(
         ScanRequest(
             projects=ask.projects,
             workplace=ask.workplace,
@@ -138,7 +137,7 @@ def _review(folder: Path) -> dict[str, Any]:
         ),
         time.monotonic,
     )
-    compat.judge_macro_code()
+    sqlmesh_compat.judge_macro_code()
     trace, told = TraceReader(), (scratch / "trace").open("w+b", buffering=0)
     load_trace.install(told.fileno(), [str(head)])
 
@@ -146,8 +145,8 @@ def _review(folder: Path) -> dict[str, Any]:
         raise RuntimeError("a statement reached Spark")
 
     try:
-        facts = reviewing.review(
-            ask, reviewing.ReviewPorts(Clock(), lambda phase, message: None, no_spark)
+        facts = review_plan.review(
+            ask, review_plan.ReviewPorts(Clock(), lambda phase, message: None, no_spark)
         )
     except Exception as error:
         facts = _failed(error, ask)

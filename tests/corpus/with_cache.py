@@ -101,11 +101,10 @@ def _noted(folder: Path) -> list[Any] | None:
 
     from ci_bot.errors import BotError
     from ci_bot.protocol.messages import Owner, RememberRequest, Workplace
-    from ci_bot.worker import sqlmesh_compat as compat
-    from ci_bot.worker.project import base_branch as baseline
-    from ci_bot.worker.project import opening
+    from ci_bot.worker import sqlmesh_compat
+    from ci_bot.worker.project import base_branch, opening
     from ci_bot.worker.project.configuration import place_of
-    from ci_bot.worker.review import review_plan as remembering
+    from ci_bot.worker.review import review_plan
     from ci_bot.worker.runtime.background_process import Clock
 
     scratch, cache = _places(folder, "noting")
@@ -121,19 +120,21 @@ def _noted(folder: Path) -> list[Any] | None:
         )
     except BotError:
         return None
-    (config,) = compat.read_configs([base]).values()
-    state = compat.throwaway_state(Path(config.get_state_connection(None).database), opened.context)
-    compat.give_state(opened.context, state)
-    baseline.promote_as_prod(opened.context, state, to_timestamp(UNTIL))
+    (config,) = sqlmesh_compat.read_configs([base]).values()
+    state = sqlmesh_compat.throwaway_state(
+        Path(config.get_state_connection(None).database), opened.context
+    )
+    sqlmesh_compat.give_state(opened.context, state)
+    base_branch.promote_as_prod(opened.context, state, to_timestamp(UNTIL))
     state.close()
-    return remembering.remember(asked, Clock(), _no_spark).files
+    return review_plan.remember(asked, Clock(), _no_spark).files
 
 
 def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], int]:
     """What the worker answers, without times, and how many files it took as known."""
-    from ci_bot.worker.review import review_plan as reviewing
+    from ci_bot.worker.review import review_plan
     from ci_bot.worker.runtime.background_process import Clock
-    from ci_bot.worker.sqlmesh_compat import base_cache_read as known_files
+    from ci_bot.worker.sqlmesh_compat import base_cache_read
     from ci_bot.worker.sqlmesh_compat.lazy_queries import left_in_file
 
     scratch, cache = _places(folder, name)
@@ -146,10 +147,10 @@ def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], 
         execution_time=UNTIL,
         known_files=known,
     )
-    with patch.object(known_files, "left_in_file", wraps=left_in_file) as taken:
+    with patch.object(base_cache_read, "left_in_file", wraps=left_in_file) as taken:
         try:
-            facts = reviewing.review(
-                asked, reviewing.ReviewPorts(Clock(), lambda phase, message: None, _no_spark)
+            facts = review_plan.review(
+                asked, review_plan.ReviewPorts(Clock(), lambda phase, message: None, _no_spark)
             )
         except Exception as error:
             return {"error": repr(error)}, taken.call_count

@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.handlers import apply, cleanup, review
-from ci_bot.bot.handlers import apply_evidence as publishing
+from ci_bot.bot.handlers import apply, apply_evidence, cleanup, review
 from ci_bot.bot.handlers.own_review import confirmed, other_plan
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher, template
 from ci_bot.bot.report.markdown.outcome_comment import render_apply
@@ -82,7 +81,7 @@ class Conversation:
 
     def review(self, report: Report) -> Conversation:
         """A review has ended."""
-        activity = job.Review(
+        activity = activities.Review(
             number=NUMBER,
             head_sha=report.head_sha,
             base_sha=report.base_sha,
@@ -115,7 +114,7 @@ class Conversation:
         """An apply has ended."""
         with self._run() as publisher:
             marker = self._taken_over(own, publisher)
-            publishing.publish(document, publisher, marker)
+            apply_evidence.publish(document, publisher, marker)
         return self
 
     def refuse(self, own: Report) -> Conversation:
@@ -124,7 +123,7 @@ class Conversation:
             marker = self._marker(publisher)
             document = other_plan(own, marker, publisher, self._github)
             assert document is not None
-            publishing.publish(document, publisher, marker)
+            apply_evidence.publish(document, publisher, marker)
         return self
 
     def clean_up(self, document: CleanupDocument) -> Conversation:

@@ -19,8 +19,8 @@ from sqlmesh.core.context import Context
 from sqlmesh.core.model import load_sql_based_model, load_sql_based_models
 from sqlmesh.utils.date import to_timestamp
 
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.project import base_branch as baseline
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.configuration import ProjectPlace
 from ci_bot.worker.runtime.background_process import Clock
 from ci_bot.worker.sqlmesh_compat.lazy_queries import leave_in_file, lists_columns
@@ -98,17 +98,17 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 
 def opened(shop: Shop, cache: Path, *, load: bool = True) -> Context:
-    configs = compat.read_configs([shop.project])
-    compat.prepare_configs(configs, cache)
+    configs = sqlmesh_compat.read_configs([shop.project])
+    sqlmesh_compat.prepare_configs(configs, cache)
     return Context(paths=[str(shop.project)], config=configs, load=load)
 
 
 def promoted(shop: Shop) -> None:
     """The project as it stands becomes prod, with nothing built."""
     context = opened(shop, shop.root / "cache")
-    state = compat.throwaway_state(shop.state, context)
-    compat.give_state(context, state)
-    baseline.promote_as_prod(context, state, to_timestamp(UNTIL))
+    state = sqlmesh_compat.throwaway_state(shop.state, context)
+    sqlmesh_compat.give_state(context, state)
+    base_branch.promote_as_prod(context, state, to_timestamp(UNTIL))
     state.close()
 
 
@@ -117,7 +117,7 @@ def told(context: Any, *, spared: bool) -> Any:
     try:
         asked = {"execution_time": UNTIL, "skip_tests": True}
         if spared:
-            plan = compat.build(compat.plan_builder(context, "pr_1", **asked))
+            plan = sqlmesh_compat.build(sqlmesh_compat.plan_builder(context, "pr_1", **asked))
         else:
             plan = context.plan_builder("pr_1", **asked).build()
     except Exception as error:
@@ -152,10 +152,10 @@ def told(context: Any, *, spared: bool) -> Any:
 def loaded_and_told(shop: Shop, cache: Path, *, spared: bool) -> Any:
     sqlmesh.core.constants.MAX_FORK_WORKERS = 2 if spared else 1
     if spared:
-        compat.spare_the_cache(loaded_again=False)
+        sqlmesh_compat.spare_the_cache(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
-        with compat.as_in_prod(context) if spared else nullcontext():
+        with sqlmesh_compat.as_in_prod(context) if spared else nullcontext():
             context.load()
         return told(context, spared=spared)
     except Exception as error:
@@ -218,10 +218,10 @@ def trees(shop: Shop, cache: Path, *, spared: bool) -> Any:
     """Every node of every query with its place and comments, and which queries came as a text."""
     sqlmesh.core.constants.MAX_FORK_WORKERS = 2 if spared else 1
     if spared:
-        compat.spare_the_cache(loaded_again=False)
+        sqlmesh_compat.spare_the_cache(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
-        with compat.as_in_prod(context) if spared else nullcontext():
+        with sqlmesh_compat.as_in_prod(context) if spared else nullcontext():
             context.load()
         models = [model for model in context.models.values() if model.is_sql]
         came = {model.name for model in models if model.query_._parsed is None}
@@ -283,10 +283,12 @@ def optimized(shop: Shop, cache: Path, *, planned: bool = False) -> set[str]:
     """The models whose query the load has optimized, or the load and the plan."""
     context = opened(shop, cache, load=False)
     try:
-        with compat.as_in_prod(context):
+        with sqlmesh_compat.as_in_prod(context):
             context.load()
         if planned:
-            compat.build(context.plan_builder("pr_1", execution_time=UNTIL, skip_tests=True))
+            sqlmesh_compat.build(
+                context.plan_builder("pr_1", execution_time=UNTIL, skip_tests=True)
+            )
         return {
             model.name
             for model in context.models.values()
@@ -328,14 +330,16 @@ def plan_with_a_stored_model_that_cannot_be_parsed(shop: Shop, cache: Path) -> l
     """The names of the models that the plan changes."""
     context = opened(shop, cache, load=False)
     try:
-        compat.state_adapter(context).execute(
+        sqlmesh_compat.state_adapter(context).execute(
             "UPDATE sqlmesh._snapshots SET snapshot = "
             """replace(snapshot, '"source_type": "sql"', '"source_type": "none"') """
             """WHERE name LIKE '%revenue%'"""
         )
         context.load()
-        builder = compat.plan_builder(context, "pr_1", execution_time=UNTIL, skip_tests=True)
-        return sorted(compat.build(builder).context_diff.modified_snapshots)
+        builder = sqlmesh_compat.plan_builder(
+            context, "pr_1", execution_time=UNTIL, skip_tests=True
+        )
+        return sorted(sqlmesh_compat.build(builder).context_diff.modified_snapshots)
     finally:
         context.close()
 
@@ -358,7 +362,7 @@ def test_plan__parses_no_stored_model_that_is_as_loaded(shop: Shop, tmp_path: Pa
 def test_load__trusts_no_state_of_another_version(shop: Shop, tmp_path: Path) -> None:
     def load() -> set[str]:
         context = opened(shop, tmp_path / "cache", load=False)
-        adapter = compat.state_adapter(context)
+        adapter = sqlmesh_compat.state_adapter(context)
         adapter.execute("UPDATE sqlmesh._versions SET sqlglot_version = '1.0.0'")
         context.close()
         return optimized(shop, tmp_path / "cache")
@@ -386,7 +390,7 @@ def of_case(case: Any, folder: Path) -> tuple[Any, Any]:
         for name in ("head", "base")
     )
     try:
-        made = baseline.open_on_base(
+        made = base_branch.open_on_base(
             place, base, execution=to_timestamp(UNTIL), clock=Clock(), on_spark_start=lambda: None
         )
     except Exception as error:
@@ -394,10 +398,10 @@ def of_case(case: Any, folder: Path) -> tuple[Any, Any]:
     context = made.context
     plain = told(context, spared=False)
     sqlmesh.core.constants.MAX_FORK_WORKERS = 2
-    compat.spare_the_cache(loaded_again=False)
+    sqlmesh_compat.spare_the_cache(loaded_again=False)
     shutil.rmtree(place.cache_dir)
-    compat.forget_cached_snapshots(context)
-    with compat.registries_kept(), compat.as_in_prod(context):
+    sqlmesh_compat.forget_cached_snapshots(context)
+    with sqlmesh_compat.registries_kept(), sqlmesh_compat.as_in_prod(context):
         context.load()
     return plain, told(context, spared=True)
 

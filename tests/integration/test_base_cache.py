@@ -13,7 +13,7 @@ import pytest
 import sqlmesh.core.constants
 
 from ci_bot.protocol.review_inputs import BaseCache, KnownFile
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.sqlmesh_compat.lazy_queries import QueryInFile
 from tests import nights
 from tests.integration.test_as_in_prod import EDITS, MORE, edited, opened, promoted, told
@@ -70,12 +70,12 @@ def known(shop: Shop) -> list[KnownFile]:
 
 def noted(shop: Shop, cache: Path) -> list[KnownFile]:
     """What a run on the default branch notes."""
-    compat.spare_the_cache(loaded_again=False)
+    sqlmesh_compat.spare_the_cache(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
-        with compat.noted() as found, compat.as_in_prod(context):
+        with sqlmesh_compat.noted() as found, sqlmesh_compat.as_in_prod(context):
             context.load()
-        return compat.known_files_of(context, found, shop.project)
+        return sqlmesh_compat.known_files_of(context, found, shop.project)
     finally:
         context.close()
 
@@ -85,14 +85,14 @@ def load(shop: Shop, cache: Path, known: Sequence[KnownFile] | None) -> tuple[An
     sqlmesh.core.constants.MAX_FORK_WORKERS = 1
     files = {file.path: file for file in known or ()}
     if known is not None:
-        compat.spare_the_cache(loaded_again=False)
+        sqlmesh_compat.spare_the_cache(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
         with (
             nullcontext()
             if known is None
-            else compat.as_in_prod(
-                context, lambda stored: compat.known_loaded(files, stored, shop.project)
+            else sqlmesh_compat.as_in_prod(
+                context, lambda stored: sqlmesh_compat.known_loaded(files, stored, shop.project)
             )
         ):
             context.load()
@@ -200,7 +200,7 @@ def test_plan__takes_nothing_once_prod_has_another_record(
 ) -> None:
     def later() -> None:
         context = opened(shop, tmp_path / "later", load=False)
-        compat.state_adapter(context).execute(
+        sqlmesh_compat.state_adapter(context).execute(
             "UPDATE sqlmesh._snapshots SET snapshot = snapshot || ' '"
         )
         context.close()

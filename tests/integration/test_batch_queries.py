@@ -15,9 +15,8 @@ from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.cost.batch_queries import BatchQueries
 from ci_bot.worker.cost.input_size_estimator import in_prod
 from ci_bot.worker.cost.input_size_rates import batches_of
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.messages import names_and_times
+from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import Planned, PlanRequest
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
@@ -42,7 +41,7 @@ def shop(tmp_path: Path) -> Shop:
 @contextmanager
 def planned(shop: Shop, tmp_path: Path) -> Iterator[tuple[Planned, Any]]:
     with opened(tmp_path, shop.project) as found:
-        plan = planning.plan_against_prod(
+        plan = make_plan.plan_against_prod(
             found.context, PlanRequest(environment="pr_1", flags=PlanFlags())
         )
         assert plan is not None
@@ -136,8 +135,11 @@ def test_batches__are_those_of_sqlmeshs_scheduler(shop: Shop, tmp_path: Path) ->
             snapshot = plan.snapshots[item.snapshot_id]
             found = batches_of(snapshot, item.intervals)
             if snapshot.is_incremental:
-                assert len(found) == describe.count_batches(snapshot, item.intervals)
-            shown = [(times.iso(start)[:10], times.iso(end)[:10]) for start, end in found]
+                assert len(found) == describe_plan.count_batches(snapshot, item.intervals)
+            shown = [
+                (names_and_times.iso(start)[:10], names_and_times.iso(end)[:10])
+                for start, end in found
+            ]
             if "orders" in snapshot.name:
                 assert shown == [("2024-01-01", "2024-01-06"), ("2024-01-06", "2024-01-11")]
             elif not snapshot.is_view:

@@ -17,9 +17,7 @@ from ci_bot.protocol.plan import Backfill, ProdPlan, Window
 from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity
 from ci_bot.worker.cost.plan_estimate import estimate
 from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning import first_build, prod_plan
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import describe_plan, first_build, make_plan, prod_plan
 from ci_bot.worker.planning.identity import identity_of
 from ci_bot.worker.planning.make_plan import Planned, PlanRequest, category_of
 from ci_bot.worker.planning.plan_options import PlanOptions, resolve
@@ -72,7 +70,7 @@ class Seen:
     @property
     def built(self) -> dict[str, Backfill]:
         found = first_build.of_environment(self.planned)
-        rows = describe.backfill(self.planned, found, self.names, reused=lambda _: True)
+        rows = describe_plan.backfill(self.planned, found, self.names, reused=lambda _: True)
         return {row.model: row for row in rows}
 
     @property
@@ -90,7 +88,7 @@ class Seen:
         """The models that an apply would fill."""
         return {
             self.names.of(snapshot.name)
-            for stage in planning.stages_of(self.context, self.planned)
+            for stage in make_plan.stages_of(self.context, self.planned)
             if isinstance(stage, BackfillStage)
             for snapshot in stage.snapshot_to_intervals
         }
@@ -131,7 +129,7 @@ def plan(
             start=start,
             head_branch=branch,
         )
-        planned = planning.plan_against_prod(
+        planned = make_plan.plan_against_prod(
             found.context, PlanRequest.of("pr_7", options, window=window)
         )
         assert planned is not None
@@ -198,7 +196,7 @@ def test_backfill__that_the_project_skips_is_none(shop: Shop, tmp_path: Path) ->
 
     with plan(shop, tmp_path / "scratch") as seen:
         assert seen.built == {}
-        assert describe.work_left(seen.planned, seen.names) == []
+        assert describe_plan.work_left(seen.planned, seen.names) == []
         assert seen.identity.flags.skip_backfill
         assert seen.executed == set()
     with plan(shop, tmp_path / "other", skip_backfill=False) as seen:

@@ -8,7 +8,7 @@ import pytest
 from sqlmesh.integrations.github.cicd.config import GithubCICDBotConfig
 
 from ci_bot.protocol.plan import ProjectCheck
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor import bundled_bot
 from ci_bot.worker.project.checks import OF_A_PLAN
 from ci_bot.worker.project.configuration import ProjectPlace, configure, new_context
@@ -71,7 +71,7 @@ def test_report__has_a_line_for_every_key_that_the_bot_knows(shop: Shop) -> None
 
     found = lines(shop.project)
 
-    known = compat.known_bot_settings(GithubCICDBotConfig())
+    known = sqlmesh_compat.known_bot_settings(GithubCICDBotConfig())
     assert set(found) == {*known, "checks", "users"}
     honoured = {name for name, line in found.items() if "honoured" in line.message}
     assert honoured == {*OF_A_PLAN, "pr_environment_name"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from ci_bot.bot.worker_client import cleanup as cleaning
+from ci_bot.bot.worker_client import cleanup
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals
 from tests.integration.test_review import REVENUE
@@ -79,7 +79,7 @@ def test_cleanup__a_foreign_table_outlives_the_teams_next_run(jvm: OneJvm, shop:
     # Its janitor drops the schemas of expired environments with CASCADE.
     jvm.run_prod(PROD_UNTIL)
 
-    assert cleaning.cleanup_exit_code(document) == 4
+    assert cleanup.cleanup_exit_code(document) == 4
     assert document.foreign == ["shop__pr_63.notes"]
     assert document.failure is not None
     assert document.failure.message == "1 object is left of pr_63: shop__pr_63.notes."

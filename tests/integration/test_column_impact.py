@@ -9,7 +9,7 @@ import pytest
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.review_report import Impact
 from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.review.lineage_inputs import column_impact
 from tests.projects import Shop
@@ -53,7 +53,7 @@ def shop(tmp_path: Path) -> Shop:
 
 def impact(shop: Shop, scratch: Path) -> Impact:
     with opened(scratch, shop.project) as found:
-        planned = planning.plan_against_prod(
+        planned = make_plan.plan_against_prod(
             found.context, PlanRequest(environment="pr_1", flags=PlanFlags())
         )
         assert planned is not None

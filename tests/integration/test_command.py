@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.actions import activities as activity
-from ci_bot.bot.actions import choose_activity as choice
+from ci_bot.bot.actions import activities, choose_activity
 from ci_bot.bot.actions.event import read_event
 from ci_bot.bot.actions.inputs import Inputs
 from ci_bot.bot.report.markdown import marker as markers
@@ -113,9 +112,9 @@ def test_apply__is_dispatched_to_the_example_workflow_as_it_declares_its_inputs(
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        (f"/sqlmesh apply {PLAN[:12]}", activity.Apply),
-        ("/sqlmesh plan", activity.Review),
-        ("/sqlmesh cleanup", activity.Cleanup),
+        (f"/sqlmesh apply {PLAN[:12]}", activities.Apply),
+        ("/sqlmesh plan", activities.Review),
+        ("/sqlmesh cleanup", activities.Cleanup),
     ],
 )
 def test_command__starts_a_run_that_is_understood_as_it_was_meant(
@@ -132,12 +131,12 @@ def test_command__starts_a_run_that_is_understood_as_it_was_meant(
     (step,) = (each["with"] for each in steps if "mode" in each.get("with", {}))
     mode = step["mode"] if made.workflow == "review.yml" else given["mode"]
     event = read_event("workflow_dispatch", json.dumps(payload))
-    chosen = choice.choose(event, Inputs(mode=mode), actor=BOT)
+    chosen = choose_activity.choose(event, Inputs(mode=mode), actor=BOT)
     assert isinstance(chosen, kind)
     assert getattr(chosen, "number", None) == team.pull.number
-    if not isinstance(chosen, activity.Review):
+    if not isinstance(chosen, activities.Review):
         assert getattr(chosen, "comment_id", None) == comment["id"]
-    if isinstance(chosen, activity.Apply):
+    if isinstance(chosen, activities.Apply):
         assert chosen.command.plan_id == PLAN[:12]
 
 

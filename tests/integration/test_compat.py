@@ -23,7 +23,7 @@ from sqlmesh.utils.errors import ConfigError
 
 from ci_bot.errors import BadInput
 from ci_bot.protocol.supported_versions import is_supported
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from tests.projects import Shop, write_shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.security.forked import forked
@@ -36,14 +36,14 @@ def test_version__is_one_that_is_supported() -> None:
 def test_lazy_spark__starts_nothing_for_a_load(tmp_path: Path) -> None:
     shop = write_shop(tmp_path)
     started: list[str] = []
-    configs = compat.read_configs([shop.project])
-    compat.make_spark_lazy(configs, lambda: started.append("spark"))
-    compat.prepare_configs(configs, tmp_path / "cache")
+    configs = sqlmesh_compat.read_configs([shop.project])
+    sqlmesh_compat.make_spark_lazy(configs, lambda: started.append("spark"))
+    sqlmesh_compat.prepare_configs(configs, tmp_path / "cache")
 
     context = Context(paths=[str(shop.project)], config=configs, load=False)
 
     assert context.default_catalog == "spark_catalog"
-    assert compat.has_lazy_spark(configs)
+    assert sqlmesh_compat.has_lazy_spark(configs)
     assert started == []
 
 
@@ -63,15 +63,15 @@ def test_configured_catalog__in_sparks_own_order(
     (tmp_path / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
     connection = SparkConnectionConfig(config_dir=str(tmp_path), **settings)
 
-    assert compat.configured_catalog(connection) == expected
+    assert sqlmesh_compat.configured_catalog(connection) == expected
 
 
 def test_scan_packages_once__keeps_the_answer() -> None:
-    compat.scan_packages_once()
+    sqlmesh_compat.scan_packages_once()
     scan = context_diff.metadata.packages_distributions
 
     assert scan() is scan()
-    compat.scan_packages_once()
+    sqlmesh_compat.scan_packages_once()
     assert context_diff.metadata.packages_distributions is scan
 
 
@@ -82,7 +82,7 @@ def test_scan_packages_once__waits_until_a_model_imports_something(tmp_path: Pat
     found = []
 
     def plan() -> tuple[bool, dict[str, str]]:
-        compat.scan_packages_once()
+        sqlmesh_compat.scan_packages_once()
         context = Context(paths=[str(shop.project)])
         diff = context.plan_builder("pr_1", skip_tests=True).build().context_diff
         context.close()
@@ -102,7 +102,7 @@ def test_analytics_off__nobody_looks_who_has_called(tmp_path: Path) -> None:
     shop = write_duck_shop(tmp_path)
 
     def plan() -> tuple[bool, int]:
-        compat.analytics_off()
+        sqlmesh_compat.analytics_off()
         forget("IPython", "sqlmesh.magics")
         context = Context(paths=[str(shop.project)])
         changed = context.plan_builder("pr_1", skip_tests=True).build().new_snapshots
@@ -126,12 +126,12 @@ def test_engines__pyspark_is_found_without_its_import(tmp_path: Path) -> None:
     other.edit("config.yaml", "type: spark", "type: snowflake")
 
     def read(project: Path, own: ModuleType | None = None) -> str:
-        compat.find_engines_unimported()
+        sqlmesh_compat.find_engines_unimported()
         forget("pyspark")
         if own is not None:
             sys.modules["pyspark"] = own
         try:
-            compat.read_configs([project])
+            sqlmesh_compat.read_configs([project])
         except ConfigError as error:
             return str(error)
         return "imported" if "pyspark" in sys.modules else "found"
@@ -146,7 +146,7 @@ def test_engines__pyspark_is_found_without_its_import(tmp_path: Path) -> None:
 def test_duckdb_state__opened_read_only_refuses_writes(tmp_path: Path) -> None:
     path = tmp_path / "state.duckdb"
     duckdb.connect(str(path)).close()
-    adapter = compat.open_duckdb_read_only(DuckDBConnectionConfig(database=str(path)))
+    adapter = sqlmesh_compat.open_duckdb_read_only(DuckDBConnectionConfig(database=str(path)))
 
     with pytest.raises(duckdb.Error, match="read-only"):
         adapter.execute("CREATE TABLE t (a INT)")
@@ -177,11 +177,11 @@ def test_environment_record__that_is_marked_as_unfinished__is_deleted_alone(buil
     one, two, whole = planned(context, "pr_1", "pr_2", "whole")
     context.state_sync.invalidate_environment("pr_2")
     for item in (one, two):
-        compat.mark_environment_unfinished(context, item, lives_until=0)
+        sqlmesh_compat.mark_environment_unfinished(context, item, lives_until=0)
 
-    assert compat.delete_environment_record(context, one)
-    assert compat.delete_environment_record(context, one), "it is gone by then"
-    assert not compat.delete_environment_record(context, whole), "nobody marked it"
+    assert sqlmesh_compat.delete_environment_record(context, one)
+    assert sqlmesh_compat.delete_environment_record(context, one), "it is gone by then"
+    assert not sqlmesh_compat.delete_environment_record(context, whole), "nobody marked it"
 
     left = {environment.name for environment in context.state_sync.get_environments()}
     statements = context.state_sync.get_environment_statements("pr_1")
@@ -199,7 +199,7 @@ def test_environment_record__that_is_marked_as_unfinished__waits_for_no_janitor(
     context.state_sync.invalidate_environment("over")
     until = now_timestamp() + 60_000
     for item in (lives, over):
-        compat.mark_environment_unfinished(context, item, lives_until=until)
+        sqlmesh_compat.mark_environment_unfinished(context, item, lives_until=until)
 
     marked = {item.name: item for item in context.state_sync.get_environments()}
     context.run_janitor(ignore_ttl=False)
@@ -223,9 +223,9 @@ def test_environment_record__of_one_that_was_planned_again_meanwhile__stays(buil
     context.load()
     planned(context, "pr_1")
 
-    compat.mark_environment_unfinished(context, before, lives_until=NEVER)
+    sqlmesh_compat.mark_environment_unfinished(context, before, lives_until=NEVER)
 
-    assert not compat.delete_environment_record(context, before)
+    assert not sqlmesh_compat.delete_environment_record(context, before)
     now = context.state_sync.get_environment("pr_1")
     context.close()
     assert now is not None
@@ -246,10 +246,10 @@ def test_merge_nothing_from_state__leaves_out_what_other_projects_have(tmp_path:
     for own in (False, True):
         context = Context(paths=[str(shop.project)], load=False)
         if own:
-            compat.merge_nothing_from_state(context)
+            sqlmesh_compat.merge_nothing_from_state(context)
         context.load()
         models.append(len(context.models))
-        assert compat.state_is_shared(context) is not own
+        assert sqlmesh_compat.state_is_shared(context) is not own
         (stock,) = [item for item in context.snapshots.values() if "stock" in item.name]
         # What is whose is known all the same: its lifetime is the project's and not the default.
         assert stock.node.project == "stock"
@@ -263,7 +263,7 @@ def test_plan_with_caps__does_not_extend_prods_tables(built: Shop) -> None:
     context = Context(paths=[str(built.project)])
     builder = context.plan_builder("pr_1", end="2024-02-01", skip_tests=True)
 
-    compat.keep_model_caps(builder)
+    sqlmesh_compat.keep_model_caps(builder)
 
     missing = {item.snapshot_id.name for item in builder.build().missing_intervals}
     context.close()
@@ -283,9 +283,9 @@ def broken_shop(tmp_path: Path) -> Shop:
 
 
 def context_without(shop: Shop, tmp_path: Path, *ignored: str) -> Context:
-    configs = compat.read_configs([shop.project])
-    compat.prepare_configs(configs, tmp_path / "cache")
-    compat.ignore_files(configs, [shop.project / path for path in ignored])
+    configs = sqlmesh_compat.read_configs([shop.project])
+    sqlmesh_compat.prepare_configs(configs, tmp_path / "cache")
+    sqlmesh_compat.ignore_files(configs, [shop.project / path for path in ignored])
     return Context(paths=[str(shop.project)], config=configs, load=False)
 
 
@@ -303,25 +303,25 @@ def test_model_failures__are_all_and_not_the_first_alone(
     monkeypatch.setattr("sqlmesh.core.constants.MAX_FORK_WORKERS", processes)
     shop = broken_shop(tmp_path)
     found: list[tuple[Path, BaseException]] = []
-    with compat.model_failures(found), pytest.raises(ConfigError) as first:
+    with sqlmesh_compat.model_failures(found), pytest.raises(ConfigError) as first:
         context_without(shop, tmp_path, "macros/wrong.py").load()
     assert {path.name for path, _ in found} == {"one.sql", "two.sql"}
     # Each as SQLMesh itself would have raised it.
-    told = [str(compat.load_error(path, problem)) for path, problem in found]
+    told = [str(sqlmesh_compat.load_error(path, problem)) for path, problem in found]
     assert str(first.value) in told
 
 
 def test_registries_kept__a_load_that_fails_leaves_no_macro_behind(tmp_path: Path) -> None:
     shop = broken_shop(tmp_path)
-    with compat.registries_kept(), pytest.raises(RuntimeError, match="wrong"):
+    with sqlmesh_compat.registries_kept(), pytest.raises(RuntimeError, match="wrong"):
         context_without(shop, tmp_path).load()
     assert "good9" not in macro.get_registry()
 
 
 def test_throwaway_state_again__reads_what_another_process_has_closed(tmp_path: Path) -> None:
     context = context_without(write_duck_shop(tmp_path), tmp_path)
-    compat.throwaway_state(tmp_path / "own.duckdb", context).close()
-    state = compat.throwaway_state_again(tmp_path / "own.duckdb", context)
+    sqlmesh_compat.throwaway_state(tmp_path / "own.duckdb", context).close()
+    state = sqlmesh_compat.throwaway_state_again(tmp_path / "own.duckdb", context)
     assert state.get_versions().schema_version > 0
     assert state.get_environments() == []
 
@@ -331,7 +331,7 @@ def test_executed_text__is_what_the_adapter_sends() -> None:
         "SELECT a.`x y`, 'it' AS b FROM s.t AS a -- a comment", default_dialect="spark"
     )
 
-    assert compat.executed_text(tree, "spark") == (
+    assert sqlmesh_compat.executed_text(tree, "spark") == (
         "SELECT `a`.`x y`, 'it' AS `b` FROM `s`.`t` AS `a`"
     )
 
@@ -346,10 +346,12 @@ def test_table_clauses__hold_format_and_properties() -> None:
         dialect="spark",
     )
 
-    text = compat.table_clauses(model, model.physical_properties, "spark")
+    text = sqlmesh_compat.table_clauses(model, model.physical_properties, "spark")
 
     assert text == "USING PARQUET TBLPROPERTIES ('x'='y')"
-    assert compat.table_clauses(model.copy(update={"storage_format": None}), {}, "spark") == ""
+    assert (
+        sqlmesh_compat.table_clauses(model.copy(update={"storage_format": None}), {}, "spark") == ""
+    )
 
 
 def test_rendered_statement__tells_no_text_from_a_question_to_the_engine() -> None:
@@ -363,10 +365,14 @@ def test_rendered_statement__tells_no_text_from_a_question_to_the_engine() -> No
     )
     (tree,) = model.post_statements
 
-    (dropped,) = compat.rendered_statement(model, tree, runtime_stage=RuntimeStage.CREATING) or []
+    (dropped,) = (
+        sqlmesh_compat.rendered_statement(model, tree, runtime_stage=RuntimeStage.CREATING) or []
+    )
 
     assert dropped.sql("spark") == "DROP TABLE `a`.`b`"
-    assert compat.rendered_statement(model, tree, runtime_stage=RuntimeStage.EVALUATING) == []
+    assert (
+        sqlmesh_compat.rendered_statement(model, tree, runtime_stage=RuntimeStage.EVALUATING) == []
+    )
 
 
 def test_rendered_environment_statements__is_sqlmeshs_own_text() -> None:
@@ -375,7 +381,7 @@ def test_rendered_environment_statements__is_sqlmeshs_own_text() -> None:
     (tree,) = d.parse(sql, default_dialect="spark")
     context = {"environment_naming_info": EnvironmentNamingInfo(name="pr_1")}
 
-    ours = compat.rendered_environment_statements(
+    ours = sqlmesh_compat.rendered_environment_statements(
         item, tree, "spark", None, **context, runtime_stage=RuntimeStage.BEFORE_ALL
     )
 
@@ -396,16 +402,16 @@ WRITTEN = {
 
 
 def test_written_bot_settings__are_those_that_stand_there() -> None:
-    assert compat.written_bot_settings(Config()) == {}
+    assert sqlmesh_compat.written_bot_settings(Config()) == {}
     bare = Config.parse_obj({"cicd_bot": {"type": "github"}})
     # SQLMesh has put its own `plan:` into two more fields by now.
     assert bare.cicd_bot is not None
     assert {"auto_categorize_changes_", "pr_include_unmodified_"} <= bare.cicd_bot.fields_set
-    assert compat.written_bot_settings(bare) == {"type": "github"}
+    assert sqlmesh_compat.written_bot_settings(bare) == {"type": "github"}
 
-    known = compat.known_bot_settings(GithubCICDBotConfig())
+    known = sqlmesh_compat.known_bot_settings(GithubCICDBotConfig())
     written = {name: value for name, value in WRITTEN.items() if name in known}
-    found = compat.written_bot_settings(Config.parse_obj({"cicd_bot": written}))
+    found = sqlmesh_compat.written_bot_settings(Config.parse_obj({"cicd_bot": written}))
 
     assert found.pop("auto_categorize_changes").sql.value == "off"
     expected = {
@@ -428,16 +434,16 @@ def test_written_bot_settings__of_a_class_of_the_projects_own_are_no_defaults(
         "config = Ours(model_defaults=ModelDefaultsConfig(dialect='duckdb'),\n"
         "    cicd_bot=GithubCICDBotConfig(pr_min_intervals=2, default_pr_start='1 day ago'))\n"
     )
-    (config,) = compat.read_configs([tmp_path]).values()
+    (config,) = sqlmesh_compat.read_configs([tmp_path]).values()
 
-    assert compat.written_bot_settings(config) == {
+    assert sqlmesh_compat.written_bot_settings(config) == {
         "pr_min_intervals": 2,
         "default_pr_start": "1 day ago",
     }
 
 
 def test_known_bot_settings__are_called_as_in_a_configuration() -> None:
-    known = compat.known_bot_settings(GithubCICDBotConfig())
+    known = sqlmesh_compat.known_bot_settings(GithubCICDBotConfig())
     assert {"auto_categorize_changes", "skip_pr_backfill", "prod_branch_name", "type"} <= known
     assert not any(name.endswith("_") for name in known)
 
@@ -446,9 +452,9 @@ def test_plan_builder__refuses_what_the_installed_version_does_not_know(built: S
     context = Context(paths=[str(built.project)])
     try:
         with pytest.raises(BadInput, match=r"SQLMesh 0\.\d+\.\d+ does not know `of-the-future`"):
-            compat.plan_builder(context, "pr_1", skip_tests=True, of_the_future=3)
+            sqlmesh_compat.plan_builder(context, "pr_1", skip_tests=True, of_the_future=3)
         # What nobody has said is not asked of any version.
-        builder = compat.plan_builder(
+        builder = sqlmesh_compat.plan_builder(
             context, "pr_1", skip_tests=True, include_unmodified=True, of_the_future=None
         )
         assert builder.build().include_unmodified
@@ -461,19 +467,21 @@ def test_selection__by_git_goes_by_the_files_that_are_given(built: Shop) -> None
     context = Context(paths=[str(built.project)])
     changed = [built.project / "models" / "orders.sql", built.project / "models" / "gone.sql"]
     try:
-        compat.select_by_changed_files(context, changed, ["main", "origin/main"])
+        sqlmesh_compat.select_by_changed_files(context, changed, ["main", "origin/main"])
         for text in ("git:main", "git:origin/main"):
-            (found,) = compat.expand_selection(context, text)
+            (found,) = sqlmesh_compat.expand_selection(context, text)
             assert found.endswith('"orders"')
-        assert len(compat.expand_selection(context, "git:main+")) > 1
-        builder = compat.plan_builder(context, "pr_1", skip_tests=True, select_models=["git:main"])
+        assert len(sqlmesh_compat.expand_selection(context, "git:main+")) > 1
+        builder = sqlmesh_compat.plan_builder(
+            context, "pr_1", skip_tests=True, select_models=["git:main"]
+        )
         assert not builder.build().context_diff.has_snapshot_changes
         with pytest.raises(BadInput, match="git:release") as refused:
-            compat.expand_selection(context, "git:release")
+            sqlmesh_compat.expand_selection(context, "git:release")
         assert refused.value.hint == "Write `git:main` or `git:origin/main`."
-        compat.select_by_changed_files(context, None, ["main"])
+        sqlmesh_compat.select_by_changed_files(context, None, ["main"])
         with pytest.raises(BadInput, match="not known") as unknown:
-            compat.expand_selection(context, "git:main")
+            sqlmesh_compat.expand_selection(context, "git:main")
         assert "fetch-depth: 2" in (unknown.value.hint or "")
     finally:
         context.close()

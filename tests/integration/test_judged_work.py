@@ -15,19 +15,17 @@ from sqlmesh.core.plan.stages import BackfillStage
 
 from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, totals
 from ci_bot.protocol.plan_identity import GivenFlags, PlanFlags
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.cost.plan_estimate import estimate
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning import first_build, prod_plan
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import describe_plan, first_build, make_plan, prod_plan
 from ci_bot.worker.planning.first_build import short_window
 from ci_bot.worker.planning.identity import identity_of
 from ci_bot.worker.planning.make_plan import Planned, PlanRequest
 from ci_bot.worker.planning.plan_options import resolve
-from ci_bot.worker.project import base_branch as baseline
+from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.checks import plan_settings
 from ci_bot.worker.project.configuration import ProjectPlace
 from ci_bot.worker.runtime.background_process import Clock
@@ -96,7 +94,7 @@ class Seen:
 
     @property
     def environment(self) -> list[Backfill]:
-        return describe.backfill(
+        return describe_plan.backfill(
             self.planned,
             first_build.of_environment(self.planned),
             self.names,
@@ -105,7 +103,7 @@ class Seen:
 
     @property
     def left(self) -> list[Backfill]:
-        return describe.work_left(self.planned, self.names)
+        return describe_plan.work_left(self.planned, self.names)
 
     @property
     def prod(self) -> ProdPlan:
@@ -124,7 +122,7 @@ class Seen:
             self.wish,
             first_build.of_environment(self.planned),
             self.names,
-            previews=compat.previews_forward_only(self.context),
+            previews=sqlmesh_compat.previews_forward_only(self.context),
         )
 
     @property
@@ -137,10 +135,10 @@ class Seen:
     def executed(self) -> dict[str, int]:
         """Intervals by model, of the stages that an apply would run."""
         return {
-            self.names.of(snapshot.name): describe.count_intervals(snapshot, intervals)
+            self.names.of(snapshot.name): describe_plan.count_intervals(snapshot, intervals)
             if snapshot.is_incremental
             else 1
-            for stage in planning.stages_of(self.context, self.planned)
+            for stage in make_plan.stages_of(self.context, self.planned)
             if isinstance(stage, BackfillStage)
             for snapshot, intervals in stage.snapshot_to_intervals.items()
             if snapshot.is_model
@@ -155,7 +153,7 @@ def plan(
     with opened(scratch, shop.project, write=True) as found:
         settings = plan_settings(found.context.configs)
         wished = PlanRequest.of("pr_7", resolve(flags or GivenFlags(), settings, **dates))
-        planned = planning.plan_against_prod(found.context, wished)
+        planned = make_plan.plan_against_prod(found.context, wished)
         assert planned is not None
         yield Seen(found.context, planned, wished)
 
@@ -170,15 +168,15 @@ def plan_without_state(shop: Shop, base: Path, scratch: Path) -> Iterator[Seen]:
     ]
     scratch.mkdir()
     clock = Clock()
-    found = baseline.open_on_base(
+    found = base_branch.open_on_base(
         places[1],
         places[0],
-        execution=times.milliseconds(UNTIL),
+        execution=names_and_times.milliseconds(UNTIL),
         clock=clock,
         on_spark_start=lambda: None,
     )
     try:
-        planned = planning.plan_against_prod(found.context, wished)
+        planned = make_plan.plan_against_prod(found.context, wished)
         assert planned is not None
         yield Seen(found.context, planned, wished)
     finally:
@@ -232,7 +230,7 @@ def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name
         recorder = Recorder(seen.names, lambda message, done, total: told.append((done, total)))
         for item in seen.left:
             recorder.expect(item)
-        compat.plan_evaluator(
+        sqlmesh_compat.plan_evaluator(
             seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
         ).evaluate(seen.planned.plan.to_evaluatable())
 
@@ -292,7 +290,7 @@ def test_apply__counts_no_batch_that_failed(
         for item in seen.left:
             recorder.expect(item)
         with pytest.raises(Exception, match="Plan application failed"):
-            compat.plan_evaluator(
+            sqlmesh_compat.plan_evaluator(
                 seen.context,
                 recorder,
                 recorder.on_audits,
@@ -317,7 +315,7 @@ def test_apply__audits_that_changed_on_built_data_build_nothing(shop: Shop, tmp_
 
     with plan(shop, tmp_path / "scratch") as seen:
         recorder = Recorder(seen.names, lambda message, done, total: None)
-        compat.plan_evaluator(
+        sqlmesh_compat.plan_evaluator(
             seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
         ).evaluate(seen.planned.plan.to_evaluatable())
 

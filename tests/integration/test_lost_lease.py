@@ -16,7 +16,7 @@ from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
 from ci_bot.protocol.messages import Owner
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.messages.names_and_times import Names
 from ci_bot.worker.state_store.lease_guard import Hold
@@ -76,7 +76,7 @@ class Build:
         if self._at_batch == 0:
             self._lose()
         try:
-            compat.plan_evaluator(
+            sqlmesh_compat.plan_evaluator(
                 self.context,
                 recorder,
                 recorder.on_audits,

@@ -9,8 +9,7 @@ import pytest
 from ci_bot.errors import Refused
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.planning import make_plan as planning
-from ci_bot.worker.planning import prod_guard as guard
+from ci_bot.worker.planning import make_plan, prod_guard
 from ci_bot.worker.planning.make_plan import Planned, PlanRequest
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
@@ -38,9 +37,9 @@ def prod(tmp_path: Path, *models: str, setting: str = "") -> Shop:
 def check(shop: Shop, tmp_path: Path, environment: str) -> Planned:
     with opened(tmp_path, shop.project) as found:
         wish = PlanRequest(environment=environment, flags=PlanFlags())
-        planned = planning.plan_against_prod(found.context, wish)
+        planned = make_plan.plan_against_prod(found.context, wish)
         assert planned is not None
-        guard.check_own_place(found.context, planned)
+        prod_guard.check_own_place(found.context, planned)
         return planned
 
 
@@ -86,12 +85,12 @@ def test_plan__of_prod_itself__is_refused_whoever_made_it(tmp_path: Path) -> Non
     """The last lock: what a plan is for, as SQLMesh sees it and not as it was called."""
     shop = prod(tmp_path)
     with opened(tmp_path, shop.project) as found:
-        planned = planning.plan_against_prod(
+        planned = make_plan.plan_against_prod(
             found.context, PlanRequest(environment="PROD", flags=PlanFlags())
         )
         assert planned is not None
         names = Names(found.context.default_catalog, found.context.default_dialect)
         with pytest.raises(Refused) as refused:
-            guard.check_prod_untouched(planned, [], names)
+            prod_guard.check_prod_untouched(planned, [], names)
     assert refused.value.reason_code == "prod"
     assert "defect" not in f"{refused.value.message}{refused.value.hint}"

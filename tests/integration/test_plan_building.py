@@ -13,8 +13,8 @@ from sqlmesh.utils.dag import DAG
 from sqlmesh.utils.date import to_timestamp
 from sqlmesh.utils.errors import PlanError
 
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.project import base_branch as baseline
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.project import base_branch
 from ci_bot.worker.sqlmesh_compat import plan_building
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
@@ -59,9 +59,9 @@ def edit(shop: Shop, chance: random.Random) -> None:
 
 def promoted(shop: Shop) -> None:
     context = Context(paths=[str(shop.project)])
-    state = compat.throwaway_state(shop.state, context)
-    compat.give_state(context, state)
-    baseline.promote_as_prod(context, state, to_timestamp(UNTIL))
+    state = sqlmesh_compat.throwaway_state(shop.state, context)
+    sqlmesh_compat.give_state(context, state)
+    base_branch.promote_as_prod(context, state, to_timestamp(UNTIL))
     state.close()
 
 
@@ -70,7 +70,7 @@ def planned(shop: Shop, environment: str, *, shorter: bool) -> Any:
     context = Context(paths=[str(shop.project)])
     builder = context.plan_builder(environment, execution_time=UNTIL, skip_tests=True)
     try:
-        plan = compat.build(builder) if shorter else builder.build()
+        plan = sqlmesh_compat.build(builder) if shorter else builder.build()
     except PlanError as error:
         return str(error)
     return {

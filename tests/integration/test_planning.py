@@ -14,7 +14,7 @@ from ci_bot.protocol.plan import Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.worker.apply import preconditions
 from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.identity import identity_of
 from ci_bot.worker.planning.make_plan import Planned, PlanRequest
 from tests.integration.test_review import REVENUE
@@ -35,7 +35,7 @@ def identity(
 ) -> PlanIdentity:
     with opened(tmp_path, shop.project) as found:
         flags = wish.pop("flags", PlanFlags())
-        planned = planning.plan_against_prod(
+        planned = make_plan.plan_against_prod(
             found.context, PlanRequest(environment="pr_1", flags=flags, window=window, **wish)
         )
         assert planned is not None
@@ -46,7 +46,7 @@ def identity(
 
 def work(shop: Shop, tmp_path: Path, window: Window | None = None) -> dict[str, list[Any]]:
     with opened(tmp_path, shop.project) as found:
-        planned: Planned | None = planning.plan_against_prod(
+        planned: Planned | None = make_plan.plan_against_prod(
             found.context, PlanRequest(environment="pr_1", flags=PlanFlags(), window=window)
         )
         assert planned is not None
@@ -166,7 +166,7 @@ def test_plan__of_a_window__builds_what_sqlmesh_does(
 
     with opened(tmp_path, shop.project) as found:
         wish = PlanRequest(environment="pr_1", flags=PlanFlags(), start=start, end=end)
-        planned = planning.plan_against_prod(found.context, wish)
+        planned = make_plan.plan_against_prod(found.context, wish)
         assert planned is not None
         names = Names(found.context.default_catalog, found.context.default_dialect)
         preconditions.check_work(found.context, planned, names)
@@ -182,7 +182,7 @@ def test_check__of_work_that_no_part_of_the_window_touches__refuses(
     change_orders(shop)
     with opened(tmp_path, shop.project) as found:
         names = Names(found.context.default_catalog, found.context.default_dialect)
-        planned = planning.plan_against_prod(
+        planned = make_plan.plan_against_prod(
             found.context, PlanRequest(environment="pr_1", flags=PlanFlags())
         )
         assert planned is not None
@@ -202,4 +202,4 @@ def test_check__of_work_that_no_part_of_the_window_touches__refuses(
 def test_plan__without_a_change__is_none(shop: Shop, tmp_path: Path) -> None:
     with opened(tmp_path, shop.project) as found:
         wish = PlanRequest(environment="pr_1", flags=PlanFlags())
-        assert planning.plan_against_prod(found.context, wish) is None
+        assert make_plan.plan_against_prod(found.context, wish) is None

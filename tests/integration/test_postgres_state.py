@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import psycopg2
 import pytest
 
-from ci_bot.bot.worker_client import cleanup as cleaning
+from ci_bot.bot.worker_client import cleanup
 from ci_bot.worker.state_store.ledger_schema import SCHEMA
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_review import ADD_ORDERS, REVENUE
@@ -172,7 +172,7 @@ def test_cleanup__with_the_state_gone_after_the_drops__is_exit_4_and_the_next_ru
             cursor.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
 
     assert document.result == "incomplete"
-    assert cleaning.cleanup_exit_code(document) == 4
+    assert cleanup.cleanup_exit_code(document) == 4
     assert document.views_dropped == ["shop__pr_7.revenue", "shop__pr_7.top_customers"]
     assert document.schemas_dropped == ["shop__pr_7"]
     assert not document.state_record_removed

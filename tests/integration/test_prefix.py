@@ -13,8 +13,8 @@ from ci_bot.errors import BadInput
 from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList
 from ci_bot.protocol.messages import ListRequest, Owner
 from ci_bot.static_config import WrittenPrefix
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.cleanup import sweep as sweeping
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.cleanup import sweep
 from ci_bot.worker.state_store.ledger import Ledger, LedgerPhase, LedgerRow
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
@@ -150,9 +150,9 @@ def listed(shop: Shop, scratch: Path, prefix: str) -> EnvironmentList:
     workplace = request.workplace.model_copy(
         update={"cache_dir": str(scratch / "cache"), "scratch_dir": str(scratch)}
     )
-    return sweeping.list_environments(
+    return sweep.list_environments(
         request.model_copy(update={"workplace": workplace}),
-        sweeping.SweepPorts(
+        sweep.SweepPorts(
             progress=lambda *_: None,
             on_spark_start=lambda: None,
             stop=lambda: False,
@@ -165,7 +165,7 @@ def test_list__holds_what_this_repository_made_under_another_prefix(
     shop: Shop, tmp_path: Path
 ) -> None:
     with opened(tmp_path / "open", shop.project, write=True) as found:
-        ledger = Ledger(compat.state_adapter(found.context))
+        ledger = Ledger(sqlmesh_compat.state_adapter(found.context))
         ledger.prepare()
         for item in (
             row("team_1", 1, "octo/shop", "applied"),

@@ -10,7 +10,7 @@ import pytest
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.cost.probe_selection import Probe, choose
 from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
@@ -39,7 +39,7 @@ def chosen(shop: Shop, tmp_path: Path, **flags: Sequence[str]) -> Probe:
     with opened(tmp_path, shop.project) as found:
         context = found.context
         request = PlanRequest(environment="pr_1", flags=PlanFlags(**flags))
-        planned = planning.plan_against_prod(context, request)
+        planned = make_plan.plan_against_prod(context, request)
         assert planned is not None
         names = Names(context.default_catalog, context.default_dialect)
         return choose(planned, planned.lacks(), names)

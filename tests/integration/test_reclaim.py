@@ -12,8 +12,7 @@ import duckdb
 import pytest
 
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.worker_client import cleanup as cleaning
-from ci_bot.bot.worker_client import cleanup as sweeping
+from ci_bot.bot.worker_client import cleanup
 from ci_bot.bot.worker_client.cleanup import SweepOptions
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.worker.cleanup.reclaim_rules import PUSHED_AGAIN
@@ -113,11 +112,11 @@ def snapshot_rows(shop: Shop, column: str) -> list[tuple[Any, ...]]:
     )
 
 
-def sweep(jvm: OneJvm, states: Mapping[int, PullState], **options: Any) -> sweeping.Swept:
+def sweep(jvm: OneJvm, states: Mapping[int, PullState], **options: Any) -> cleanup.Swept:
     def ask_states(numbers: Collection[int]) -> Mapping[int, PullState]:
         return {number: states[number] for number in numbers}
 
-    return sweeping.sweep(jvm, SweepOptions(owner=OWNER, **options), ask_states)
+    return cleanup.sweep(jvm, SweepOptions(owner=OWNER, **options), ask_states)
 
 
 def kept(document: CleanupDocument) -> dict[str, str]:
@@ -182,12 +181,12 @@ def test_reclaim__after_a_close_the_sweep_takes_them_a_day_later(jvm: OneJvm, sh
     reopened = sweep(jvm, {2: PullState(state="open", merged=False)})
     assert [(row.environment, row.standing) for row in reopened.rows] == [("pr_2", "open")]
     waiting = sweep(jvm, {2: CLOSED}, max_deletions=0)
-    assert sweeping.sweep_exit_code(waiting) == 4
+    assert cleanup.sweep_exit_code(waiting) == 4
     assert tables(jvm) == before | ours
 
     swept = sweep(jvm, {2: CLOSED})
 
-    assert sweeping.sweep_exit_code(swept) == 0
+    assert cleanup.sweep_exit_code(swept) == 0
     assert swept.rescues == ()
     (row,) = swept.report().rows
     assert (row.tables_reclaimed, row.tables_kept) == (2, 0)
@@ -391,7 +390,7 @@ def test_reclaim__a_drop_that_fails_is_exit_4_and_the_next_run_finishes(
     document = jvm.cleanup("pr_12", merged=False, reclaim="always")
 
     assert document.result == "incomplete"
-    assert cleaning.cleanup_exit_code(document) == 4
+    assert cleanup.cleanup_exit_code(document) == 4
     assert document.state_record_removed
     assert [item.object for item in document.leftovers] == [name]
     assert document.leftovers[0].why
@@ -401,7 +400,7 @@ def test_reclaim__a_drop_that_fails_is_exit_4_and_the_next_run_finishes(
     jvm.hive_sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('spark.sql.sources.schema')")
     # No day has to pass: it is decided, and only the drop is missing.
     swept = sweep(jvm, {12: CLOSED})
-    assert sweeping.sweep_exit_code(swept) == 0
+    assert cleanup.sweep_exit_code(swept) == 0
     (row,) = swept.rows
     assert row.document is not None
     assert [item.table for item in row.document.tables_reclaimed] == [name]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.worker_client import cleanup as sweeping
+from ci_bot.bot.worker_client import cleanup
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals
@@ -155,7 +155,7 @@ def test_reclaim__the_sweep_takes_a_preview_after_a_day_whoever_has_prods_snapsh
 
     swept = sweep(jvm, {4: CLOSED, 5: PullState(state="open", merged=False)})
 
-    assert sweeping.sweep_exit_code(swept) == 0
+    assert cleanup.sweep_exit_code(swept) == 0
     assert previews(jvm) == set()
     assert rows(jvm, "shop") == 3
     remove(jvm, "pr_5")

@@ -76,7 +76,7 @@ def test_cache__with_entries_of_deleted_models__is_not_asked(shop: Shop) -> None
 
 def test_end_of_one_environment__leaves_the_others(shop: Shop) -> None:
     """`delete_expired_environments` deletes every expired one below 0.235."""
-    from ci_bot.worker import sqlmesh_compat as compat
+    from ci_bot.worker import sqlmesh_compat
 
     shop.edit("models/top_customers.sql", "r.revenue > 100", "r.revenue > 50")
     context = Context(paths=[str(shop.project)])
@@ -87,10 +87,10 @@ def test_end_of_one_environment__leaves_the_others(shop: Shop) -> None:
     ended, kept = map(context.state_sync.get_environment, ("pr_1", "kept"))
     assert ended is not None
     assert kept is not None
-    compat.mark_environment_unfinished(context, ended, lives_until=0)
+    sqlmesh_compat.mark_environment_unfinished(context, ended, lives_until=0)
 
-    assert compat.delete_environment_record(context, ended)
-    assert not compat.delete_environment_record(context, kept)  # which is whole
+    assert sqlmesh_compat.delete_environment_record(context, ended)
+    assert not sqlmesh_compat.delete_environment_record(context, kept)  # which is whole
 
     left = {environment.name for environment in context.state_sync.get_environments()}
     context.close()

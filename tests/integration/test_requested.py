@@ -8,8 +8,8 @@ import pytest
 
 from ci_bot.errors import BadInput
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.state_store.ledger import Ledger, LedgerRow
 from tests.integration.test_review import state_rows
@@ -27,7 +27,7 @@ def shop(tmp_path: Path) -> Shop:
 def plan(tmp_path: Path, *projects: Path, **flags: list[str]) -> None:
     wish = PlanRequest(environment="pr_1", flags=PlanFlags.model_validate(flags))
     with opened(tmp_path, *projects) as found:
-        planning.plan_against_prod(found.context, wish)
+        make_plan.plan_against_prod(found.context, wish)
 
 
 @pytest.mark.parametrize("flag", ["select_models", "restate_models", "allow_destructive"])
@@ -127,7 +127,7 @@ def test_environment__of_another_repository__is_said_in_the_review(
 
 def owned_by_another(shop: Shop, tmp_path: Path, environment: str) -> None:
     with opened(tmp_path, shop.project, write=True) as found:
-        ledger = Ledger(compat.state_adapter(found.context))
+        ledger = Ledger(sqlmesh_compat.state_adapter(found.context))
         ledger.prepare()
         ledger.put(
             LedgerRow(

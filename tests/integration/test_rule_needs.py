@@ -20,7 +20,7 @@ from ci_bot.bot.worker_client.review_options import Commits
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report, Risk
 from ci_bot.protocol.rules import FACTS, RULES, rule
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.state_store.cost_ledger import CostLedger, RunRow
 from ci_bot.worker.state_store.ledger import Ledger, LedgerRow, LedgerSnapshot
 from tests.conftest import PROD_UNTIL
@@ -140,7 +140,7 @@ class History:
     def _in_ledger(self, write: Callable[[Any], None]) -> None:
         context = Context(paths=[str(self.shop.project)], load=False)
         try:
-            adapter = compat.state_adapter(context)
+            adapter = sqlmesh_compat.state_adapter(context)
             Ledger(adapter).prepare()
             write(adapter)
         finally:

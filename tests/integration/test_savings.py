@@ -12,8 +12,7 @@ from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.cost.known_costs import with_reused
 from ci_bot.worker.cost.plan_estimate import estimate
 from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.state_store.cost_ledger import ApplyRow, CostLedger, RunRow
 from tests.projects import Shop
@@ -49,11 +48,11 @@ def cost(shop: Shop, tmp_path: Path, *, known: bool = True) -> Cost:
     with opened(tmp_path, shop.project) as found:
         context, ledger = found.context, cast(CostLedger, Runs(known=known))
         names = Names(context.default_catalog, context.default_dialect)
-        planned = planning.plan_against_prod(
+        planned = make_plan.plan_against_prod(
             context, PlanRequest(environment="pr_1", flags=PlanFlags())
         )
         assert planned is not None
-        work = describe.work_left(planned, names)
+        work = describe_plan.work_left(planned, names)
         built = {item.model for item in work}
         return with_reused(estimate(work), planned, built, ledger, context, names)
 

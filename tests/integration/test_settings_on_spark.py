@@ -12,7 +12,7 @@ import pytest
 from sqlmesh.core import dialect as d
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.sql_effects.read_statement import effects_of
 from ci_bot.worker.sql_effects.spark_settings import meaning_of, spelling_of
 from tests.one_jvm import OneJvm, one_jvm
@@ -60,7 +60,7 @@ def test_set__fails_where_it_is_said_to(jvm: OneJvm, sql: str) -> None:
     text = f"MODEL (name a.b, kind FULL, dialect spark);\n{sql};\nSELECT 1 AS a"
     model: Any = load_sql_based_model(d.parse(text))
     (tree,) = model.render_pre_statements()
-    given = compat.executed_text(tree, "spark")
+    given = sqlmesh_compat.executed_text(tree, "spark")
 
     said = {effect.action for effect in effects_of(given, "spark")}
 

@@ -9,7 +9,7 @@ import pytest
 from ci_bot.errors import Refused
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.sql_effects.judgement import JudgedEffect
 from ci_bot.worker.sql_effects.plan_statements import check_statements, judge_plan
@@ -47,7 +47,7 @@ def change(shop: Shop) -> None:
 
 def judged(shop: Shop, environment: str = "pr_1") -> list[JudgedEffect]:
     with opened(shop.root / "scratch", shop.project) as found:
-        planned = planning.plan_against_prod(
+        planned = make_plan.plan_against_prod(
             found.context, PlanRequest(environment=environment, flags=PlanFlags())
         )
         assert planned is not None
@@ -329,7 +329,7 @@ def test_macro__that_asks_the_engine_cannot_be_judged(shop: Shop) -> None:
 def test_check__names_model_slot_kind_and_target(shop: Shop) -> None:
     add(built(shop), LOG)
     with opened(shop.root / "scratch", shop.project) as found:
-        planned = planning.plan_against_prod(
+        planned = make_plan.plan_against_prod(
             found.context, PlanRequest(environment="pr_1", flags=PlanFlags())
         )
         assert planned is not None

@@ -14,7 +14,7 @@ from sqlmesh.core.snapshot import SnapshotChangeCategory
 from sqlmesh.utils import cron
 from sqlmesh.utils.date import to_datetime
 
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.security.forked import forked
@@ -55,10 +55,10 @@ def shop(tmp_path: Path) -> Shop:
 def plan_of(shop: Shop, cache: Path, *, spared: bool, loaded_again: bool, forks: int) -> Any:
     """What a plan says, and how many files the cache holds after it."""
     if spared:
-        compat.spare_the_cache(loaded_again=loaded_again)
+        sqlmesh_compat.spare_the_cache(loaded_again=loaded_again)
     sqlmesh.core.constants.MAX_FORK_WORKERS = forks
-    configs = compat.read_configs([shop.project])
-    compat.prepare_configs(configs, cache)
+    configs = sqlmesh_compat.read_configs([shop.project])
+    sqlmesh_compat.prepare_configs(configs, cache)
     context = Context(paths=[str(shop.project)], config=configs)
     try:
         plan = context.plan_builder("pr_1", execution_time="2024-01-05", skip_tests=True).build()
@@ -119,7 +119,7 @@ def test_crons__have_the_same_moments(tmp_path: Path) -> None:
     ]
 
     def steps() -> list[tuple[float, float]]:
-        compat.spare_the_cache(loaded_again=False)
+        sqlmesh_compat.spare_the_cache(loaded_again=False)
         made: Any = cron
         return [
             (made.croniter(line, at).get_next(), made.croniter(line, at).get_prev())

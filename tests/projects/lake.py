@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.runtime import java
 from tests.projects import CONFIG, Shop
 
@@ -119,8 +119,8 @@ def build_prod(project: Path, until: str) -> None:
     """
     os.environ.update(java.java_environment(os.environ, python=sys.executable))
     set_console(NoopConsole())
-    configs = compat.read_configs([project])
-    compat.make_spark_lazy(configs, lambda: None)
+    configs = sqlmesh_compat.read_configs([project])
+    sqlmesh_compat.make_spark_lazy(configs, lambda: None)
     context = Context(config=configs, paths=[str(project)])
     context.apply(context.plan_builder("prod", execution_time=until, skip_tests=True).build())
     context.close()

@@ -6,14 +6,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from tests.projects.opened import opened
 
 
 def main(project: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch, opened(Path(scratch), project) as found:
         try:
-            adapter = compat.state_adapter(found.context)
+            adapter = sqlmesh_compat.state_adapter(found.context)
             adapter.execute("DELETE FROM sqlmesh._environments")
         except Exception as error:
             print(error)

@@ -15,12 +15,11 @@ import pytest
 
 from ci_bot.protocol.messages import Owner, ReviewRequest, Workplace
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
-from ci_bot.worker.project import base_branch as baseline
+from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.configuration import ProjectPlace, configure, new_context
 from ci_bot.worker.project.loading import load
 from ci_bot.worker.review.review_plan import ReviewPorts, open_for_review
@@ -64,12 +63,12 @@ def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[s
     """What a reader of the report learns about the models."""
     opened = open_for_review(ask(root, which, head, base), ports())
     wish = PlanRequest(environment="pr_7", flags=PlanFlags(), execution_time=EXECUTION)
-    planned = planning.plan_against_prod(opened.context, wish)
+    planned = make_plan.plan_against_prod(opened.context, wish)
     assert not opened.spark_started
     if planned is None:
         return {}
     names = Names(opened.context.default_catalog, opened.context.default_dialect)
-    changes = describe.changes(
+    changes = describe_plan.changes(
         planned,
         names,
         repository=head,
@@ -77,7 +76,7 @@ def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[s
         is_from_base=lambda *_: False,
         also_in={},
     )
-    lineage = describe.lineage(planned, names)
+    lineage = describe_plan.lineage(planned, names)
     return {
         **{change.model: change.model_dump() for change in changes},
         "nodes": sorted(map(str, lineage.nodes)),
@@ -102,11 +101,11 @@ def build_spark_prod(root: Path, directory: Path) -> None:
     (root / "state.duckdb").unlink(missing_ok=True)
     configs, _ = configure(place(root, directory), no_spark, clock=Clock())
     context = new_context(configs, place(root, directory))
-    state = compat.new_state_sync(context)
+    state = sqlmesh_compat.new_state_sync(context)
     state.migrate()
-    compat.give_state(context, state)
+    sqlmesh_compat.give_state(context, state)
     load(context, nullcontext(), root)
-    baseline.promote_as_prod(context, state, 1_705_795_200_000)  # EXECUTION
+    base_branch.promote_as_prod(context, state, 1_705_795_200_000)  # EXECUTION
     context.close()
 
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import AcceptCommand
 from ci_bot.bot.github.port import Comment, Permission
 from ci_bot.bot.handlers import accept
-from ci_bot.bot.handlers import accept as conditions
 from ci_bot.bot.policy.model_owners import Ownership
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
@@ -67,7 +66,7 @@ class Checkout:
 def refused(github: GitHub, checkout: Checkout | None = None) -> BotError:
     publisher: Any = publisher_of(github)
     client: Any = checkout or Checkout()
-    activity = job.Accept(number=142, comment_id=99)
+    activity = activities.Accept(number=142, comment_id=99)
     with pytest.raises(BotError) as caught:
         accept.accept(activity, publisher.settings, publisher, client, github)
     return caught.value
@@ -126,7 +125,7 @@ HIGH = make_risk("join-changed", model="mart.a", severity="high")
 def test_findings__are_all_of_the_rule_on_the_model_heaviest_first() -> None:
     low = make_risk("join-changed", model="mart.a", severity="low", subject="x")
     own = make_report(risks=[HIGH, low, make_risk("join-changed", model="mart.b")])
-    assert list(conditions.findings(own, ACCEPT)) == [HIGH, low]
+    assert list(accept.findings(own, ACCEPT)) == [HIGH, low]
 
 
 FAILURE = Failure(stage="load", reason_code="load_failed", exit_code=1, message="No.", hint="Do.")
@@ -158,16 +157,16 @@ def test_findings__that_cannot_be_accepted_are_told_with_the_fix(
     report: dict[str, Any], command: AcceptCommand, reason: str, told: str
 ) -> None:
     with pytest.raises(BotError) as caught:
-        conditions.findings(make_report(**{"risks": [], **report}), command)
+        accept.findings(make_report(**{"risks": [], **report}), command)
     assert caught.value.reason_code == reason
     assert told in (caught.value.hint or "")
 
 
 def test_acceptance__is_bound_to_the_model_that_changes() -> None:
     own = make_report(changes=[make_change("mart.a", fingerprint="a-b-c")])
-    assert conditions.fingerprint_of(own, "mart.a") == "a-b-c"
+    assert accept.fingerprint_of(own, "mart.a") == "a-b-c"
     with pytest.raises(BotError) as caught:
-        conditions.fingerprint_of(own, "mart.b")
+        accept.fingerprint_of(own, "mart.b")
     assert caught.value.reason_code == "not_acceptable"
 
 
@@ -185,9 +184,9 @@ def test_owner__who_is_not_is_told_who_is() -> None:
     own = make_report(
         owners=[ModelOwners(model="mart.a", logins=["bob"], teams=["acme/bi"], place="CODEOWNERS")]
     )
-    error = conditions.not_the_owner("ada", "mart.a", conditions.ownership_of(own, "mart.a"))
+    error = accept.not_the_owner("ada", "mart.a", accept.ownership_of(own, "mart.a"))
     assert error.message == "`@ada` does not own `mart.a`."
     assert (error.hint or "").startswith("`@bob` or `@acme/bi` may accept it, by CODEOWNERS.")
     assert "`members: read`" in (error.hint or "")
-    error = conditions.not_the_owner("ada", "mart.b", conditions.ownership_of(own, "mart.b"))
+    error = accept.not_the_owner("ada", "mart.b", accept.ownership_of(own, "mart.b"))
     assert error.message.startswith("Nobody owns `mart.b`")

@@ -9,8 +9,7 @@ from typing import Any
 
 from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.actions.step_files import Outputs
-from ci_bot.bot.handlers import apply
-from ci_bot.bot.handlers import apply_evidence as publishing
+from ci_bot.bot.handlers import apply, apply_evidence
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict
 from ci_bot.protocol.comment_marker import Marker
@@ -42,7 +41,7 @@ def published(
     assert isinstance(marker, Marker)
     if own:
         apply.take_over(own, marker, publisher)
-    publishing.publish(document, publisher, marker)
+    apply_evidence.publish(document, publisher, marker)
     files = tmp_path / REPORT_DIRECTORY
     found = {path.stem: json.loads(path.read_text()) for path in files.glob("*.json")}
     found["outputs"] = (tmp_path / "outputs").read_text()

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions import comment_command
+from ci_bot.bot.actions import activities, comment_command
 from ci_bot.bot.github.port import Permission
-from ci_bot.bot.handlers import comment_commands as answer
+from ci_bot.bot.handlers import comment_commands
 from ci_bot.bot.report.markdown import marker as markers
-from ci_bot.bot.report.markdown import notices as reply
+from ci_bot.bot.report.markdown import notices
 from ci_bot.errors import GitHubUnavailable, Refused
 from ci_bot.protocol.plan import Window
 from tests.factories import HEAD, PLAN, make_context, make_marker
@@ -32,10 +31,10 @@ def planned(**facts: Any) -> str:
 
 
 def give(github: Memory, line: comment_command.CommandLine, *, branch: str | None = "trunk") -> int:
-    asked = job.Command(
+    asked = activities.Command(
         number=142, comment_id=99, author="ada", command=line, default_branch=branch
     )
-    return answer.command(asked, publisher_of(github), github)
+    return comment_commands.command(asked, publisher_of(github), github)
 
 
 def inputs(mode: str, plan_id: str = "", reason: str = "") -> dict[str, str]:
@@ -294,8 +293,8 @@ _EVIL = st.lists(st.sampled_from(_ATOMS) | st.text(max_size=12), max_size=6).map
 @given(_EVIL, _EVIL)
 def test_reply__holds_no_markup_of_anybody_else(message: str, hint: str) -> None:
     context = make_context(marker=None)
-    plain = parse(reply.refused("permission", "words", "words", context))
-    shown = parse(reply.refused("permission", f"{message} words", f"{hint} words", context))
+    plain = parse(notices.refused("permission", "words", "words", context))
+    shown = parse(notices.refused("permission", f"{message} words", f"{hint} words", context))
     assert set(shown.tags - plain.tags) <= {"code"}
     assert shown.links == plain.links
     assert not [text for text in shown.plain if LIVE.search(text)]
@@ -305,9 +304,9 @@ def test_reply__holds_no_markup_of_anybody_else(message: str, hint: str) -> None
 def test_reply__of_a_marker_holds_no_markup_of_anybody_else(name: str) -> None:
     """Our own marker names the environment; a person may have edited the comment."""
     context = make_context(marker=None)
-    plain = parse(reply.status(make_marker(), context, comment_url=None))
+    plain = parse(notices.status(make_marker(), context, comment_url=None))
     marker = make_marker(env=f"pr {name}")
-    shown = parse(reply.status(marker, context, comment_url=None))
+    shown = parse(notices.status(marker, context, comment_url=None))
     assert set(shown.tags - plain.tags) <= {"code"}
     assert shown.tags["td"] == plain.tags["td"]
     assert not [text for text in shown.plain if LIVE.search(text)]

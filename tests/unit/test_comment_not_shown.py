@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.actions.step_files import Outputs, StepSummary
 from ci_bot.bot.handlers import review
@@ -46,7 +46,7 @@ class Run:
         self._path = tmp_path
 
     def end(self, report: Report) -> int:
-        activity = job.Review(number=142, head_sha=report.head_sha, base_sha=report.base_sha)
+        activity = activities.Review(number=142, head_sha=report.head_sha, base_sha=report.base_sha)
         return review.publish(report, activity, self._settings, self.publisher)
 
     @property

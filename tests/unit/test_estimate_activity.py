@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.github.port import Comment
 from ci_bot.bot.handlers import estimate
@@ -109,7 +109,7 @@ def run(
     settings = Settings(inputs=Inputs(max_executor_hours=limit), runner=RUNNER)
     publisher: Any = publisher_of(github, settings=settings)
     client = Client(answer, policy)
-    activity = job.Estimate(number=142, requested_by="grace", comment_id=by)
+    activity = activities.Estimate(number=142, requested_by="grace", comment_id=by)
     given: Any = (client, github)
     return estimate.estimate(activity, settings, publisher, *given), client
 

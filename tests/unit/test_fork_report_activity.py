@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import activities
 from ci_bot.bot.github.port import NotFound, PullRequest
 from ci_bot.bot.handlers import fork_report
 from ci_bot.errors import Refused
@@ -22,7 +22,7 @@ from ci_bot.protocol.review_report import Report
 from tests.factories import HEAD, make_report
 from tests.publishing import Memory, publisher_of
 
-ASKED = job.PostForkReport(
+ASKED = activities.PostForkReport(
     run_id=5,
     head_sha=HEAD,
     head_repository="outsider/warehouse",
@@ -71,7 +71,7 @@ def read(archive: bytes) -> Report:
     return fork_report.read_report(ASKED, Forge(archive=archive))
 
 
-def resolve(*pulls: PullRequest, asked: job.PostForkReport = ASKED) -> PullRequest:
+def resolve(*pulls: PullRequest, asked: activities.PostForkReport = ASKED) -> PullRequest:
     return fork_report.resolve(asked, Forge(pulls=pulls))
 
 

@@ -8,14 +8,14 @@ from typing import get_args
 
 import pytest
 
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import activities
 from ci_bot.bot.handlers import handler as handlers
 
-ACTIVITIES = [kind for kind in get_args(job.Activity) if kind is not job.Skip]
+ACTIVITIES = [kind for kind in get_args(activities.Activity) if kind is not activities.Skip]
 
 
 @pytest.mark.parametrize("kind", ACTIVITIES, ids=lambda kind: kind.__name__)
-def test_handler__of_each_activity_handles_that_activity(kind: type[job.Activity]) -> None:
+def test_handler__of_each_activity_handles_that_activity(kind: type[activities.Activity]) -> None:
     handler = handlers.find_handler(object.__new__(kind))
     (base,) = type(handler).__orig_bases__  # type: ignore[attr-defined] # of any generic class
     assert get_args(base) == (kind,)
@@ -23,7 +23,7 @@ def test_handler__of_each_activity_handles_that_activity(kind: type[job.Activity
 
 def test_handler__of_a_skip__is_none_that_exists() -> None:
     with pytest.raises(KeyError):
-        handlers.find_handler(job.Skip("nothing to do"))
+        handlers.find_handler(activities.Skip("nothing to do"))
 
 
 def test_handler__of_a_comment__loads_no_review() -> None:

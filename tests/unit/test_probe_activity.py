@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import ApplyCommand
 from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.handlers import estimate as probe
+from ci_bot.bot.handlers import estimate
 from ci_bot.bot.handlers.apply import apply
 from ci_bot.bot.handlers.estimate import report_estimate_failure
-from ci_bot.bot.report.markdown import marker as markers
+from ci_bot.bot.report.markdown import marker
 from ci_bot.errors import BadInput
 from ci_bot.protocol.apply_report import ApplyDocument, NotProbed, Step
 from ci_bot.protocol.base import Failure
@@ -42,10 +42,10 @@ def document(**overrides: Any) -> ApplyDocument:
 
 def published(found: ApplyDocument, limit: float | None = None) -> tuple[int, Memory, str]:
     github = Memory()
-    github.say(f"{markers.encode(make_marker(window=WINDOW))}\nThe review.")
+    github.say(f"{marker.encode(make_marker(window=WINDOW))}\nThe review.")
     before = list(github.comments)
     publisher = publisher_of(github)
-    code = probe.publish(found, publisher, limit)
+    code = estimate.publish(found, publisher, limit)
     assert github.comments[: len(before)] == before
     said = [each.body for each in github.comments[len(before) :]]
     return code, github, "\n".join(said)
@@ -138,10 +138,12 @@ def test_probe__is_refused_for_what_refuses_an_apply(
     pull: dict[str, Any], role: Any, plan: str, reason: str
 ) -> None:
     github = Memory(role=role)
-    github.say(f"{markers.encode(make_marker(window=WINDOW))}\nThe review.")
+    github.say(f"{marker.encode(make_marker(window=WINDOW))}\nThe review.")
     github.pull = replace(github.pull, **pull)
     publisher = publisher_of(github)
-    activity = job.Apply(number=142, requested_by="ada", command=ApplyCommand(plan, probe=True))
+    activity = activities.Apply(
+        number=142, requested_by="ada", command=ApplyCommand(plan, probe=True)
+    )
     given: Any = (Client(), github)
     settings = Settings(inputs=Inputs(), runner=RUNNER)
     assert apply(activity, settings, publisher, *given) == 3

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.cleanup import reclaim_rules as rules
+from ci_bot.worker.cleanup import reclaim_rules
 from ci_bot.worker.cleanup.reclaim_rules import (
     SnapshotFact,
     StateRow,
@@ -82,7 +82,7 @@ def facts(*rows: StateRow, **changes: Any) -> TableFacts:
 
 
 def decide(known: TableFacts, ledger: LedgerRow | None = None) -> TableFate:
-    return rules.decide(ledger or row(), known, CLEANED)
+    return reclaim_rules.decide(ledger or row(), known, CLEANED)
 
 
 def why(decision: TableFate) -> dict[str, str]:
@@ -110,7 +110,7 @@ def test_decide__a_snapshot_that_prod_has_by_now_stays_with_its_preview() -> Non
     decision = decide(facts(references={"prod": [prods()]}))
     assert decision.forget == {}
     assert decision.drop == []
-    assert why(decision) == {TABLE: "prod uses its version", PREVIEW: rules.IN_USE}
+    assert why(decision) == {TABLE: "prod uses its version", PREVIEW: reclaim_rules.IN_USE}
 
 
 def test_decide__a_version_that_another_snapshot_of_prod_shares_stays_without_our_preview() -> None:
@@ -158,7 +158,7 @@ def test_decide__the_preview_of_a_reader_stays_while_somebody_may_come_back_to_i
     # Nobody uses it now. A plan that was made with it would not push it again.
     decision = decide(readers(stored("2")))
     assert decision.drop == []
-    assert why(decision)[PREVIEW] == rules.SHARED
+    assert why(decision)[PREVIEW] == reclaim_rules.SHARED
     assert [item.until for item in decision.keep] == [None, None], "prod's snapshot shares it"
 
 
@@ -166,7 +166,7 @@ def test_decide__a_preview_that_another_environment_shares_keeps_the_snapshot() 
     decision = decide(facts(references={"pr_2": [use(identifier="9", version="9")]}))
     assert decision.forget == {}
     assert decision.drop == []
-    assert why(decision) == {TABLE: rules.SHARED, PREVIEW: "pr_2 reads it"}
+    assert why(decision) == {TABLE: reclaim_rules.SHARED, PREVIEW: "pr_2 reads it"}
 
 
 def test_decide__a_table_that_an_environment_names_stays_whatever_its_version() -> None:
@@ -178,7 +178,7 @@ def test_decide__a_table_that_an_environment_names_stays_whatever_its_version() 
 def test_decide__what_was_pushed_again_stays_until_its_ttl() -> None:
     decision = decide(facts(stored(updated=CLEANED + 1)))
     assert decision.forget == {}
-    assert why(decision) == {TABLE: rules.PUSHED_AGAIN, PREVIEW: rules.PUSHED_AGAIN}
+    assert why(decision) == {TABLE: reclaim_rules.PUSHED_AGAIN, PREVIEW: reclaim_rules.PUSHED_AGAIN}
     assert {item.until for item in decision.keep} == {TTL_ENDS}
 
 
@@ -191,7 +191,7 @@ def test_decide__a_snapshot_whose_tables_are_not_known_keeps_its_row_and_what_it
     decision = decide(facts(names={}))
     assert decision.forget == {}
     assert decision.drop == []
-    assert why(decision) == {TABLE: rules.SHARED, PREVIEW: rules.SHARED}
+    assert why(decision) == {TABLE: reclaim_rules.SHARED, PREVIEW: reclaim_rules.SHARED}
 
 
 def test_decide__a_preview_stays_for_its_reader_though_the_ledger_knows_it_by_another_version() -> (
@@ -222,7 +222,9 @@ def test_decide__a_row_that_somebody_else_left_shares_what_it_shares() -> None:
     decision = decide(facts(stored(), stored("9", dev_version="9", expires=TTL_ENDS + 5)))
     assert decision.forget == {("revenue", "7"): "preview"}
     assert decision.drop == [PREVIEW]
-    assert [(item.why, item.until) for item in decision.keep] == [(rules.SHARED, TTL_ENDS + 5)]
+    assert [(item.why, item.until) for item in decision.keep] == [
+        (reclaim_rules.SHARED, TTL_ENDS + 5)
+    ]
 
 
 def test_decide__a_table_that_was_there_before_is_not_even_asked_about() -> None:
@@ -235,7 +237,7 @@ def test_decide__without_rows_in_the_state_the_names_tell() -> None:
     known = TableFacts(recorded=(TABLE, PREVIEW, "p.hash_of_something"))
     decision = decide(known)
     assert decision.drop == [TABLE, PREVIEW]
-    assert why(decision) == {"p.hash_of_something": rules.NOT_OURS}
+    assert why(decision) == {"p.hash_of_something": reclaim_rules.NOT_OURS}
 
 
 SNAPSHOTS = st.builds(
@@ -279,7 +281,7 @@ def test_decide__nothing_that_anybody_else_needs_ever_goes(
             "dev": [Use(**vars(item), reads_preview=reads) for item, reads in used],
         },
     )
-    decision = rules.decide(row().model_copy(update={"snapshots": ledger}), known, CLEANED)
+    decision = reclaim_rules.decide(row().model_copy(update={"snapshots": ledger}), known, CLEANED)
 
     ours = {(item.name, item.identifier) for item in ledger if item.ours}
     in_use = [*in_prod, *(item for item, _ in used)]
@@ -307,25 +309,33 @@ def test_decide__nothing_that_anybody_else_needs_ever_goes(
 
 def test_claimed__only_where_a_row_came_back() -> None:
     known = TableFacts(recorded=())
-    assert rules.claimed(TABLE, row(), known) is None
-    assert rules.claimed(TABLE, row(), facts(stored("9", dev_version="9"))) == rules.PUSHED_AGAIN
-    assert rules.claimed(PREVIEW, row(), facts(stored("9", dev_version="9"), names={})) is None
-    assert rules.claimed("p.hash", row(), facts(stored("9"), names={})) == rules.PUSHED_AGAIN
+    assert reclaim_rules.claimed(TABLE, row(), known) is None
+    assert (
+        reclaim_rules.claimed(TABLE, row(), facts(stored("9", dev_version="9")))
+        == reclaim_rules.PUSHED_AGAIN
+    )
+    assert (
+        reclaim_rules.claimed(PREVIEW, row(), facts(stored("9", dev_version="9"), names={})) is None
+    )
+    assert (
+        reclaim_rules.claimed("p.hash", row(), facts(stored("9"), names={}))
+        == reclaim_rules.PUSHED_AGAIN
+    )
 
 
 def test_claimed__is_no_preview_by_a_row_that_reads_the_other_table() -> None:
     # It was there when it was decided, too: prod's own snapshot has the preview's name.
     known = readers(rows=(stored("1"),), names={})
-    assert rules.claimed(PREVIEW, row(), known) is None
-    assert rules.claimed(TABLE, row(), known) == "prod uses its version"
+    assert reclaim_rules.claimed(PREVIEW, row(), known) is None
+    assert reclaim_rules.claimed(TABLE, row(), known) == "prod uses its version"
     pushed = readers(rows=(stored("1"), stored("2")), names={})
-    assert rules.claimed(PREVIEW, row(), pushed) == rules.PUSHED_AGAIN
+    assert reclaim_rules.claimed(PREVIEW, row(), pushed) == reclaim_rules.PUSHED_AGAIN
 
 
 def test_is_preview__tells_the_two_tables_of_a_snapshot_apart() -> None:
-    assert rules.is_preview(PREVIEW, row(), facts())
-    assert not rules.is_preview(TABLE, row(), facts())
-    assert not rules.is_preview("p.hash_of_something", row(), TableFacts(recorded=()))
+    assert reclaim_rules.is_preview(PREVIEW, row(), facts())
+    assert not reclaim_rules.is_preview(TABLE, row(), facts())
+    assert not reclaim_rules.is_preview("p.hash_of_something", row(), TableFacts(recorded=()))
 
 
 def recorded(*tables: str, existed: bool) -> list[LedgerObject]:
@@ -345,7 +355,7 @@ def test_inherited__who_uses_what_stays_is_its_maker_from_now_on() -> None:
     objects = [*recorded(TABLE, PREVIEW, existed=True), view]
     heir = row(own, shared, environment="pr_2", objects=objects)
 
-    found = rules.inherited(heir, maker, {PREVIEW})
+    found = reclaim_rules.inherited(heir, maker, {PREVIEW})
 
     assert found is not None
     assert [(item.kind, item.name, item.existed) for item in found.objects] == [
@@ -355,5 +365,5 @@ def test_inherited__who_uses_what_stays_is_its_maker_from_now_on() -> None:
     ]
     assert [item.ours for item in found.snapshots] == [True, True]
     assert found.updated_at == heir.updated_at, "it is older than what the heir has done"
-    assert rules.inherited(found, maker, {PREVIEW}) is None
-    assert rules.inherited(row(own, environment="pr_3"), maker, {PREVIEW}) is None
+    assert reclaim_rules.inherited(found, maker, {PREVIEW}) is None
+    assert reclaim_rules.inherited(row(own, environment="pr_3"), maker, {PREVIEW}) is None

@@ -15,7 +15,7 @@ from ci_bot.bot.github.remote_repository import repository_of, token_of
 from ci_bot.bot.report.markdown.outcome_comment import render_sweep
 from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
 from ci_bot.bot.sandbox.worker_run import WorkerTimedOut
-from ci_bot.bot.worker_client import cleanup as sweeping
+from ci_bot.bot.worker_client import cleanup
 from ci_bot.bot.worker_client.cleanup import AskStates, SweepOptions, SweptEnvironment, sort_out
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
@@ -94,14 +94,14 @@ def answers(**states: PullState) -> AskStates:
 
 def run(
     worker: Worker, states: AskStates, heard: list[str] | None = None, **changes: Any
-) -> sweeping.Swept:
+) -> cleanup.Swept:
     def on_rescue(row: SweptEnvironment) -> None:
         if heard is not None:
             heard.append(row.environment)
             assert worker.removed == [], "a rescue is told before anything is removed"
 
     options = SweepOptions(owner="octo/shop", **changes)
-    return sweeping.sweep(worker, options, states, on_rescue)
+    return cleanup.sweep(worker, options, states, on_rescue)
 
 
 def test_sweep__removes_what_is_ours_and_closed_and_nothing_else() -> None:
@@ -139,7 +139,7 @@ def test_sweep__removes_what_is_ours_and_closed_and_nothing_else() -> None:
         "pr_009": "odd_record",
     }
     assert swept.others == 1
-    assert sweeping.sweep_exit_code(swept) == 0
+    assert cleanup.sweep_exit_code(swept) == 0
 
 
 def test_sweep__tells_of_another_prefix_and_leaves_what_it_made() -> None:
@@ -170,7 +170,7 @@ def test_sweep__tells_of_another_prefix_and_leaves_what_it_made() -> None:
         "old_15": "odd_record",
     }
     assert not swept.left
-    assert sweeping.sweep_exit_code(swept) == 0
+    assert cleanup.sweep_exit_code(swept) == 0
     shown = render_sweep(swept.report(), make_context())
     assert "is closed, and it was made under another prefix" in shown
 
@@ -224,7 +224,7 @@ def test_sweep__that_finds_nothing_asks_github_nothing() -> None:
         raise AssertionError("there is nothing to ask about")
 
     swept = run(Worker([found(4, owner=None)]), never)
-    assert sweeping.sweep_exit_code(swept) == 0
+    assert cleanup.sweep_exit_code(swept) == 0
 
 
 def test_sweep__dry_run_names_and_leaves() -> None:
@@ -233,7 +233,7 @@ def test_sweep__dry_run_names_and_leaves() -> None:
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED), heard, dry_run=True)
     assert worker.asked == []
     assert heard == ["pr_1", "pr_2"]
-    assert sweeping.sweep_exit_code(swept) == 0
+    assert cleanup.sweep_exit_code(swept) == 0
     assert "would be removed" in on_terminal(swept.report())
 
 
@@ -249,7 +249,7 @@ def test_sweep__over_its_limit_takes_the_oldest_and_leaves_the_rest_for_the_next
     assert worker.removed == ["pr_2", "pr_3"]
     assert [row.environment for row in swept.left] == ["pr_1"]
     assert "max-deletions" in (swept.left[0].waits or "")
-    assert sweeping.sweep_exit_code(swept) == 4
+    assert cleanup.sweep_exit_code(swept) == 4
 
 
 def test_sweep__that_leaves_something_is_exit_4_and_the_others_are_gone() -> None:
@@ -262,7 +262,7 @@ def test_sweep__that_leaves_something_is_exit_4_and_the_others_are_gone() -> Non
 
     swept = run(Worker([found(1), found(2)], clean=clean), answers(_1=CLOSED, _2=CLOSED))
     assert [(row.environment, row.waits) for row in swept.left] == [("pr_1", "1 object is left.")]
-    assert sweeping.sweep_exit_code(swept) == 4
+    assert cleanup.sweep_exit_code(swept) == 4
 
 
 def test_sweep__of_a_worker_that_ended_early_leaves_what_it_did_not_reach() -> None:
@@ -272,14 +272,14 @@ def test_sweep__of_a_worker_that_ended_early_leaves_what_it_did_not_reach() -> N
     worker = Worker([found(1), found(2)], answer=partial)
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED))
     assert [row.environment for row in swept.left] == ["pr_2"]
-    assert sweeping.sweep_exit_code(swept) == 4
+    assert cleanup.sweep_exit_code(swept) == 4
     late = WorkerTimedOut("The worker did not finish in time.")
     late.answer = partial
     swept = run(Worker([found(1), found(2)], answer=late), answers(_1=CLOSED, _2=CLOSED))
     assert [(row.environment, row.waits) for row in swept.left] == [
         ("pr_2", "The worker did not finish in time.")
     ]
-    assert sweeping.sweep_exit_code(swept) == 1
+    assert cleanup.sweep_exit_code(swept) == 1
 
 
 @pytest.mark.parametrize("answer", [FAILURE, BadInput("No.")])
@@ -289,7 +289,7 @@ def test_sweep__with_a_failure_of_the_worker_has_its_exit_code(answer: Any) -> N
             run(Worker([found(1)], answer=answer), answers(_1=CLOSED))
         return
     swept = run(Worker([found(1)], answer=answer), answers(_1=CLOSED))
-    assert sweeping.sweep_exit_code(swept) == 2
+    assert cleanup.sweep_exit_code(swept) == 2
     assert [row.environment for row in swept.left] == ["pr_1"]
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.messages.names_and_times import Names
 
 DAY = 86_400_000
@@ -26,14 +26,17 @@ MIDNIGHT = NOW - 10 * 3_600_000 - 30 * 60_000
     ],
 )
 def test_iso__is_utc_with_a_fraction_only_where_there_is_one(moment: object, text: str) -> None:
-    assert times.iso(moment) == text
+    assert names_and_times.iso(moment) == text
 
 
 def test_start_of_day__is_the_midnight_at_or_before() -> None:
-    assert times.start_of_day(NOW) == MIDNIGHT
-    assert times.start_of_day(MIDNIGHT) == MIDNIGHT
-    assert times.milliseconds("2024-02-01") == MIDNIGHT
-    assert abs(times.now_milliseconds() - datetime.now(timezone.utc).timestamp() * 1000) < 60_000
+    assert names_and_times.start_of_day(NOW) == MIDNIGHT
+    assert names_and_times.start_of_day(MIDNIGHT) == MIDNIGHT
+    assert names_and_times.milliseconds("2024-02-01") == MIDNIGHT
+    assert (
+        abs(names_and_times.now_milliseconds() - datetime.now(timezone.utc).timestamp() * 1000)
+        < 60_000
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,8 +50,8 @@ def test_start_of_day__is_the_midnight_at_or_before() -> None:
     ],
 )
 def test_parse__of_what_a_user_typed(text: str, start: int, end: int) -> None:
-    assert times.parse_start(text, relative_to=NOW) == start
-    assert times.parse_end(text, relative_to=NOW) == end
+    assert names_and_times.parse_start(text, relative_to=NOW) == start
+    assert names_and_times.parse_end(text, relative_to=NOW) == end
 
 
 @pytest.mark.parametrize(
@@ -62,11 +65,11 @@ def test_parse__of_what_a_user_typed(text: str, start: int, end: int) -> None:
 )
 def test_parse__of_what_is_no_date__names_the_input_and_what_to_write(text: str, why: str) -> None:
     with pytest.raises(BadInput) as start:
-        times.parse_start(text, relative_to=NOW)
+        names_and_times.parse_start(text, relative_to=NOW)
     with pytest.raises(BadInput) as end:
-        times.parse_end(text, relative_to=NOW)
+        names_and_times.parse_end(text, relative_to=NOW)
     with pytest.raises(BadInput) as preview:
-        times.parse_start(text, relative_to=NOW, name="preview-start")
+        names_and_times.parse_start(text, relative_to=NOW, name="preview-start")
 
     assert why in start.value.message
     assert [str(found.value.message).split("`")[1] for found in (start, end, preview)] == [

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from ci_bot.bot.cli import commands as cli
+from ci_bot.bot.cli import commands
 from ci_bot.bot.cli.command_errors import guarded
 from ci_bot.bot.handlers.run_action import run_workflow
 from ci_bot.errors import BadInput, unexpected
@@ -30,7 +30,7 @@ def broken(_around: Machine) -> int:
 
 def told(capsys: pytest.CaptureFixture[str], *, verbose: bool) -> tuple[int, str, str]:
     with (
-        click.Context(cli.commands) as context,
+        click.Context(commands.commands) as context,
         pytest.raises(SystemExit) as ended,
     ):
         if verbose:
@@ -66,7 +66,7 @@ def test_terminal__whose_reader_has_gone__says_nothing(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        cwd=Path(cli.__file__).parent.parent,
+        cwd=Path(commands.__file__).parent.parent,
     )
     assert "Traceback" not in done.stderr
 

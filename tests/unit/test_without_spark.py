@@ -7,46 +7,47 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions import activities as without_spark
+from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import Help
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput
 from ci_bot.host import CONTAINER_FILE, ContainerUser, container_user
 from ci_bot.worker.runtime import java
 
 ON_SPARK = {
-    "An apply": job.Apply(number=7, requested_by="octocat"),
-    "An estimate": job.Estimate(number=7, requested_by="octocat"),
-    "A cleanup": job.Cleanup(number=7, merged=True, closed=True),
-    "A sweep": job.Sweep(),
+    "An apply": activities.Apply(number=7, requested_by="octocat"),
+    "An estimate": activities.Estimate(number=7, requested_by="octocat"),
+    "A cleanup": activities.Cleanup(number=7, merged=True, closed=True),
+    "A sweep": activities.Sweep(),
 }
 WITHOUT = [
-    job.Review(number=7),
-    job.Accept(number=7, comment_id=1),
-    job.Command(number=7, comment_id=1, author="octocat", command=Help()),
-    job.PostForkReport(run_id=1, head_sha="1", head_repository=None, head_branch=None, fork=True),
-    job.Skip("nothing"),
+    activities.Review(number=7),
+    activities.Accept(number=7, comment_id=1),
+    activities.Command(number=7, comment_id=1, author="octocat", command=Help()),
+    activities.PostForkReport(
+        run_id=1, head_sha="1", head_repository=None, head_branch=None, fork=True
+    ),
+    activities.Skip("nothing"),
 ]
 
 
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_what_needs_spark__is_refused_with_the_way_out(name: str) -> None:
     with pytest.raises(BadInput) as refused:
-        without_spark.check(ON_SPARK[name], has_spark=False)
+        activities.check(ON_SPARK[name], has_spark=False)
     assert refused.value.message == f"{name} needs Spark, and the image for reviews has none."
     assert "without `/review`" in (refused.value.hint or "")
     assert (refused.value.reason_code, refused.value.exit_code) == ("no_spark", EXIT_BAD_INPUT)
-    without_spark.check(ON_SPARK[name], has_spark=True)
+    activities.check(ON_SPARK[name], has_spark=True)
 
 
 @pytest.mark.parametrize("activity", WITHOUT, ids=lambda each: type(each).__name__)
-def test_what_needs_none__goes_on(activity: job.Activity) -> None:
-    without_spark.check(activity, has_spark=False)
+def test_what_needs_none__goes_on(activity: activities.Activity) -> None:
+    activities.check(activity, has_spark=False)
 
 
 def test_activities__are_all_on_one_of_the_two_lists() -> None:
     listed = {type(each) for each in [*ON_SPARK.values(), *WITHOUT]}
-    assert listed == set(job.Activity.__args__)
+    assert listed == set(activities.Activity.__args__)
 
 
 @pytest.mark.parametrize("home", ["/opt/java", None])

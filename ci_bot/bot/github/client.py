@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from urllib.parse import quote
 
 from ci_bot.bot.actions import is_repository
-from ci_bot.bot.github import records as answers
+from ci_bot.bot.github import records
 from ci_bot.bot.github.artifact import download
 from ci_bot.bot.github.port import (
     PER_PAGE,
@@ -87,13 +87,13 @@ class GitHubClient:
 
     def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
         doing, path = f"read pull request {number}", f"{self._root}/pulls/{number:d}"
-        pull = self._rest.one("GET", path, answers.pull_request, doing, "pull-requests: read")
+        pull = self._rest.one("GET", path, records.pull_request, doing, "pull-requests: read")
         for wait in _SETTLE_WAITS if settle else ():
             if pull.mergeable is not None or not pull.open:
                 break
             # GitHub starts to work it out when it is asked, and answers null meanwhile.
             self._time.sleep(wait)
-            pull = self._rest.one("GET", path, answers.pull_request, doing, "pull-requests: read")
+            pull = self._rest.one("GET", path, records.pull_request, doing, "pull-requests: read")
         return pull
 
     def pulls_for_sha(self, sha: str, *, head: str | None = None) -> list[PullRequest]:
@@ -102,18 +102,18 @@ class GitHubClient:
         if head is not None:
             query = {"state": "open", "head": head}
             found = list(
-                self._rest.pages(f"{self._root}/pulls", answers.pull_request, doing, needs, query)
+                self._rest.pages(f"{self._root}/pulls", records.pull_request, doing, needs, query)
             )
         if not any(pull.head_sha == sha for pull in found):
             path = f"{self._root}/commits/{quote(sha, safe='')}/pulls"
-            found = list(self._rest.pages(path, answers.pull_request, doing, needs))
+            found = list(self._rest.pages(path, records.pull_request, doing, needs))
         return [pull for pull in found if pull.open and pull.head_sha == sha]
 
     def pull_states(self, numbers: Collection[int]) -> dict[int, PullState]:
         def page(query: Mapping[str, str | int]) -> tuple[list[PullRequest], bool]:
             return self._rest.page(
                 f"{self._root}/pulls",
-                answers.pull_request,
+                records.pull_request,
                 "list the pull requests",
                 "pull-requests: read",
                 query,
@@ -127,8 +127,8 @@ class GitHubClient:
         for old, new in self._rest.pages(
             f"{self._root}/pulls/{number:d}/files",
             lambda data: (
-                answers.maybe(data, "previous_filename", str),
-                answers.need(data, "filename", str),
+                records.maybe(data, "previous_filename", str),
+                records.need(data, "filename", str),
             ),
             f"list the files of pull request {number}",
             "pull-requests: read",
@@ -140,7 +140,7 @@ class GitHubClient:
     def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[Comment]:
         return self._rest.pages(
             f"{self._root}/issues/{number:d}/comments",
-            answers.comment,
+            records.comment,
             f"read the comments of pull request {number}",
             "pull-requests: read",
             first_page=first_page,
@@ -150,7 +150,7 @@ class GitHubClient:
         return self._rest.one(
             "GET",
             f"{self._root}/issues/comments/{comment_id:d}",
-            answers.comment,
+            records.comment,
             f"read comment {comment_id}",
             "pull-requests: read",
         )
@@ -164,7 +164,7 @@ class GitHubClient:
                 written = self._rest.one(
                     "POST",
                     f"{self._root}/issues/{number:d}/comments",
-                    answers.comment,
+                    records.comment,
                     f"write a comment on pull request {number}",
                     "pull-requests: write",
                     body={"body": body},
@@ -187,7 +187,7 @@ class GitHubClient:
         return self._rest.one(
             "PATCH",
             f"{self._root}/issues/comments/{comment_id:d}",
-            answers.comment,
+            records.comment,
             f"write comment {comment_id}",
             "pull-requests: write",
             body={"body": body},
@@ -214,7 +214,7 @@ class GitHubClient:
             return self._rest.one(
                 "GET",
                 f"{self._root}/collaborators/{quote(login, safe='')}/permission",
-                answers.permission,
+                records.permission,
                 "read a person's permission",
                 "metadata: read",
             )
@@ -230,7 +230,7 @@ class GitHubClient:
             return self._rest.one(
                 "GET",
                 f"/orgs/{organization}/teams/{name}/memberships/{person}",
-                answers.is_member,
+                records.is_member,
                 f"read who is in {team}",
                 "organization members: read, which only the token of an App or a person has",
             )
@@ -272,10 +272,10 @@ class GitHubClient:
             "GET",
             f"{self._root}/actions/runs/{run_id:d}/artifacts",
             lambda data: [
-                answers.need(entry, "id", int)
-                for entry in answers.entries(data, "artifacts")
-                if answers.maybe(entry, "name", str) == name
-                and answers.maybe(entry, "expired", bool) is not True
+                records.need(entry, "id", int)
+                for entry in records.entries(data, "artifacts")
+                if records.maybe(entry, "name", str) == name
+                and records.maybe(entry, "expired", bool) is not True
             ],
             doing,
             needs,
@@ -319,13 +319,13 @@ class GitHubClient:
                 return self._rest.one(
                     "POST",
                     GRAPHQL,
-                    lambda data: answers.need(data, "data.viewer.login", str),
+                    lambda data: records.need(data, "data.viewer.login", str),
                     doing,
                     needs,
                     body=query,
                 )
             return self._rest.one(
-                "GET", "/user", lambda data: answers.need(data, "login", str), doing, needs
+                "GET", "/user", lambda data: records.need(data, "login", str), doing, needs
             )
         except GitHubUnavailable as error:
             if error.reason_code != "github_unexpected":

@@ -12,11 +12,10 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ci_bot.bot.actions import AcceptCommand, Settings
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import AcceptCommand, Settings, activities
 from ci_bot.bot.decision import judge_again
 from ci_bot.bot.github import GitHub, PullRequest
-from ci_bot.bot.handlers import review as reviews
+from ci_bot.bot.handlers import review
 from ci_bot.bot.handlers.gate import Unmet, check_met, unmet_to_load
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import review_again
@@ -24,7 +23,7 @@ from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
 from ci_bot.bot.handlers.review import why_no_lighter
 from ci_bot.bot.policy import UNWEIGHED, Acceptances, Ownership, fingerprints, may_be_accepted
-from ci_bot.bot.report import notices as reply
+from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import WorkerClient, error_of, owner
 from ci_bot.errors import BadInput, BotError, Refused
 from ci_bot.protocol.base import Failure
@@ -133,7 +132,7 @@ _KEPT = ("applied", "closed", "cleanup_failed")
 
 
 def accept(
-    activity: job.Accept,
+    activity: activities.Accept,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -147,7 +146,7 @@ def accept(
     pull = github.get_pull(activity.number, settle=True)
     by, command = read_command(activity.comment_id, activity.number, AcceptCommand, github)
     against = unmet_to_load(
-        by, github.permission(by), pull, reviews.checked_out(client), what="an acceptance"
+        by, github.permission(by), pull, review.checked_out(client), what="an acceptance"
     )
     _check(against, pull, client)
     marker = publisher.before()
@@ -240,18 +239,20 @@ def _publish(
     told = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`."
     publisher.commands.notice(publisher.redactor.redact(told))
     if marker is not None and marker.phase in _KEPT:
-        publisher.try_note(reply.accepted(acceptance, report, publisher.template))
+        publisher.try_note(notices.accepted(acceptance, report, publisher.template))
         publisher.sticky = None
     seen = replace(settings, inputs=replace(settings.inputs, fail_on="never"))
-    activity = job.Review(number=pull.number, head_sha=report.head_sha)
-    return reviews.publish(report, activity, seen, publisher)
+    activity = activities.Review(number=pull.number, head_sha=report.head_sha)
+    return review.publish(report, activity, seen, publisher)
 
 
-class AcceptHandler(Handler[job.Accept]):
+class AcceptHandler(Handler[activities.Accept]):
     """Writes down that an owner accepts a finding."""
 
-    def run(self, activity: job.Accept, context: HandlerContext) -> int:
+    def run(self, activity: activities.Accept, context: HandlerContext) -> int:
         return accept(activity, context.settings, context.publisher, context.client, context.github)
 
-    def report_failure(self, error: BotError, activity: job.Accept, context: HandlerContext) -> int:
+    def report_failure(
+        self, error: BotError, activity: activities.Accept, context: HandlerContext
+    ) -> int:
         return report_accept_failure(error, context.publisher)

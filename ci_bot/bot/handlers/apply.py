@@ -9,12 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ci_bot.bot.actions import ApplyCommand, Settings
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import ApplyCommand, Settings, activities
 from ci_bot.bot.github import GitHub, PullRequest
-from ci_bot.bot.handlers import apply_evidence as publishing
-from ci_bot.bot.handlers import cleanup as cleaning
-from ci_bot.bot.handlers import estimate as probing
+from ci_bot.bot.handlers import apply_evidence, cleanup, estimate
 from ci_bot.bot.handlers.gate import Requester, Unmet, unmet, unmet_by_review
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import commits_of, confirmed, other_plan, review_again
@@ -45,7 +42,7 @@ PROGRESS_SECONDS = 30.0
 
 
 def apply(
-    activity: job.Apply,
+    activity: activities.Apply,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -103,10 +100,10 @@ def _end(
 ) -> int:
     """Tells what came of it, where it is to be told; the exit code."""
     if command.probe:
-        return probing.publish(document, publisher, limit)
+        return estimate.publish(document, publisher, limit)
     if _is_being_killed(document):
-        return publishing.record(document, publisher)
-    return publishing.publish(document, publisher, marker)
+        return apply_evidence.record(document, publisher)
+    return apply_evidence.publish(document, publisher, marker)
 
 
 def _is_being_killed(document: ApplyDocument) -> bool:
@@ -118,8 +115,8 @@ def _refuse(
     against: list[Unmet], command: ApplyCommand, publisher: Publisher, marker: Marker | None
 ) -> int:
     if command.probe:
-        return probing.refuse(against, publisher)
-    return publishing.refuse(against, publisher, marker)
+        return estimate.refuse(against, publisher)
+    return apply_evidence.refuse(against, publisher, marker)
 
 
 def _remove(
@@ -130,7 +127,7 @@ def _remove(
         f"Pull request #{closed.number} was closed while the apply ran, so "
         f"{publisher.template.environment} is removed at once."
     )
-    return cleaning.remove(
+    return cleanup.remove(
         settings,
         publisher,
         client,
@@ -179,7 +176,7 @@ def _apply(
         with publisher.leave_out_if_refused("The comment does not say how far the apply is"):
             publisher.post("applying", MarkerFacts.of(marker), render, progress=progress)
 
-    begun = not publishing.still_applied(marker)
+    begun = not apply_evidence.still_applied(marker)
     if begun:
         show(None)
     last = started
@@ -269,13 +266,15 @@ def _budget(settings: Settings, own: Report, *, overridden: Override | None) -> 
     return agreed if given is None else given
 
 
-class ApplyHandler(Handler[job.Apply]):
+class ApplyHandler(Handler[activities.Apply]):
     """Builds the environment of a pull request, or a probe of it."""
 
-    def run(self, activity: job.Apply, context: HandlerContext) -> int:
+    def run(self, activity: activities.Apply, context: HandlerContext) -> int:
         return apply(activity, context.settings, context.publisher, context.client, context.github)
 
-    def report_failure(self, error: BotError, activity: job.Apply, context: HandlerContext) -> int:
+    def report_failure(
+        self, error: BotError, activity: activities.Apply, context: HandlerContext
+    ) -> int:
         if activity.command.probe:
-            return probing.report_estimate_failure(error, "probe", context.publisher)
-        return publishing.report_apply_failure(error, context.publisher)
+            return estimate.report_estimate_failure(error, "probe", context.publisher)
+        return apply_evidence.report_apply_failure(error, context.publisher)

@@ -14,13 +14,12 @@ from ci_bot.bot.report import (
     MarkerFacts,
     Refusal,
     Rendered,
+    notices,
     render_apply,
     render_review,
     words,
 )
-from ci_bot.bot.report import notices as notice
-from ci_bot.bot.worker_client import apply as applying
-from ci_bot.bot.worker_client import failure_of
+from ci_bot.bot.worker_client import apply, failure_of
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult
 from ci_bot.protocol.comment_marker import Marker, apply_phase, review_phase
@@ -97,7 +96,7 @@ _AFTER_THE_END = ("closed", "cleanup_failed")
 
 def report_apply_failure(error: BotError, publisher: Publisher) -> int:
     """Reports an apply that ended before the worker was asked; returns the exit code."""
-    document = applying.failed_document(
+    document = apply.failed_document(
         failure_of(error, "start", publisher.redactor), environment=publisher.template.environment
     )
     return publish(document, publisher, publisher.look())
@@ -159,7 +158,7 @@ def record(document: ApplyDocument, publisher: Publisher) -> int:
         {"reason-code": document.reason_code or "", "plan-id": document.plan_id or ""},
         _result(document),
     )
-    return applying.exit_code(document)
+    return apply.exit_code(document)
 
 
 def _keep(document: ApplyDocument, publisher: Publisher) -> Render:
@@ -185,7 +184,7 @@ def _result(document: ApplyDocument) -> dict[str, Any]:
         "reason_code": document.reason_code,
         "plan_id": document.plan_id,
         "decision": document.verdict.decision if document.verdict else None,
-        "exit_code": applying.exit_code(document),
+        "exit_code": apply.exit_code(document),
     }
 
 
@@ -217,7 +216,7 @@ def publish(document: ApplyDocument, publisher: Publisher, marker: Marker | None
     )
     if posted and document.result in ("applied", "failed"):
         _tell(publisher, document)
-    return applying.exit_code(document)
+    return apply.exit_code(document)
 
 
 def _sets_gone(document: ApplyDocument) -> Refusal:
@@ -240,7 +239,7 @@ def _tell(publisher: Publisher, document: ApplyDocument) -> None:
 
 
 def _note(publisher: Publisher, result: ApplyResult, summary: str, plan_id: str | None) -> bool:
-    text = notice.apply_ended(
+    text = notices.apply_ended(
         result,
         summary,
         replace(publisher.template, phase=apply_phase(result)),

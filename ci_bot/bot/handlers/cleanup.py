@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ci_bot.bot.actions import CleanupCommand, Settings
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import CleanupCommand, Settings, activities
 from ci_bot.bot.github import GitHub, may_write, needed
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import read_command
-from ci_bot.bot.report import CommentContext, MarkerFacts, Rendered, render_cleanup
-from ci_bot.bot.report import notices as notice
+from ci_bot.bot.report import CommentContext, MarkerFacts, Rendered, notices, render_cleanup
 from ci_bot.bot.worker_client import WorkerClient, failure_of, owner
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.errors import EXIT_DONE, BotError, Refused
@@ -30,7 +28,7 @@ _AFTER_AN_APPLY: tuple[Phase, ...] = (
 
 
 def cleanup(
-    activity: job.Cleanup,
+    activity: activities.Cleanup,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -128,7 +126,9 @@ def _worth_telling(documents: list[CleanupDocument]) -> list[CleanupDocument]:
     return found if found and own.result == "nothing_to_do" else [*found, own]
 
 
-def report_cleanup_failure(error: BotError, activity: job.Cleanup, publisher: Publisher) -> int:
+def report_cleanup_failure(
+    error: BotError, activity: activities.Cleanup, publisher: Publisher
+) -> int:
     """Reports a cleanup that ended before the worker was asked; returns the exit code."""
     publisher.look()
     publisher.template = replace(publisher.template, merged=activity.merged)
@@ -152,7 +152,7 @@ def _is_open_again(number: int, github: GitHub) -> bool:
         return False
 
 
-def _leave(activity: job.Cleanup, publisher: Publisher) -> int:
+def _leave(activity: activities.Cleanup, publisher: Publisher) -> int:
     """A reopened pull request keeps its environment, which may be newer than the closing."""
     publisher.commands.notice(
         f"Pull request #{activity.number} is open again, so {publisher.template.environment} stays."
@@ -170,7 +170,7 @@ def _leave(activity: job.Cleanup, publisher: Publisher) -> int:
     return EXIT_DONE
 
 
-def _check_person(activity: job.Cleanup, github: GitHub) -> None:
+def _check_person(activity: activities.Cleanup, github: GitHub) -> None:
     """The environment of an open pull request is removed only for somebody who may write."""
     by = activity.requested_by or ""
     if activity.comment_id is not None:
@@ -244,7 +244,7 @@ def is_news(document: CleanupDocument, before: Marker | None) -> bool:
 
 def tell(why: str | None, publisher: Publisher) -> None:
     """Notifies people that something is left; `why` is a sentence, if anybody knows it."""
-    text = notice.cleanup_failed(
+    text = notices.cleanup_failed(
         why or "The cleanup is incomplete.",
         replace(publisher.template, phase="cleanup_failed"),
         comment_url=publisher.comment_url,
@@ -252,15 +252,15 @@ def tell(why: str | None, publisher: Publisher) -> None:
     publisher.try_note(text)
 
 
-class CleanupHandler(Handler[job.Cleanup]):
+class CleanupHandler(Handler[activities.Cleanup]):
     """Removes the environment of a pull request."""
 
-    def run(self, activity: job.Cleanup, context: HandlerContext) -> int:
+    def run(self, activity: activities.Cleanup, context: HandlerContext) -> int:
         return cleanup(
             activity, context.settings, context.publisher, context.client, context.optional_github
         )
 
     def report_failure(
-        self, error: BotError, activity: job.Cleanup, context: HandlerContext
+        self, error: BotError, activity: activities.Cleanup, context: HandlerContext
     ) -> int:
         return report_cleanup_failure(error, activity, context.publisher)

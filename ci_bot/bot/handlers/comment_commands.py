@@ -11,13 +11,12 @@ Somebody without write access costs 3.
 
 from __future__ import annotations
 
-from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions import comment_command
+from ci_bot.bot.actions import activities, comment_command
 from ci_bot.bot.github import GitHub, Permission, PullRequest, Reaction, may_write
 from ci_bot.bot.handlers.gate import Requester, Unmet, unmet, unmet_to_load
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.report import notices as reply
+from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import failure_of
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, Refused
 from ci_bot.protocol.rules import UnknownRule, rule
@@ -26,7 +25,7 @@ from ci_bot.protocol.rules import UnknownRule, rule
 APPLY, REVIEW = "apply.yml", "review.yml"
 
 
-def command(activity: job.Command, publisher: Publisher, github: GitHub) -> int:
+def command(activity: activities.Command, publisher: Publisher, github: GitHub) -> int:
     """Answers the comment, or starts what it asks for; returns the exit code."""
     try:
         permission = github.permission(activity.author)
@@ -39,7 +38,7 @@ def command(activity: job.Command, publisher: Publisher, github: GitHub) -> int:
 
 
 def _carry_out(
-    activity: job.Command, publisher: Publisher, github: GitHub, permission: Permission
+    activity: activities.Command, publisher: Publisher, github: GitHub, permission: Permission
 ) -> int:
     line = activity.command
     if isinstance(line, comment_command.Help):
@@ -48,7 +47,7 @@ def _carry_out(
         found = publisher.sticky.find() if publisher.sticky else None
         marker = found.marker if found else None
         url = found.comment.url if found else None
-        publisher.note(reply.status(marker, publisher.template, comment_url=url))
+        publisher.note(notices.status(marker, publisher.template, comment_url=url))
         _react(activity, publisher, github, "rocket")
         _conclude(activity, publisher, "answered", marker.phase if marker else "no_plan")
         return EXIT_DONE
@@ -65,9 +64,9 @@ def _carry_out(
 
 
 def _help(
-    activity: job.Command, line: comment_command.Help, publisher: Publisher, github: GitHub
+    activity: activities.Command, line: comment_command.Help, publisher: Publisher, github: GitHub
 ) -> int:
-    publisher.note(reply.usage(comment_command.USAGE, line.problem, publisher.template))
+    publisher.note(notices.usage(comment_command.USAGE, line.problem, publisher.template))
     if line.problem is None:
         _conclude(activity, publisher, "answered", "help")
         return EXIT_DONE
@@ -78,7 +77,7 @@ def _help(
 
 
 def _check(
-    activity: job.Command, publisher: Publisher, pull: PullRequest, permission: Permission
+    activity: activities.Command, publisher: Publisher, pull: PullRequest, permission: Permission
 ) -> None:
     """Says at once what the other workflow would refuse minutes later."""
     line = activity.command
@@ -139,7 +138,7 @@ def _check_accept(
         raise _as_error(against)
 
 
-def _inputs(activity: job.Command) -> dict[str, str]:
+def _inputs(activity: activities.Command) -> dict[str, str]:
     """The inputs of the workflow that is started. GitHub refuses those that it does not declare."""
     line, number = activity.command, {"pr-number": str(activity.number)}
     if isinstance(line, comment_command.Plan):
@@ -154,7 +153,7 @@ def _inputs(activity: job.Command) -> dict[str, str]:
     }
 
 
-def _branch(activity: job.Command) -> str:
+def _branch(activity: activities.Command) -> str:
     if activity.default_branch is None:
         raise Refused(
             "The event does not name the default branch, so no workflow can be started on it.",
@@ -180,17 +179,23 @@ def _as_error(against: list[Unmet]) -> Refused:
     )
 
 
-def _refuse(activity: job.Command, publisher: Publisher, github: GitHub, error: BotError) -> int:
+def _refuse(
+    activity: activities.Command, publisher: Publisher, github: GitHub, error: BotError
+) -> int:
     """Thumbs down, and one short reply with the reason and the next step."""
     said = failure_of(error, "command", publisher.redactor)
     publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
     _conclude(activity, publisher, "refused", error.reason_code)
     _react(activity, publisher, github, "-1")
-    publisher.try_note(reply.refused(said.reason_code, said.message, said.hint, publisher.template))
+    publisher.try_note(
+        notices.refused(said.reason_code, said.message, said.hint, publisher.template)
+    )
     return error.exit_code
 
 
-def _react(activity: job.Command, publisher: Publisher, github: GitHub, content: Reaction) -> None:
+def _react(
+    activity: activities.Command, publisher: Publisher, github: GitHub, content: Reaction
+) -> None:
     """A courtesy: the command is carried out also where the reaction cannot be set."""
     try:
         github.add_reaction(activity.comment_id, content)
@@ -198,7 +203,9 @@ def _react(activity: job.Command, publisher: Publisher, github: GitHub, content:
         publisher.warn("The reaction could not be set", error)
 
 
-def _conclude(activity: job.Command, publisher: Publisher, result: str, reason_code: str) -> None:
+def _conclude(
+    activity: activities.Command, publisher: Publisher, result: str, reason_code: str
+) -> None:
     """The outputs of the step. What a command changes, the comment shows when it is done."""
     publisher.result(
         {"reason-code": reason_code},
@@ -212,10 +219,10 @@ def _conclude(activity: job.Command, publisher: Publisher, result: str, reason_c
     )
 
 
-class CommandHandler(Handler[job.Command]):
+class CommandHandler(Handler[activities.Command]):
     """Answers a comment, or starts the workflow that does what it asks for."""
 
     needs_worker = False
 
-    def run(self, activity: job.Command, context: HandlerContext) -> int:
+    def run(self, activity: activities.Command, context: HandlerContext) -> int:
         return command(activity, context.publisher, context.github)

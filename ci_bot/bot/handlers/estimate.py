@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ci_bot.bot.actions import EstimateCommand, Settings
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import EstimateCommand, Settings, activities
 from ci_bot.bot.github import GitHub
 from ci_bot.bot.handlers.gate import Unmet, check_met, unmet_to_load
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
@@ -18,10 +17,16 @@ from ci_bot.bot.handlers.own_review import commits_of
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
 from ci_bot.bot.handlers.review import checked_out, flags_of
-from ci_bot.bot.report import notices as reply
-from ci_bot.bot.worker_client import WorkerClient, agreed_on_cost, changed_by, error_of, owner
-from ci_bot.bot.worker_client import apply as applying
-from ci_bot.bot.worker_client import costs as estimating
+from ci_bot.bot.report import notices
+from ci_bot.bot.worker_client import (
+    WorkerClient,
+    agreed_on_cost,
+    apply,
+    changed_by,
+    costs,
+    error_of,
+    owner,
+)
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, Refused
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
@@ -71,7 +76,7 @@ def conclude(
 
 
 def estimate(
-    activity: job.Estimate,
+    activity: activities.Estimate,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -101,7 +106,7 @@ def estimate(
         price=inputs.executor_hour_price,
         today=publisher.machine.today(),
     )
-    document = estimating.estimate(
+    document = costs.estimate(
         client,
         environment=publisher.template.environment,
         owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
@@ -116,8 +121,8 @@ def estimate(
     )
     if isinstance(document, Failure):
         raise error_of(document)
-    above = reply.is_above(document, limit)
-    publisher.try_note(reply.estimated(document, limit, publisher.template))
+    above = notices.is_above(document, limit)
+    publisher.try_note(notices.estimated(document, limit, publisher.template))
     code = EXIT_FAILED if above else EXIT_DONE
     reason = "over_budget" if above else "estimated"
     conclude(
@@ -145,7 +150,7 @@ def publish(document: ApplyDocument, publisher: Publisher, limit: float | None) 
         limit: The most executor-hours that the plan, and prod's after the merge, may take. What is
             above it is exit 1, as of an estimate.
     """
-    failure, code = document.failure, applying.exit_code(document)
+    failure, code = document.failure, apply.exit_code(document)
     if failure is not None:
         left = " ".join([failure.message, *document.partial])
         error = error_of(failure.model_copy(update={"message": left}))
@@ -156,8 +161,8 @@ def publish(document: ApplyDocument, publisher: Publisher, limit: float | None) 
             answer_refused(error, "probe", publisher)
         _conclude(document, failure.reason_code, code, publisher)
         return code
-    above = reply.is_above(document, limit)
-    publisher.try_note(reply.probed(document, limit, publisher.template))
+    above = notices.is_above(document, limit)
+    publisher.try_note(notices.probed(document, limit, publisher.template))
     code = EXIT_FAILED if above else code
     reason = "over_budget" if above else document.reason_code or document.result
     _conclude(document, reason, code, publisher)
@@ -186,15 +191,15 @@ def _conclude(document: ApplyDocument, reason: str, code: int, publisher: Publis
     )
 
 
-class EstimateHandler(Handler[job.Estimate]):
+class EstimateHandler(Handler[activities.Estimate]):
     """Says what building the environment will cost."""
 
-    def run(self, activity: job.Estimate, context: HandlerContext) -> int:
+    def run(self, activity: activities.Estimate, context: HandlerContext) -> int:
         return estimate(
             activity, context.settings, context.publisher, context.client, context.github
         )
 
     def report_failure(
-        self, error: BotError, activity: job.Estimate, context: HandlerContext
+        self, error: BotError, activity: activities.Estimate, context: HandlerContext
     ) -> int:
         return report_estimate_failure(error, "estimate", context.publisher)

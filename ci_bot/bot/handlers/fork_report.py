@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from pydantic import ValidationError
 
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import activities
 from ci_bot.bot.github import GitHub, NotFound, PullRequest, read_member
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher, publisher_for
@@ -42,7 +42,7 @@ class _NothingToPost(Exception):
     """Why there is nothing to do, as a sentence. Not a failure."""
 
 
-def post(activity: job.PostForkReport, publisher: Publisher, github: GitHub) -> int:
+def post(activity: activities.PostForkReport, publisher: Publisher, github: GitHub) -> int:
     """Posts the report; returns the exit code.
 
     Raises:
@@ -62,7 +62,7 @@ def post(activity: job.PostForkReport, publisher: Publisher, github: GitHub) -> 
     return _publish(report, activity, pull, mine)
 
 
-def resolve(activity: job.PostForkReport, github: GitHub) -> PullRequest:
+def resolve(activity: activities.PostForkReport, github: GitHub) -> PullRequest:
     """The one open pull request with this head, by GitHub's word.
 
     Raises:
@@ -96,7 +96,7 @@ def resolve(activity: job.PostForkReport, github: GitHub) -> PullRequest:
     return pull
 
 
-def read_report(activity: job.PostForkReport, github: GitHub) -> Report:
+def read_report(activity: activities.PostForkReport, github: GitHub) -> Report:
     """The report in the run's artifact, as far as that can be believed.
 
     Raises:
@@ -172,7 +172,7 @@ def _inside(files: Sequence[str], projects: Sequence[str]) -> list[str]:
 
 
 def _publish(
-    report: Report, activity: job.PostForkReport, pull: PullRequest, publisher: Publisher
+    report: Report, activity: activities.PostForkReport, pull: PullRequest, publisher: Publisher
 ) -> int:
     runner = publisher.settings.runner
     review_run = f"{runner.server_url}/{runner.repository}/actions/runs/{activity.run_id}"
@@ -222,10 +222,10 @@ def _refused(why: str) -> Refused:
     )
 
 
-class ForkReportHandler(Handler[job.PostForkReport]):
+class ForkReportHandler(Handler[activities.PostForkReport]):
     """Posts the report of a fork's review."""
 
     needs_worker = False
 
-    def run(self, activity: job.PostForkReport, context: HandlerContext) -> int:
+    def run(self, activity: activities.PostForkReport, context: HandlerContext) -> int:
         return post(activity, context.publisher, context.github)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Generic, TypeVar
 
-from ci_bot.bot.actions import Settings
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import Settings, activities
 from ci_bot.bot.github import GitHub, needed
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.worker_client import WorkerClient
 from ci_bot.errors import BotError
 
-AnActivity = TypeVar("AnActivity", bound=job.Activity)
+AnActivity = TypeVar("AnActivity", bound=activities.Activity)
 
 
 @dataclass(frozen=True)
@@ -67,19 +66,19 @@ class Handler(ABC, Generic[AnActivity]):
 
 
 # Modules are imported when their handler is found: a comment's command loads no review.
-_HANDLERS: Mapping[type[job.Activity], tuple[str, str]] = {
-    job.Review: ("review", "ReviewHandler"),
-    job.Apply: ("apply", "ApplyHandler"),
-    job.Estimate: ("estimate", "EstimateHandler"),
-    job.Accept: ("accept", "AcceptHandler"),
-    job.Cleanup: ("cleanup", "CleanupHandler"),
-    job.Sweep: ("sweep", "SweepHandler"),
-    job.Command: ("comment_commands", "CommandHandler"),
-    job.PostForkReport: ("fork_report", "ForkReportHandler"),
+_HANDLERS: Mapping[type[activities.Activity], tuple[str, str]] = {
+    activities.Review: ("review", "ReviewHandler"),
+    activities.Apply: ("apply", "ApplyHandler"),
+    activities.Estimate: ("estimate", "EstimateHandler"),
+    activities.Accept: ("accept", "AcceptHandler"),
+    activities.Cleanup: ("cleanup", "CleanupHandler"),
+    activities.Sweep: ("sweep", "SweepHandler"),
+    activities.Command: ("comment_commands", "CommandHandler"),
+    activities.PostForkReport: ("fork_report", "ForkReportHandler"),
 }
 
 
-def find_handler(activity: job.Activity) -> Handler[Any]:
+def find_handler(activity: activities.Activity) -> Handler[Any]:
     """The handler of an activity's type. There is none for `Skip`, which asks for nothing."""
     module, name = _HANDLERS[type(activity)]
     handler: Handler[Any] = getattr(import_module(f"ci_bot.bot.handlers.{module}"), name)()

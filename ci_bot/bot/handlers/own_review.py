@@ -22,9 +22,7 @@ from ci_bot.bot.decision import Limits
 from ci_bot.bot.github import GitHub, PullRequest, read_member
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.review import checked_out, flags_of, why_no_lighter
-from ci_bot.bot.worker_client import Commits, ReviewOptions, WorkerClient, owner
-from ci_bot.bot.worker_client import apply as applying
-from ci_bot.bot.worker_client import review as reviewing
+from ci_bot.bot.worker_client import Commits, ReviewOptions, WorkerClient, apply, owner, review
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure, short
@@ -70,7 +68,7 @@ def review_again(
         no_lighter=why_no_lighter(pull, None, checked_out=client.git.head()),
     )
     now = publisher.machine.timestamp()
-    return reviewing.review_or_failure(client, options, planned_at=now)
+    return review.review_or_failure(client, options, planned_at=now)
 
 
 def commits_of(pull: PullRequest, client: WorkerClient) -> Commits:
@@ -108,7 +106,7 @@ def other_plan(
     """
     environment = publisher.template.environment
     if own.failure is not None:
-        return applying.failed_document(own.failure, environment=environment)
+        return apply.failed_document(own.failure, environment=environment)
     if own.plan_id == marker.plan:
         return None
     if own.identity is None:
@@ -122,7 +120,7 @@ def other_plan(
         hint="Review again, then apply the new plan id.",
     )
     reviewed = _reviewed_sets(marker, publisher, github)
-    return applying.failed_document(failure, environment=environment).model_copy(
+    return apply.failed_document(failure, environment=environment).model_copy(
         update={
             "plan_id": own.plan_id,
             "difference": difference(reviewed, own.identity) if reviewed else None,
@@ -143,7 +141,7 @@ def _no_plan(own: Report, marker: Marker, environment: str) -> ApplyDocument:
         hint="Switch automatic categorization on for them, or apply from a terminal with `sqlmesh "
         "plan`, which asks.",
     )
-    document = applying.failed_document(failure, environment=environment)
+    document = apply.failed_document(failure, environment=environment)
     if own.changes:
         return document
     return document.model_copy(

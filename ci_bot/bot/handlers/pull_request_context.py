@@ -15,13 +15,13 @@ from ci_bot.bot.actions import (
     CleanupCommand,
     EstimateCommand,
     Settings,
+    activities,
     parse_command,
 )
-from ci_bot.bot.actions import activities as job
 from ci_bot.bot.github import GitHub
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.review import checked_out, commits_of
-from ci_bot.bot.report import notices as reply
+from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import WorkerClient, failure_of, prefix_of, told
 from ci_bot.errors import BadInput, BotError, Refused
 from ci_bot.protocol.environment import EnvironmentName
@@ -53,14 +53,16 @@ def answer_refused(error: BotError, stage: str, publisher: Publisher) -> None:
     """Says in the log and in a note of its own why nothing was done; the comment stays as it is."""
     said = failure_of(error, stage, publisher.redactor)
     publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
-    publisher.try_note(reply.refused(said.reason_code, said.message, said.hint, publisher.template))
+    publisher.try_note(
+        notices.refused(said.reason_code, said.message, said.hint, publisher.template)
+    )
 
 
 # What this run's environment is called: by the input, or by the base branch.
 
 
 def named(
-    chosen: job.Activity,
+    chosen: activities.Activity,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -86,19 +88,21 @@ def named(
     return settings
 
 
-def _base(chosen: job.Activity, client: WorkerClient) -> str | None:
+def _base(chosen: activities.Activity, client: WorkerClient) -> str | None:
     """The base branch's commit in the checkout, None where there is none.
 
     A cleanup and a sweep have the default branch checked out, unless a `pull_request` event has
     started the cleanup: that is on the merge commit still.
     """
-    if isinstance(chosen, job.Review) and not chosen.dispatched:
+    if isinstance(chosen, activities.Review) and not chosen.dispatched:
         return commits_of(chosen, None, client).base
     try:
         head, parents = client.git.head(), checked_out(client)
     except BadInput:
         return None
-    if isinstance(chosen, job.Review | job.Apply | job.Estimate | job.Accept):
+    if isinstance(
+        chosen, activities.Review | activities.Apply | activities.Estimate | activities.Accept
+    ):
         return parents[0] if parents else None
     merged_here = len(parents) > 1 and parents[1] == getattr(chosen, "head_sha", None)
     return parents[0] if merged_here and client.git.has(parents[0]) else head

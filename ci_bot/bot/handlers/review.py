@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ci_bot.bot.actions import Inputs, Settings
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import Inputs, Settings, activities
 from ci_bot.bot.decision import FAILURE_RISKS, Limits, is_misleading, review_exit_code
 from ci_bot.bot.github import GitHub, PullRequest, needed
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
@@ -19,10 +18,10 @@ from ci_bot.bot.report import (
     Rendered,
     baseline_notice,
     compared_with,
+    notices,
     render_planning,
     render_review,
 )
-from ci_bot.bot.report import notices as notice
 from ci_bot.bot.worker_client import Commits, ReviewOptions, WorkerClient, failure_of, owner
 from ci_bot.bot.worker_client import review as reviewing
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, Refused
@@ -37,7 +36,7 @@ from ci_bot.protocol.review_report import Report
 
 
 def why_no_lighter(
-    pull: PullRequest | None, activity: job.Review | None, *, checked_out: str
+    pull: PullRequest | None, activity: activities.Review | None, *, checked_out: str
 ) -> str | None:
     """Why this run's policy makes nothing lighter, as a sentence; None where it may.
 
@@ -80,7 +79,7 @@ def flags_of(inputs: Inputs) -> GivenFlags:
 
 
 def review(
-    activity: job.Review,
+    activity: activities.Review,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -128,7 +127,7 @@ def announce(head: str | None, publisher: Publisher, *, new_base: str | None = N
 
 
 def report_review_failure(
-    error: BotError, activity: job.Review, settings: Settings, publisher: Publisher
+    error: BotError, activity: activities.Review, settings: Settings, publisher: Publisher
 ) -> int:
     """Reports a review that ended before the worker was asked; returns the exit code."""
     publisher.look()
@@ -191,7 +190,9 @@ def checked_out(client: WorkerClient) -> tuple[str, ...]:
     return tuple(client.git.parents(client.git.head()))
 
 
-def commits_of(activity: job.Review, pull: PullRequest | None, client: WorkerClient) -> Commits:
+def commits_of(
+    activity: activities.Review, pull: PullRequest | None, client: WorkerClient
+) -> Commits:
     """Head, base and merge commit; the base is the merge commit's own first parent."""
     head = activity.head_sha or (pull.head_sha if pull else None)
     base = activity.base_sha or (pull.base_sha if pull else None)
@@ -208,7 +209,9 @@ def commits_of(activity: job.Review, pull: PullRequest | None, client: WorkerCli
     )
 
 
-def _queued_branch(activity: job.Review, publisher: Publisher, github: GitHub | None) -> str | None:
+def _queued_branch(
+    activity: activities.Review, publisher: Publisher, github: GitHub | None
+) -> str | None:
     """The branch of a pull request in the merge queue, whose event names the queue's own branch."""
     if activity.number is None or github is None:
         return None
@@ -224,7 +227,7 @@ def _queued_branch(activity: job.Review, publisher: Publisher, github: GitHub | 
 
 
 def make_report(
-    activity: job.Review,
+    activity: activities.Review,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -242,7 +245,7 @@ def make_report(
 
 
 def options_of(
-    activity: job.Review,
+    activity: activities.Review,
     settings: Settings,
     environment: str,
     commits: Commits,
@@ -269,7 +272,9 @@ def options_of(
     )
 
 
-def publish(report: Report, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
+def publish(
+    report: Report, activity: activities.Review, settings: Settings, publisher: Publisher
+) -> int:
     """Files, summary, outputs, comment and note; in the order in which they must not be lost."""
     phase = review_phase(report)
     before = publisher.look()
@@ -364,7 +369,7 @@ def _tell(publisher: Publisher, before: Marker, report: Report) -> None:
     if before.decision is None:
         return
     summary = report.reasons[0] if report.reasons else "Nothing stands against this plan."
-    text = notice.decision_changed(
+    text = notices.decision_changed(
         before.decision,
         report.decision,
         summary,
@@ -390,13 +395,15 @@ def gate(report: Report, *, untrusted: str | None) -> tuple[Condition, ...]:
     )
 
 
-class ReviewHandler(Handler[job.Review]):
+class ReviewHandler(Handler[activities.Review]):
     """Explains a pull request."""
 
-    def run(self, activity: job.Review, context: HandlerContext) -> int:
+    def run(self, activity: activities.Review, context: HandlerContext) -> int:
         return review(
             activity, context.settings, context.publisher, context.client, context.optional_github
         )
 
-    def report_failure(self, error: BotError, activity: job.Review, context: HandlerContext) -> int:
+    def report_failure(
+        self, error: BotError, activity: activities.Review, context: HandlerContext
+    ) -> int:
         return report_review_failure(error, activity, context.settings, context.publisher)

@@ -10,9 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ci_bot.bot.actions import ALLOW_UNCAGED, Settings, env_name, from_environ, read_event
-from ci_bot.bot.actions import activities as job
-from ci_bot.bot.actions import choose_activity as choice
+from ci_bot.bot.actions import (
+    ALLOW_UNCAGED,
+    Settings,
+    activities,
+    choose_activity,
+    env_name,
+    from_environ,
+    read_event,
+)
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected
 from ci_bot.host import Machine
 
@@ -43,7 +49,7 @@ def run_workflow(machine: Machine) -> int:
     except Exception as error:
         _fold(format_exception(error), machine)
         return _explain(unexpected(error), machine)
-    if isinstance(chosen, job.Skip):
+    if isinstance(chosen, activities.Skip):
         _commands(machine, _redactor(machine)).notice(chosen.reason)
         return EXIT_DONE
     secrets = job_secrets(settings, machine.environ)
@@ -98,7 +104,7 @@ def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ..
     return tuple(dict.fromkeys(value for value in values if value))
 
 
-def _choose(settings: Settings) -> job.Activity:
+def _choose(settings: Settings) -> activities.Activity:
     runner = settings.runner
     try:
         text = Path(runner.event_path).read_text(encoding="utf-8")
@@ -109,7 +115,7 @@ def _choose(settings: Settings) -> job.Activity:
             reason_code="event_unreadable",
         ) from error
     event = read_event(runner.event_name, text, sha=runner.sha)
-    return choice.choose(event, settings.inputs, actor=runner.actor)
+    return choose_activity.choose(event, settings.inputs, actor=runner.actor)
 
 
 def _commands(machine: Machine, redactor: Redactor, masked: tuple[str, ...] = ()) -> Commands:
@@ -153,9 +159,9 @@ def _explain(error: BotError | Cancelled, machine: Machine, secrets: tuple[str, 
 
 
 def _perform(
-    chosen: job.Activity, settings: Settings, machine: Machine, secrets: tuple[str, ...]
+    chosen: activities.Activity, settings: Settings, machine: Machine, secrets: tuple[str, ...]
 ) -> int:
-    from ci_bot.bot.handlers import pull_request_context as naming
+    from ci_bot.bot.handlers import pull_request_context
     from ci_bot.bot.handlers.handler import HandlerContext, find_handler
     from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY
     from ci_bot.bot.report import check_within
@@ -208,7 +214,7 @@ def _perform(
             if not handler.needs_worker:
                 return handler.run(chosen, context)
             try:
-                job.check(chosen, has_spark=machine.has_spark)
+                activities.check(chosen, has_spark=machine.has_spark)
                 if chosen.writes_report:
                     check_within(options.checkout, REPORT_DIRECTORY)
                 with open_client(
@@ -219,7 +225,7 @@ def _perform(
                     listener=listener,
                     deadline=deadline,
                 ) as client:
-                    settings = naming.named(chosen, settings, publisher, client)
+                    settings = pull_request_context.named(chosen, settings, publisher, client)
                     context = replace(context, settings=settings, worker=client)
                     return handler.run(chosen, context)
             except BotError as error:
@@ -248,7 +254,7 @@ def _github(settings: Settings, machine: Machine, deadline: Deadline) -> GitHubC
 
 
 def _make_publisher(
-    chosen: job.Activity,
+    chosen: activities.Activity,
     settings: Settings,
     machine: Machine,
     *,
@@ -284,7 +290,7 @@ def _make_publisher(
             key=key,
             monotonic=machine.monotonic,
             now=machine.timestamp,
-            asked=isinstance(chosen, job.Review) and chosen.dispatched,
+            asked=isinstance(chosen, activities.Review) and chosen.dispatched,
         )
         if github is not None and number is not None and chosen.may_comment
         else None,

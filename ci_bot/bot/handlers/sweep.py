@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ci_bot.bot.actions import Settings
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import Settings, activities
 from ci_bot.bot.github import GitHub
 from ci_bot.bot.handlers import cleanup
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
@@ -18,11 +17,11 @@ from ci_bot.bot.worker_client import (
     SweepOptions,
     SweptEnvironment,
     WorkerClient,
+    base_branch,
     failure_of,
     learn,
     sentence,
 )
-from ci_bot.bot.worker_client import base_branch as base_cache
 from ci_bot.bot.worker_client import cleanup as sweeping
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
@@ -97,7 +96,7 @@ def _remember(directory: str, publisher: Publisher, client: WorkerClient) -> Non
     """Reviews are quicker with it, and nothing else depends on it: so a failure is a warning."""
     runner = publisher.settings.runner
     try:
-        answer = base_cache.refresh(
+        answer = base_branch.refresh(
             client, directory, owner_name=runner.repository, run=str(runner.run_id)
         )
     except BotError as error:
@@ -105,7 +104,7 @@ def _remember(directory: str, publisher: Publisher, client: WorkerClient) -> Non
     if isinstance(answer, Failure):
         publisher.commands.warning(f"The base cache was not written: {answer.message}")
     else:
-        publisher.commands.notice(base_cache.sentence(answer))
+        publisher.commands.notice(base_branch.sentence(answer))
 
 
 def publish(swept: sweeping.Swept, publisher: Publisher) -> int:
@@ -201,8 +200,8 @@ def _show(row: SweptEnvironment, document: CleanupDocument, publisher: Publisher
     return True
 
 
-class SweepHandler(Handler[job.Sweep]):
+class SweepHandler(Handler[activities.Sweep]):
     """Removes the environments of closed pull requests. It has no comment for a failure."""
 
-    def run(self, activity: job.Sweep, context: HandlerContext) -> int:
+    def run(self, activity: activities.Sweep, context: HandlerContext) -> int:
         return sweep(context.settings, context.publisher, context.client, context.github)

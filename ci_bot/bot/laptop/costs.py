@@ -6,8 +6,7 @@ from typing import Literal
 
 from ci_bot.bot.laptop.environments import context_of
 from ci_bot.bot.laptop.session import branch_of, check_name, local_client, origin_of
-from ci_bot.bot.report import Page, plain, screen_of, words
-from ci_bot.bot.report import notices as reply
+from ci_bot.bot.report import Page, notices, plain, screen_of, words
 from ci_bot.bot.worker_client import (
     Commits,
     agreed_on_cost,
@@ -76,13 +75,13 @@ def estimate_locally(
         document.to_json(indent=2)
         if form == "json"
         else plain(
-            reply.estimated(document, limit, context),
+            notices.estimated(document, limit, context),
             colour=screen.colour,
             width=screen.width,
         )
     )
     print(text, file=machine.out, flush=True)
-    return EXIT_FAILED if reply.is_above(document, limit) else EXIT_DONE
+    return EXIT_FAILED if notices.is_above(document, limit) else EXIT_DONE
 
 
 # `ci-bot learn` at a terminal: what Spark's event logs tell of prod's own runs.

@@ -22,12 +22,12 @@ from ci_bot.bot.worker_client import (
     Listener,
     ReviewOptions,
     WorkerClient,
+    apply,
+    cleanup,
     open_client,
     owner,
+    review,
 )
-from ci_bot.bot.worker_client import apply as applying
-from ci_bot.bot.worker_client import cleanup as cleaning
-from ci_bot.bot.worker_client import review as reviewing
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 from ci_bot.host import Machine
 from ci_bot.protocol.base import short
@@ -146,7 +146,7 @@ def _live(
     if report.plan_id is None:
         return EXIT_FAILED
     with stage.chapter(f"Apply: /sqlmesh apply {short(report.plan_id)}"):
-        applied = applying.apply(
+        applied = apply.apply(
             client,
             environment=ENVIRONMENT,
             owner=owner("local", number=7),
@@ -156,11 +156,11 @@ def _live(
         )
         stage.say(_text(applied, client, machine))
         shown.add("The comment after the apply", "apply", applied, machine.timestamp())
-    if applying.exit_code(applied) != EXIT_DONE:
-        return applying.exit_code(applied)
+    if apply.exit_code(applied) != EXIT_DONE:
+        return apply.exit_code(applied)
     with stage.chapter("Merge: the pull request is closed, and its environment goes"):
         repository.merge()
-        cleaned = cleaning.cleanup(
+        cleaned = cleanup.cleanup(
             client,
             environment=ENVIRONMENT,
             environment_prefix="pr",
@@ -169,7 +169,7 @@ def _live(
         )
         stage.say(_text(cleaned, client, machine))
         shown.add("The comment after the merge", "cleanup", cleaned, machine.timestamp())
-    return cleaning.cleanup_exit_code(cleaned)
+    return cleanup.cleanup_exit_code(cleaned)
 
 
 def _build_prod(machine: Machine, layout: DemoLayout, stage: _Stage) -> None:
@@ -230,7 +230,7 @@ def _text(document: Document, client: WorkerClient, machine: Machine) -> str:
 
 
 def _review(client: WorkerClient, machine: Machine, commits: Commits) -> Report:
-    return reviewing.review(
+    return review.review(
         client,
         ReviewOptions(environment=ENVIRONMENT, owner=owner("local", number=7), commits=commits),
         planned_at=machine.timestamp(),

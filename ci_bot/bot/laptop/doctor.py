@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ci_bot.bot.laptop.session import local_client, local_prefix, origin_of
 from ci_bot.bot.report import Format, Page, Screen, screen_of, words
-from ci_bot.bot.worker_client import doctor as examining
-from ci_bot.bot.worker_client import run_owner
+from ci_bot.bot.worker_client import doctor, run_owner
 from ci_bot.host import Machine
 from ci_bot.protocol.messages import DoctorDocument
 
@@ -26,7 +25,7 @@ def doctor_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        document = examining.doctor(
+        document = doctor.doctor(
             client,
             owner_name=run_owner(None, origin_of(client)),
             environment_prefix=local_prefix(client, machine, None),
@@ -36,7 +35,7 @@ def doctor_locally(
     else:
         text = doctor_to_terminal(document, screen_of(machine))
     print(text, file=machine.out, flush=True)
-    return examining.exit_code(document)
+    return doctor.exit_code(document)
 
 
 def doctor_to_terminal(document: DoctorDocument, screen: Screen) -> str:

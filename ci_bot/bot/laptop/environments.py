@@ -24,7 +24,9 @@ from ci_bot.bot.report import (
     Document,
     Format,
     Texts,
+    advice,
     check_output,
+    notices,
     plain,
     render_sweep,
     screen_of,
@@ -33,19 +35,16 @@ from ci_bot.bot.report import (
     to_terminal,
     write_files,
 )
-from ci_bot.bot.report import advice as shell_commands
-from ci_bot.bot.report import notices as reply
 from ci_bot.bot.worker_client import (
     Commits,
     SweepOptions,
     WorkerClient,
     agreed_on_cost,
+    apply,
+    cleanup,
     owner,
     run_owner,
 )
-from ci_bot.bot.worker_client import apply as applying
-from ci_bot.bot.worker_client import cleanup as cleaning
-from ci_bot.bot.worker_client import cleanup as sweeping
 from ci_bot.errors import EXIT_FAILED, BadInput
 from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument
@@ -101,7 +100,7 @@ def apply_locally(
             price=executor_hour_price,
             today=machine.today(),
         )
-        document = applying.apply(
+        document = apply.apply(
             client,
             environment=environment,
             owner=owner(run_owner(None, origin_of(client))),
@@ -117,11 +116,11 @@ def apply_locally(
             head_branch=branch_of(client),
         )
         raise_bad_input(document.failure)
-        given = shell_commands.flags(flags, start, end)
+        given = advice.flags(flags, start, end)
         if probe and document.failure is None:
             return _show_probe(machine, client, document, limit, form, given)
         show(machine, client, "apply", document, output, form, given)
-    return applying.exit_code(document)
+    return apply.exit_code(document)
 
 
 def _show_probe(
@@ -134,12 +133,14 @@ def _show_probe(
 ) -> int:
     """Prints what a probe has found; the exit code: 1 where the limit does not hold."""
     context = context_of(machine, client, document.environment, plan_options)
-    text = document.to_json(indent=2) if form == "json" else reply.probed(document, limit, context)
+    text = (
+        document.to_json(indent=2) if form == "json" else notices.probed(document, limit, context)
+    )
     if form == "terminal":
         screen = screen_of(machine)
         text = plain(text, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
-    return EXIT_FAILED if reply.is_above(document, limit) else applying.exit_code(document)
+    return EXIT_FAILED if notices.is_above(document, limit) else apply.exit_code(document)
 
 
 def cleanup_locally(
@@ -163,7 +164,7 @@ def cleanup_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        document = cleaning.cleanup(
+        document = cleanup.cleanup(
             client,
             environment=environment,
             environment_prefix=local_prefix(client, machine, environment_prefix),
@@ -174,7 +175,7 @@ def cleanup_locally(
         )
         raise_bad_input(document.failure)
         show(machine, client, "cleanup", document, output, form)
-    return cleaning.cleanup_exit_code(document)
+    return cleanup.cleanup_exit_code(document)
 
 
 def check_files(machine: Machine, output: str | None) -> None:
@@ -192,7 +193,7 @@ def context_of(
         environment=environment,
         now=machine.timestamp(),
         phase="planned",
-        options=shell_commands.options(client.projects, client.python_path, client.gateway),
+        options=advice.options(client.projects, client.python_path, client.gateway),
         plan_options=plan_options,
     )
 
@@ -271,7 +272,7 @@ def sweep_locally(
             time=time_for_github(machine, client.deadline),
             trust=trusted(machine.environ),
         )
-        swept = sweeping.sweep(
+        swept = cleanup.sweep(
             client,
             SweepOptions(
                 owner=repository,
@@ -286,4 +287,4 @@ def sweep_locally(
     screen = screen_of(machine)
     text = plain(summary, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
-    return sweeping.sweep_exit_code(swept)
+    return cleanup.sweep_exit_code(swept)

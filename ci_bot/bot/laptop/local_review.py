@@ -20,8 +20,7 @@ from ci_bot.bot.laptop.session import (
     origin_of,
     raise_bad_input,
 )
-from ci_bot.bot.report import PAGE, Format, render_page, screen_of, short_text, told
-from ci_bot.bot.report import advice as shell_commands
+from ci_bot.bot.report import PAGE, Format, advice, render_page, screen_of, short_text, told
 from ci_bot.bot.sandbox import CancelToken, handle_signals
 from ci_bot.bot.worker_client import (
     Commits,
@@ -324,7 +323,7 @@ def _options(client: WorkerClient, machine: Machine, asked: LocalReview) -> Revi
 
 
 def _show(machine: Machine, client: WorkerClient, report: Report, asked: LocalReview) -> None:
-    given = shell_commands.flags(asked.flags, asked.start, asked.end)
+    given = advice.flags(asked.flags, asked.start, asked.end)
     context = context_of(machine, client, report.environment, given)
     if asked.short:
         print(short_text(report, context, screen_of(machine)), file=machine.out, end="", flush=True)

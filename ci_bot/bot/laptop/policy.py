@@ -22,9 +22,9 @@ from ci_bot.bot.policy import (
     may_ignore,
     ownership,
     read_policy,
+    severity_overrides,
 )
 from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
-from ci_bot.bot.policy import severity_overrides as words
 from ci_bot.bot.report import Page, new_page
 from ci_bot.bot.worker_client import (
     TeamPolicy,
@@ -154,7 +154,9 @@ def _entries_page(policy: Policy, path: str, machine: Machine) -> str:
     if policy.executor_hour_price is not None:
         page.fact("Comment", f"executor-hour-price: {policy.executor_hour_price}")
     if policy.personal_schemas is not None:
-        page.fact("Personal", f"may be held by {words.listed(policy.personal_schemas)}")
+        page.fact(
+            "Personal", f"may be held by {severity_overrides.listed(policy.personal_schemas)}"
+        )
     return page.text()
 
 
@@ -162,7 +164,8 @@ def _entry(page: Page, entry: Entry, today: date) -> None:
     over = isinstance(entry, IgnoreEntry) and entry.until < today
     reason = getattr(entry, "reason", "")
     page.item(
-        f"{words.said(entry)}{': it is over, and ignores nothing any more' if over else ''}",
+        severity_overrides.said(entry)
+        + (": it is over, and ignores nothing any more" if over else ""),
         mark=f"line {entry.line:<4}",
         color="yellow" if over else None,
     )

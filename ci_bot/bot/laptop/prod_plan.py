@@ -9,8 +9,7 @@ from typing import Literal
 from ci_bot.bot.actions import NO_CHANGES
 from ci_bot.bot.laptop.session import local_client, origin_of, raise_bad_input
 from ci_bot.bot.report import Page, screen_of, words
-from ci_bot.bot.worker_client import Commits, ReviewOptions, owner, run_owner
-from ci_bot.bot.worker_client import review as reviewing
+from ci_bot.bot.worker_client import Commits, ReviewOptions, owner, review, run_owner
 from ci_bot.errors import BadInput, BotError, Refused
 from ci_bot.host import Machine
 from ci_bot.protocol.base import short
@@ -71,7 +70,7 @@ def prod_plan_locally(
             ),
             python_path=tuple(client.python_path),
         )
-        report = reviewing.review(client, options, planned_at=machine.timestamp())
+        report = review.review(client, options, planned_at=machine.timestamp())
     plan = plan_of(report)
     absence = _absence_of_prod(report)
     if form == "json":

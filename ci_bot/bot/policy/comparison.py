@@ -11,7 +11,7 @@ from datetime import date
 from typing import TypeVar, get_args
 
 from ci_bot.bot.actions import FailOn
-from ci_bot.bot.policy import severity_overrides as words
+from ci_bot.bot.policy import severity_overrides
 from ci_bot.bot.policy.document import (
     EVERY_RULE,
     AnyWeight,
@@ -92,10 +92,15 @@ def _severities(before: Policy, after: Policy, weights: Weights) -> Iterator[Pol
     new, gone = _new_and_gone(before.severity, after.severity)
     for entry in new:
         lighter = _lowers(entry, before.severity, weights)
-        yield _at(entry, f"{words.about(entry)} would weigh {words.weight(entry)}", loosens=lighter)
+        yield _at(
+            entry,
+            f"{severity_overrides.about(entry)} would weigh {severity_overrides.weight(entry)}",
+            loosens=lighter,
+        )
     for entry in gone:
         heavier = _raises(entry, after.severity, weights)
-        told = f"{words.about(entry)} would no longer weigh {words.weight(entry)}"
+        weight = severity_overrides.weight(entry)
+        told = f"{severity_overrides.about(entry)} would no longer weigh {weight}"
         yield PolicyChange(told, loosens=heavier, path=entry.path)
     kept_before = [_meaning(entry) for entry in before.severity if entry not in gone]
     kept_after = [_meaning(entry) for entry in after.severity if entry not in new]
@@ -143,12 +148,12 @@ def _ignores(before: Policy, after: Policy, today: date) -> Iterator[PolicyChang
         )
         yield _at(
             entry,
-            f"{words.about(entry)} would be ignored until {until}",
+            f"{severity_overrides.about(entry)} would be ignored until {until}",
             loosens=not shorter and entry.until >= today,
         )
     for entry in gone:
         if not any(_same_but_until(entry, other) for other in after.ignore):
-            told = f"{words.about(entry)} would no longer be ignored"
+            told = f"{severity_overrides.about(entry)} would no longer be ignored"
             yield PolicyChange(told, loosens=False, path=entry.path)
 
 
@@ -160,9 +165,9 @@ def _same_but_until(one: IgnoreEntry, other: IgnoreEntry) -> bool:
 def _statements(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     new, gone = _new_and_gone(before.statements, after.statements)
     for entry in new:
-        yield _at(entry, f"it would be allowed {words.allowed(entry)}", loosens=True)
+        yield _at(entry, f"it would be allowed {severity_overrides.allowed(entry)}", loosens=True)
     for entry in gone:
-        told = f"it would no longer be allowed {words.allowed(entry)}"
+        told = f"it would no longer be allowed {severity_overrides.allowed(entry)}"
         yield PolicyChange(told, loosens=False, path=entry.path)
 
 
@@ -173,10 +178,11 @@ def _schemas(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     added = sorted(set(new or ()) - set(old or ()))
     gone = sorted(set(old or ()) - set(new or ()))
     if added:
-        told = f"schemas {words.listed(added)} would be allowed to hold personal data"
+        told = f"schemas {severity_overrides.listed(added)} would be allowed to hold personal data"
         yield PolicyChange(told, loosens=True, path=_path(after))
     if gone:
-        told = f"schemas {words.listed(gone)} would no longer be allowed to hold personal data"
+        schemas = severity_overrides.listed(gone)
+        told = f"schemas {schemas} would no longer be allowed to hold personal data"
         yield PolicyChange(told, loosens=False, path=_path(before))
 
 
@@ -206,10 +212,14 @@ def _value(value: object) -> str:
 def _tolerances(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     new, gone = _new_and_gone(before.data_diff, after.data_diff)
     for entry in new:
-        yield _at(entry, f"{words.differs(entry)} would be tolerated", loosens=entry.tolerance > 0)
+        yield _at(
+            entry,
+            f"{severity_overrides.differs(entry)} would be tolerated",
+            loosens=entry.tolerance > 0,
+        )
     widest = max([after.limits.diff_tolerance or 0.0, *(e.tolerance for e in after.data_diff)])
     for entry in gone:
-        told = f"{words.differs(entry)} would no longer be tolerated"
+        told = f"{severity_overrides.differs(entry)} would no longer be tolerated"
         yield PolicyChange(told, loosens=widest > entry.tolerance, path=entry.path)
 
 
@@ -218,10 +228,13 @@ def _owners(before: Policy, after: Policy) -> Iterator[PolicyChange]:
         return
     new, gone = _new_and_gone(before.owners, after.owners)
     for entry in new:
-        told = f"{words.models(entry)} would be owned by {words.whom(entry)}"
+        told = (
+            f"{severity_overrides.models(entry)} would be owned by {severity_overrides.whom(entry)}"
+        )
         yield _at(entry, told, loosens=True)
     for entry in gone:
-        told = f"{words.models(entry)} would no longer be owned by {words.whom(entry)}"
+        models, owners = severity_overrides.models(entry), severity_overrides.whom(entry)
+        told = f"{models} would no longer be owned by {owners}"
         yield PolicyChange(told, loosens=True, path=entry.path)
     if not new and not gone:
         told = "the owners would stand in another order, and the last one counts"

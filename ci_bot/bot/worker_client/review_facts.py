@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 
 import ci_bot
 from ci_bot.bot.decision import blame, in_one
-from ci_bot.bot.worker_client import base_branch as base_cache
+from ci_bot.bot.worker_client import base_branch
 from ci_bot.bot.worker_client.changed_files import Changes
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, bad_input, failure_of
@@ -322,7 +322,7 @@ def _known(client: WorkerClient, options: ReviewOptions) -> list[KnownFile]:
     identity than the one that a cache led to is refused."""
     if options.cache_dir is None or options.before_apply:
         return []
-    return base_cache.read(client, options.cache_dir, options.commits.new)
+    return base_branch.read(client, options.cache_dir, options.commits.new)
 
 
 def failed(failure: Failure, client: WorkerClient, options: ReviewOptions) -> ReviewFacts:

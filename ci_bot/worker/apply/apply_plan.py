@@ -15,7 +15,7 @@ from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Backfill, Cost
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply import evidence, preconditions
 from ci_bot.worker.apply.attempts import Attempts
 from ci_bot.worker.apply.preconditions import Ready, Replanning
@@ -25,11 +25,9 @@ from ci_bot.worker.apply.run_record import CostRecord, Record
 from ci_bot.worker.apply.verification import Proof
 from ci_bot.worker.cost import Estimator, Meter, SparkStore, builds_long, over_budget
 from ci_bot.worker.messages import Names, failure_of, sentence
-from ci_bot.worker.planning import Missing, Planned
-from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning import Missing, Planned, describe_plan
 from ci_bot.worker.project import OpenProject, opening, place_of
-from ci_bot.worker.runtime import AdapterSql, Catalog, Clock, log
-from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime import AdapterSql, Catalog, Clock, log, spark_catalog
 from ci_bot.worker.sqlmesh_compat import PartOfPlan
 from ci_bot.worker.state_store import CostLedger, Hold, Ledger, Outcome
 
@@ -104,8 +102,8 @@ class Run:
         self.context = opened.context
         self.names = Names(self.context.default_catalog, self.context.default_dialect)
         self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
-        self.ledger = Ledger(compat.state_adapter(self.context))
-        self.costs = CostLedger(compat.state_adapter(self.context))
+        self.ledger = Ledger(sqlmesh_compat.state_adapter(self.context))
+        self.costs = CostLedger(sqlmesh_compat.state_adapter(self.context))
         self.meter = Meter(
             lambda: SparkStore(self.context.engine_adapter.spark),
             time.time,
@@ -184,7 +182,7 @@ class Run:
             with self.ports.clock.phase("lease"):
                 self.hold.take(self.ports.progress)
             if self.hold.moved_since(seen):
-                compat.forget_cached_snapshots(self.context)
+                sqlmesh_compat.forget_cached_snapshots(self.context)
                 ready = self.replanning.ready()
             return ready if isinstance(ready, ApplyDocument) else self._build(ready)
         finally:
@@ -211,7 +209,7 @@ class Run:
         """The views of a promoted environment that Spark does not have: somebody dropped them."""
         self.ports.brief()
         self._progress("plan", "asking Spark whether its views are there", None, None)
-        views = objects.views_of(self.context, planned.plan.environment)
+        views = spark_catalog.views_of(self.context, planned.plan.environment)
         with self.ports.clock.phase("spark"):
             lost = [view.shown for view in self.catalog.list_absent(views.values())]
         if lost:
@@ -316,7 +314,9 @@ class Run:
     ) -> AbstractContextManager[None]:
         if snapshot.is_view:
             return nullcontext()
-        intervals = describe.count_intervals(snapshot, [span]) if snapshot.is_incremental else 1
+        intervals = (
+            describe_plan.count_intervals(snapshot, [span]) if snapshot.is_incremental else 1
+        )
         return self.meter.batch(self.names.of(snapshot.name), intervals)
 
     def _count(self, outcome: Outcome) -> None:

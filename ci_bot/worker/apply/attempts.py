@@ -15,12 +15,11 @@ from ci_bot.errors import Refused
 from ci_bot.protocol.apply_report import Attempt
 from ci_bot.protocol.base import Failure
 from ci_bot.redaction import shortened
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.messages import Names, failure_of, file_name, headline, root_cause, sentence
 from ci_bot.worker.planning import Planned, evaluatable
-from ci_bot.worker.runtime import Clock
-from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime import Clock, spark_catalog
 from ci_bot.worker.sqlmesh_compat import AroundBatch, PartOfPlan
 from ci_bot.worker.state_store import Hold, LeaseLostError, Say
 
@@ -126,7 +125,7 @@ class Attempts:
 
     def _tables(self, planned: Planned) -> set[str]:
         catalog = str(self._context.default_catalog)
-        tables = objects.physical_tables(planned.changed, planned.deployable, catalog)
+        tables = spark_catalog.physical_tables(planned.changed, planned.deployable, catalog)
         return {table.shown for table in tables}
 
     def _not_again(self, error: Exception, recorder: Recorder) -> Failure:
@@ -153,7 +152,7 @@ class Attempts:
         # A build may take hours; what was loaded and planned stays, and is not looked through.
         gc.freeze()
         gc.enable()
-        evaluator = compat.plan_evaluator(
+        evaluator = sqlmesh_compat.plan_evaluator(
             self._context,
             recorder,
             recorder.on_audits,
@@ -184,7 +183,7 @@ class Attempts:
             hint="Fix the cause and apply again: what is built already is kept.",
         )
         update: dict[str, Any] = {"model": self._names.of(str(name)) if name else None}
-        audit = compat.failed_audit_of(failed)
+        audit = sqlmesh_compat.failed_audit_of(failed)
         if audit is not None:
             update["message"] = f"The audit `{audit.name}` cannot run: {base.message}"
             if audit.path is not None:

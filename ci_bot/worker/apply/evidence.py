@@ -35,10 +35,8 @@ from ci_bot.worker.data_diff import (
     spark_failures,
 )
 from ci_bot.worker.messages import Names, headline, sentence
-from ci_bot.worker.planning import Planned
-from ci_bot.worker.planning import make_plan as planning
-from ci_bot.worker.runtime import Catalog, Relation
-from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.planning import Planned, make_plan
+from ci_bot.worker.runtime import Catalog, Relation, spark_catalog
 
 Result = TypeVar("Result")
 
@@ -89,7 +87,7 @@ def resolve(
         Exception: Spark does not answer.
     """
     ports.progress("verify", "asking Spark to resolve every view", None, None)
-    views = objects.views_of(context, planned.plan.environment)
+    views = spark_catalog.views_of(context, planned.plan.environment)
     kept = frozenset(_kept(_changed(planned), views))
 
     def analyse(view: Relation) -> None:
@@ -158,7 +156,7 @@ def collect(
     Aggregates only: no row leaves the warehouse, and nothing is written into it.
     """
     changed = _changed(planned)
-    here = objects.views_of(context, planned.plan.environment)
+    here = spark_catalog.views_of(context, planned.plan.environment)
     relations = {view: name for name, view in here.items() if name in changed}
     models = f"{len(relations)} model{'' if len(relations) == 1 else 's'}"
     ports.progress("evidence", f"counting rows ({models})", None, None)
@@ -174,7 +172,7 @@ def collect(
                 for name in sorted(rows)
             ]
             return Evidence(rows, skipped)
-        there = objects.views_of(context, context.state_reader.get_environment(c.PROD))
+        there = spark_catalog.views_of(context, context.state_reader.get_environment(c.PROD))
         candidates = _candidates(context, planned, changed, here, there, names, counts)
         diffs = _compared(context, port, candidates, ports)
     direct = {names.of(name): _is_direct(planned, name) for name in changed}
@@ -294,7 +292,7 @@ def _without_data(planned: Planned, stored: Mapping[str, Snapshot]) -> dict[str,
         if snapshot.is_model
         and not snapshot.is_view
         and not snapshot.is_symbolic
-        and not planning.held_intervals(snapshot, planned.deployable)
+        and not make_plan.held_intervals(snapshot, planned.deployable)
     }
     readers: dict[str, list[str]] = {}
     for name, snapshot in sorted(stored.items()):

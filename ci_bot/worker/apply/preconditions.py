@@ -17,16 +17,20 @@ from ci_bot.protocol.environment import EnvironmentName, normalised
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Backfill
 from ci_bot.protocol.plan_identity import PlanIdentity, difference, matches
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.attempts import PlanMovedError
 from ci_bot.worker.apply.progress_report import RunReport
-from ci_bot.worker.messages import Names
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.planning import Missing, Planned, PlanRequest, identity_of
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning import make_plan as planning
-from ci_bot.worker.planning import plan_options as requested
-from ci_bot.worker.planning import prod_guard as guard
+from ci_bot.worker.messages import Names, names_and_times
+from ci_bot.worker.planning import (
+    Missing,
+    Planned,
+    PlanRequest,
+    describe_plan,
+    identity_of,
+    make_plan,
+    plan_options,
+    prod_guard,
+)
 from ci_bot.worker.project import (
     OpenProject,
     is_spark,
@@ -35,8 +39,7 @@ from ci_bot.worker.project import (
     read_catalog_settings,
     why_no_merge,
 )
-from ci_bot.worker.runtime import SESSION_CATALOG, Catalog, Clock
-from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime import SESSION_CATALOG, Catalog, Clock, spark_catalog
 from ci_bot.worker.sql_effects import check_statements
 from ci_bot.worker.state_store import Ledger, ownership
 
@@ -96,8 +99,8 @@ def check_work(context: Any, planned: Planned, names: Names) -> None:
     """
     check_engines(context, planned, names)
     check_window(planned, names)
-    guard.check_prod_untouched(planned, planning.stages_of(context, planned), names)
-    guard.check_own_place(context, planned)
+    prod_guard.check_prod_untouched(planned, make_plan.stages_of(context, planned), names)
+    prod_guard.check_own_place(context, planned)
     check_statements(context, planned, names)
 
 
@@ -131,8 +134,12 @@ def check_window(planned: Planned, names: Names) -> None:
         s_id, intervals = item.snapshot_id, item.intervals
         if not intervals or not planned.snapshots[s_id].is_incremental:
             continue
-        late = window.end is not None and intervals[-1][0] >= times.milliseconds(window.end)
-        early = window.start is not None and intervals[0][1] <= times.milliseconds(window.start)
+        late = window.end is not None and intervals[-1][0] >= names_and_times.milliseconds(
+            window.end
+        )
+        early = window.start is not None and intervals[0][1] <= names_and_times.milliseconds(
+            window.start
+        )
         # Both reach further back than `start` on purpose, and the plan id covers how far.
         least = s_id.name in (planned.plan.start_override_per_model or {})
         preview = s_id in planned.plan.restatements or least
@@ -181,7 +188,7 @@ def check_views(context: Any, catalog: Catalog, environment: Environment) -> Non
     Raises:
         BadInput: one does not.
     """
-    views = objects.views_of(context, environment)
+    views = spark_catalog.views_of(context, environment)
     # Spark's own catalog always does, and needs no question.
     places = {view.catalog: view.schema for view in views.values()}
     places.pop(SESSION_CATALOG, None)
@@ -261,7 +268,7 @@ class Replanning:
         self._clock = clock
         self._progress = progress
         self._list_lost_views = list_lost_views
-        self._options = requested.options_of(
+        self._options = plan_options.options_of(
             self._context, request, plan_settings(self._context.configs)
         )
 
@@ -276,7 +283,7 @@ class Replanning:
         refused = self._compare(identity)
         if refused is not None:
             return refused
-        work = describe.work_left(planned, self._names)
+        work = describe_plan.work_left(planned, self._names)
         missing = planned.lacks() if work else {}
         check_work(self._context, planned, self._names)
         promoted = not work and is_promoted(self._context, planned)
@@ -304,7 +311,7 @@ class Replanning:
     def _plan(self, window: Any) -> Planned | None:
         plan_request = PlanRequest.of(self._request.environment, self._options, window=window)
         with self._clock.phase("plan"):
-            planned = planning.plan_against_prod(self._context, plan_request)
+            planned = make_plan.plan_against_prod(self._context, plan_request)
         if planned is not None:
             check_category(planned, self._names)
         return planned
@@ -340,7 +347,7 @@ class Replanning:
             Refused: see `preconditions.check_work`.
         """
         first = self._report.identity
-        compat.forget_cached_snapshots(self._context)
+        sqlmesh_compat.forget_cached_snapshots(self._context)
         planned = self._plan(first.window if first else None)
         identity = self._identity(planned) if planned else None
         if planned is None or identity is None or identity.plan_id() != self._report.plan_id:

@@ -14,9 +14,8 @@ from dataclasses import replace
 from ci_bot.protocol.apply_report import ApplyDocument, NotProbed
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import tables_of
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.apply import apply_plan as applying
-from ci_bot.worker.apply import preconditions
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.apply import apply_plan, preconditions
 from ci_bot.worker.apply.apply_plan import ApplyPorts, Run
 from ci_bot.worker.apply.preconditions import Ready
 from ci_bot.worker.apply.recorder import Recorder, recorder_of
@@ -29,7 +28,7 @@ def probe(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
     Raises:
         BadInput, Refused, SQLMeshError: see `applying.apply`.
     """
-    return applying.run(request, ports, _ProbeRun)
+    return apply_plan.run(request, ports, _ProbeRun)
 
 
 class _ProbeRun(Run):
@@ -60,7 +59,7 @@ class _ProbeRun(Run):
         return self._told(lambda: self._build_and_estimate(ready, chosen, recorder))
 
     def _build_and_estimate(self, ready: Ready, chosen: Probe, recorder: Recorder) -> ApplyDocument:
-        part = compat.PartOfPlan(chosen.batches, chosen.views)
+        part = sqlmesh_compat.PartOfPlan(chosen.batches, chosen.views)
         ended = self._attempt(ready.planned, recorder, part)
         if ended is not None:
             return ended
@@ -80,7 +79,7 @@ class _ProbeRun(Run):
         with self.ports.clock.phase("estimate"):
             whole = self._expected(ready.planned, ready.work, ready.missing, estimator)
             # The plan of prod is another one now that snapshots and intervals are recorded.
-            compat.forget_cached_snapshots(self.context)
+            sqlmesh_compat.forget_cached_snapshots(self.context)
             after_merge = estimator.of_merge(ready.planned)
         not_ready = [
             NotProbed(model=item.model, why="its signals say that its newest batch is not ready")

@@ -14,7 +14,7 @@ from sqlmesh.core.snapshot import Snapshot
 from ci_bot.protocol.apply_report import AppliedModel, AuditTotals, ModelAudit
 from ci_bot.protocol.plan import Backfill, BackfillAction
 from ci_bot.worker.messages import Names
-from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning import describe_plan
 from ci_bot.worker.sqlmesh_compat import AuditOutcome, AuditQuestion
 
 ReportBatch = Callable[[str, int, int], None]
@@ -109,7 +109,9 @@ class Recorder(NoopConsole):
             if record is not None and not self._audits_only:
                 record.done += 1
                 record.filled += (
-                    describe.count_intervals(snapshot, [interval]) if snapshot.is_incremental else 1
+                    describe_plan.count_intervals(snapshot, [interval])
+                    if snapshot.is_incremental
+                    else 1
                 )
                 record.seconds += duration_ms / 1000
                 part = f" {record.done}/{record.batches}" if record.batches > 1 else ""

@@ -12,13 +12,11 @@ from ci_bot.protocol.apply_report import AppliedModel
 from ci_bot.protocol.cost import ActualCost, Price
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Cost
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import Meter, clock_cost, counted_cost
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages import sentence
+from ci_bot.worker.messages import names_and_times, sentence
 from ci_bot.worker.planning import Planned
-from ci_bot.worker.runtime import Catalog, log
-from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime import Catalog, log, spark_catalog
 from ci_bot.worker.state_store import (
     KEEP_DAYS,
     ApplyRow,
@@ -66,14 +64,14 @@ class Record:
         default_catalog = str(self._context.default_catalog)
         environment = planned.plan.environment
         changed = [s for s in planned.changed if made is None or s.snapshot_id in made]
-        tables = objects.physical_tables(changed, planned.deployable, default_catalog)
-        views = objects.views_of(self._context, environment) if made is None else {}
+        tables = spark_catalog.physical_tables(changed, planned.deployable, default_catalog)
+        views = spark_catalog.views_of(self._context, environment) if made is None else {}
         self._ledger.prepare()
         before = self._ledger.get(self._ask.environment)
         found = ledger_objects(views.values(), tables, self._catalog)
         if before is not None:
             found = _keep_first_observation(before, found)
-        now = times.iso(times.now_milliseconds())
+        now = names_and_times.iso(names_and_times.now_milliseconds())
         owner = self._ask.owner
         with self._hold.fence():
             self._ledger.put(
@@ -102,7 +100,7 @@ class Record:
             with self._hold.fence():
                 row = self._ledger.get(self._ask.environment)
                 if row is not None:
-                    now = times.iso(times.now_milliseconds())
+                    now = names_and_times.iso(names_and_times.now_milliseconds())
                     self._ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
         except LeaseLostError:
             pass
@@ -216,7 +214,7 @@ class CostRecord:
         if self._meter.counted:
             return counted_cost(self._meter, hour_price=self._hour_price)
         return clock_cost(
-            wall_seconds, compat.executor_count(self._context), hour_price=self._hour_price
+            wall_seconds, sqlmesh_compat.executor_count(self._context), hour_price=self._hour_price
         )
 
     def _keep(
@@ -228,8 +226,8 @@ class CostRecord:
         plan_id: str | None,
         expected: Cost | None,
     ) -> None:
-        now = times.now_milliseconds()
-        at, oldest = times.iso(now), times.iso(now - KEEP_DAYS * 86_400_000)
+        now = names_and_times.now_milliseconds()
+        at, oldest = names_and_times.iso(now), names_and_times.iso(now - KEEP_DAYS * 86_400_000)
         known = {model.model: model for model in models if model.model in versions}
         self.rows = rows = (
             self._counted(known, versions, outcome, at)

@@ -22,8 +22,7 @@ from ci_bot.worker.apply.run_record import Record
 from ci_bot.worker.data_diff import SparkPort
 from ci_bot.worker.messages import Names, sentence
 from ci_bot.worker.planning import Planned
-from ci_bot.worker.runtime import Catalog, Clock, log
-from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime import Catalog, Clock, log, spark_catalog
 from ci_bot.worker.state_store import Hold
 
 _SHOWN = 5
@@ -94,7 +93,7 @@ class Proof:
             return
         try:
             prod = self._context.state_reader.get_environment(c.PROD)
-            there = objects.views_of(self._context, prod)
+            there = spark_catalog.views_of(self._context, prod)
             adapter = self._context.engine_adapter
             self._report.look_back(
                 lambda recorder: ask_prod(recorder, SparkPort(adapter.spark), adapter, there)

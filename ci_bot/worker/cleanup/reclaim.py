@@ -16,12 +16,11 @@ from ci_bot.errors import Refused
 from ci_bot.protocol.cleanup_report import KeptTable, Leftover, ReclaimedTable
 from ci_bot.protocol.messages import CleanupRequest, Owner
 from ci_bot.redaction import shortened
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim_rules
 from ci_bot.worker.cleanup.reclaim_facts import facts_of, recorded_tables, state_rows, table_names
 from ci_bot.worker.cleanup.reclaim_rules import TableFate
-from ci_bot.worker.messages import headline_with_cause
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import headline_with_cause, names_and_times
 from ci_bot.worker.runtime import AdapterFiles, Catalog, FilesPort, ObjectKind, Relation, Storage
 from ci_bot.worker.state_store import REMOVED, Lease, Leases, Ledger, LedgerPhase, LedgerRow
 
@@ -47,13 +46,13 @@ def due_at(row: LedgerRow) -> int:
 
     What is decided is done: where only the drops are missing there is nothing to wait for.
     """
-    cleaned = times.milliseconds(row.updated_at)
+    cleaned = names_and_times.milliseconds(row.updated_at)
     return cleaned + (0 if row.phase == "reclaiming" else reclaim_rules.GRACE_MS)
 
 
 def is_due(row: LedgerRow) -> bool:
     """Whether the grace period has passed."""
-    return due_at(row) <= times.now_milliseconds()
+    return due_at(row) <= names_and_times.now_milliseconds()
 
 
 def owns_anything(row: LedgerRow) -> bool:
@@ -84,7 +83,7 @@ def disowned(row: LedgerRow, context: Any) -> LedgerRow:
     """
     if row.phase == "applying":
         return row
-    ended = times.milliseconds(row.updated_at)
+    ended = names_and_times.milliseconds(row.updated_at)
     touched = {item.key for item in state_rows(row, context) if item.updated > ended}
     snapshots = [
         item.model_copy(update={"ours": False}) if (item.name, item.identifier) in touched else item
@@ -176,16 +175,16 @@ class Reclaim:
 
     @property
     def _adapter(self) -> Any:
-        return compat.state_adapter(self._context)
+        return sqlmesh_compat.state_adapter(self._context)
 
     def _decide(self, row: LedgerRow) -> LedgerRow:
         """Deletes the state rows of what goes and writes down which tables follow them."""
         with self._adapter.transaction():
-            compat.lock_environments(self._context)
-            before = times.milliseconds(row.updated_at)
+            sqlmesh_compat.lock_environments(self._context)
+            before = names_and_times.milliseconds(row.updated_at)
             facts, snapshots = facts_of(row, self._context, self._ledger)
             decision: TableFate = reclaim_rules.decide(row, facts, before)
-            compat.forget_snapshots(
+            sqlmesh_compat.forget_snapshots(
                 self._context, [(snapshots[key], part) for key, part in decision.forget.items()]
             )
             self._bequeath(row, decision)
@@ -257,8 +256,8 @@ class Reclaim:
                 self._done.reclaimed.append(ReclaimedTable(table=table.shown, bytes=freed))
         if self._done.leftovers:
             return
-        ends = times.milliseconds(row.updated_at) + reclaim_rules.GRACE_MS
-        if may_be_written_late(row) and tables and ends > times.now_milliseconds():
+        ends = names_and_times.milliseconds(row.updated_at) + reclaim_rules.GRACE_MS
+        if may_be_written_late(row) and tables and ends > names_and_times.now_milliseconds():
             # The row is all that knows of them. Each later cleanup and sweep looks again.
             stays = {kept.table for kept in self._done.kept}
             self._done.kept += [
@@ -305,7 +304,9 @@ class Reclaim:
 
 
 def _kept(table: str, why: str, until: int | None) -> KeptTable:
-    return KeptTable(table=table, why=why, until=None if until is None else times.iso(until))
+    return KeptTable(
+        table=table, why=why, until=None if until is None else names_and_times.iso(until)
+    )
 
 
 def first_line(error: BaseException) -> str:
@@ -429,7 +430,7 @@ class Tables:
 
 def record(ledger: Ledger, row: LedgerRow, phase: LedgerPhase) -> LedgerRow:
     """Writes the row as of now, in another phase; gives it back."""
-    now = times.iso(times.now_milliseconds())
+    now = names_and_times.iso(names_and_times.now_milliseconds())
     written = row.model_copy(update={"phase": phase, "updated_at": now})
     ledger.put(written)
     return written

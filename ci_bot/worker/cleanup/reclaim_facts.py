@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ci_bot.protocol.environment import PROD
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup.reclaim_rules import StateRow, TableFacts, TableNames, Use
 from ci_bot.worker.runtime import Relation
 from ci_bot.worker.state_store import REMOVED, Ledger, LedgerRow
@@ -29,7 +29,7 @@ def facts_of(
     def shown(name: str) -> str:
         return Relation.parse(name, default).shown
 
-    snapshots = compat.full_snapshots(
+    snapshots = sqlmesh_compat.full_snapshots(
         context, [(item.name, item.identifier) for item in row.snapshots]
     )
     models_of_ours = {item.name for item in row.snapshots}
@@ -39,7 +39,7 @@ def facts_of(
             for info in infos
             if info.name in models_of_ours and info.is_model and not info.is_symbolic
         ]
-        for environment, infos in compat.environment_snapshots(context).items()
+        for environment, infos in sqlmesh_compat.environment_snapshots(context).items()
     }
     in_prod = {(str(info.name), str(info.identifier)) for info in found.get(PROD, ())}
     others = {
@@ -125,7 +125,7 @@ def state_rows(row: LedgerRow, context: Any) -> list[StateRow]:
             updated=item.updated_ts,
             expires=item.updated_ts + item.ttl_ms,
         )
-        for item in compat.stored_snapshots(context, [item.name for item in row.snapshots])
+        for item in sqlmesh_compat.stored_snapshots(context, [item.name for item in row.snapshots])
     ]
 
 

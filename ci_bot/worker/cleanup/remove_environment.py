@@ -21,11 +21,10 @@ from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument, Leftover
 from ci_bot.protocol.environment import PROD
 from ci_bot.protocol.messages import CleanupRequest
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim
 from ci_bot.worker.cleanup.reclaim import Tables, record
-from ci_bot.worker.messages import cancelled
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import cancelled, names_and_times
 from ci_bot.worker.project import (
     OpenProject,
     configure,
@@ -35,8 +34,7 @@ from ci_bot.worker.project import (
     require_spark,
     versions_of,
 )
-from ci_bot.worker.runtime import AdapterSql, Catalog, Clock, Relation
-from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime import AdapterSql, Catalog, Clock, Relation, spark_catalog
 from ci_bot.worker.state_store import Ledger, LedgerRow, leases, ownership
 
 # An environment whose time is over is dropped by the janitor at its next run, with CASCADE. So long
@@ -128,12 +126,12 @@ def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProjec
         state, facts = opening.open_state(context, place, write=True)
     if state is None:
         return None
-    compat.give_state(context, state)
+    sqlmesh_compat.give_state(context, state)
     catalogs = opening.prod_catalogs(state)
-    if catalogs and compat.default_catalog(context) not in catalogs:
-        compat.set_known_catalog(configs, opening.ask_spark_for_catalog(context))
+    if catalogs and sqlmesh_compat.default_catalog(context) not in catalogs:
+        sqlmesh_compat.set_known_catalog(configs, opening.ask_spark_for_catalog(context))
         context = new_context(configs, place)
-        compat.give_state(context, state)
+        sqlmesh_compat.give_state(context, state)
     if request.environment in context.pinned_environments:
         raise Refused(
             f"{request.environment} is pinned in the project's configuration, so it is not "
@@ -155,7 +153,7 @@ class _Cleanup:
         self.opened = opened
         self.context: Any = opened.context
         self.started = started
-        self.ledger = Ledger(compat.state_adapter(self.context))
+        self.ledger = Ledger(sqlmesh_compat.state_adapter(self.context))
         self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
         self.views_dropped: list[str] = []
         self.schemas_dropped: list[str] = []
@@ -197,8 +195,10 @@ class _Cleanup:
         if row is not None:
             row = record(self.ledger, self.tables.before(row), "cleaning")
         if stored is not None:
-            lives_until = times.now_milliseconds() + JANITOR_WAITS_MS
-            compat.mark_environment_unfinished(self.context, stored, lives_until=lives_until)
+            lives_until = names_and_times.now_milliseconds() + JANITOR_WAITS_MS
+            sqlmesh_compat.mark_environment_unfinished(
+                self.context, stored, lives_until=lives_until
+            )
         with self.ports.clock.phase("drop"):
             self._drop_views(found)
         self.ports.progress("verify", "asking Spark what is left", None, None)
@@ -239,14 +239,16 @@ class _Cleanup:
 
     def _enumerate(self, stored: Environment | None, row: LedgerRow | None) -> CleanupObjects:
         self.ports.progress("enumerate", "asking ledger, state and Spark", None, None)
-        named = [*objects.views_of(self.context, stored).values()] if stored is not None else []
+        named = (
+            [*spark_catalog.views_of(self.context, stored).values()] if stored is not None else []
+        )
         named += [
             Relation(item.catalog, item.db, item.name)
             for item in (row.objects if row else ())
             if item.kind == "view"
         ]
         prod = self.context.state_sync.get_environment(PROD)
-        of_prod = objects.views_of(self.context, prod).values() if prod else ()
+        of_prod = spark_catalog.views_of(self.context, prod).values() if prod else ()
         suffix = (
             stored.suffix_target.value if stored is not None else row.suffix_target if row else ""
         )
@@ -312,7 +314,7 @@ class _Cleanup:
         janitor of the team's next `sqlmesh run` would drop that schema with CASCADE.
         """
         if stored is not None and (self.foreign or not self.leftovers):
-            self.record_removed = compat.delete_environment_record(self.context, stored)
+            self.record_removed = sqlmesh_compat.delete_environment_record(self.context, stored)
             self.record_left = not self.record_removed
             if self.record_left:
                 why = "Somebody planned the environment again while it was removed."

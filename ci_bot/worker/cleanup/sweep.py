@@ -25,11 +25,9 @@ from ci_bot.protocol.cleanup_report import (
 )
 from ci_bot.protocol.environment import number_of, prefix_in
 from ci_bot.protocol.messages import CleanupRequest, ListRequest, SweepRequest
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.cleanup import reclaim
-from ci_bot.worker.cleanup import remove_environment as cleaning
-from ci_bot.worker.messages import failure_of
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.cleanup import reclaim, remove_environment
+from ci_bot.worker.messages import failure_of, names_and_times
 from ci_bot.worker.project import configure, new_context, opening, place_of, versions_of
 from ci_bot.worker.runtime import Clock
 from ci_bot.worker.state_store import Ledger, LedgerRow, ownership
@@ -97,7 +95,7 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
 
 def _found(state: StateSync, pinned: Any, request: ListRequest) -> list[FoundEnvironment]:
     prefix = request.environment_prefix
-    recorded = Ledger(compat.state_adapter_of(state)).all()
+    recorded = Ledger(sqlmesh_compat.state_adapter_of(state)).all()
     expires = {str(item.name): item.expiration_ts for item in state.get_environments_summary()}
     rows = {row.environment: row for row in recorded if number_of(row.environment, prefix)}
     rows |= {
@@ -122,7 +120,7 @@ def _found(state: StateSync, pinned: Any, request: ListRequest) -> list[FoundEnv
                 phase=row.phase if row else None,
                 pinned=name in pinned,
                 updated_at=row.updated_at if row else None,
-                expires_at=times.iso(expires_at) if expires_at is not None else None,
+                expires_at=names_and_times.iso(expires_at) if expires_at is not None else None,
                 **_tables(row if name not in records else None),
             )
         )
@@ -133,7 +131,10 @@ def _tables(row: LedgerRow | None) -> dict[str, Any]:
     """When the tables of an environment go that is removed already."""
     if row is None or row.phase not in reclaim.PHASES:
         return {}
-    return {"tables_due_at": times.iso(reclaim.due_at(row)), "tables_due": reclaim.is_due(row)}
+    return {
+        "tables_due_at": names_and_times.iso(reclaim.due_at(row)),
+        "tables_due": reclaim.is_due(row),
+    }
 
 
 def sweep(request: SweepRequest, ports: SweepPorts) -> SweepDocument:
@@ -191,8 +192,9 @@ def _clean(
         merged=target.merged,
     )
     try:
-        return cleaning.cleanup(
-            cleanup_request, cleaning.CleanupPorts(clock, ports.progress, ports.on_spark_start)
+        return remove_environment.cleanup(
+            cleanup_request,
+            remove_environment.CleanupPorts(clock, ports.progress, ports.on_spark_start),
         )
     except Exception as error:
         everywhere = isinstance(error, BadInput) and error.reason_code not in _ONE_ENVIRONMENT

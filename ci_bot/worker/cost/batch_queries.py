@@ -15,7 +15,7 @@ from sqlmesh.core.macros import RuntimeStage
 from sqlmesh.core.snapshot import Snapshot
 from sqlmesh.utils.date import make_inclusive
 
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.planning import Interval, Planned
 
 _BATCH = "_batch"
@@ -78,7 +78,7 @@ class BatchQueries:
         for name, parent in read.items():
             if name in self._building:
                 query = _with_columns(query, parent, stand_ins.get(name))
-        return compat.executed_text(self._bounded(query, model, span), self._dialect)
+        return sqlmesh_compat.executed_text(self._bounded(query, model, span), self._dialect)
 
     def _read_by(self, snapshot: Snapshot) -> tuple[dict[str, Snapshot], set[str]]:
         """The tables that it reads, and the views on the way that are not there yet."""

@@ -15,7 +15,7 @@ from sqlmesh.core.config.connection import SparkConnectionConfig
 
 from ci_bot.protocol.cost import LearnDocument
 from ci_bot.protocol.messages import LearnRequest
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost.event_log_application import Application, TableWrite
 from ci_bot.worker.cost.event_log_files import (
     IN_PROGRESS,
@@ -27,8 +27,7 @@ from ci_bot.worker.cost.event_log_files import (
     logs,
     unreadable,
 )
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.messages import sentence
+from ci_bot.worker.messages import names_and_times, sentence
 from ci_bot.worker.project import opening, place_of, versions_of
 from ci_bot.worker.runtime import Clock
 from ci_bot.worker.state_store import KEEP_DAYS, CostLedger, ProdRunRow
@@ -74,7 +73,7 @@ def learn(
     """
     found = Learned()
     known = ledger.sources()
-    oldest = times.iso(int((now - KEEP_DAYS * _DAY) * 1_000))
+    oldest = names_and_times.iso(int((now - KEEP_DAYS * _DAY) * 1_000))
     for log in logs(files, directory):
         if stop():
             break
@@ -94,7 +93,7 @@ def learn(
             continue
         writes = _judged(application, log, found)
         if not writes and not log.in_progress:
-            ledger.remember_source(log.name, times.iso(int(log.changed * 1_000)))
+            ledger.remember_source(log.name, names_and_times.iso(int(log.changed * 1_000)))
         if writes:
             name = log.name.removesuffix(IN_PROGRESS)
             running = f"{name}{IN_PROGRESS}"
@@ -128,11 +127,11 @@ def row_of(write: TableWrite, source: str) -> ProdRunRow:
     return ProdRunRow(
         source=source,
         table=write.table,
-        at=times.iso(int(write.start * 1_000)),
+        at=names_and_times.iso(int(write.start * 1_000)),
         seconds=round(write.end - write.start, 3),
         executor_seconds=round(write.executor_seconds, 3),
-        start=times.iso(start) if start else None,
-        end=times.iso(end) if end else None,
+        start=names_and_times.iso(start) if start else None,
+        end=names_and_times.iso(end) if end else None,
         counters=write.counters,
     )
 
@@ -176,7 +175,7 @@ def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
     started = ports.clock.now()
     place = place_of(request, request.projects)
     with opening.state_to_write(place, ports.before_java, ports.clock) as context:
-        ledger = CostLedger(compat.state_adapter(context))
+        ledger = CostLedger(sqlmesh_compat.state_adapter(context))
         ledger.prepare()
         found = into_ledger(ledger, request.event_logs, _settings(context), ports)
     return LearnDocument(

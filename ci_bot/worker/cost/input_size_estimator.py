@@ -23,7 +23,7 @@ from ci_bot.protocol.apply_report import EstimateDocument
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.messages import EstimateRequest
 from ci_bot.protocol.plan import Backfill, Cost, tables_of
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost.batch_queries import BatchQueries
 from ci_bot.worker.cost.input_size_measurement import Asked, QuerySizes, measure
 from ci_bot.worker.cost.input_size_rates import CountedRun, batches_of, by_size
@@ -36,13 +36,13 @@ from ci_bot.worker.planning import (
     Missing,
     Planned,
     PlanRequest,
+    describe_plan,
     identity_of,
+    make_plan,
     merge_of,
+    plan_options,
     work_of_merge,
 )
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning import make_plan as planning
-from ci_bot.worker.planning import plan_options as requested
 from ci_bot.worker.project import OpenProject, opening, place_of, plan_settings, versions_of
 from ci_bot.worker.runtime import Clock, log
 from ci_bot.worker.state_store import CostLedger
@@ -152,7 +152,7 @@ class Estimator:
         return [
             Asked(
                 self.names.of(snapshot.name),
-                describe.kind_name(snapshot),
+                describe_plan.kind_name(snapshot),
                 batches_of(snapshot, intervals),
                 partial(read, snapshot),
             )
@@ -163,7 +163,9 @@ class Estimator:
 
     def _seen(self, planned: Planned) -> list[CountedRun]:
         """The newest counted runs of the project's models: their applies, else prod's own."""
-        kinds = {self.names.of(s.name): describe.kind_name(s) for s in planned.snapshots.values()}
+        kinds = {
+            self.names.of(s.name): describe_plan.kind_name(s) for s in planned.snapshots.values()
+        }
         newest = self.ledger.runs(newest=_NEWEST)
         rows = [row for row in newest if row.model in kinds and row.counters]
         runs: dict[str, list[Past]] = past_of(rows)
@@ -249,10 +251,10 @@ def _estimated(
 ) -> EstimateDocument:
     context = opened.context
     names = Names(context.default_catalog, context.default_dialect)
-    options = requested.options_of(context, request, plan_settings(context.configs))
+    options = plan_options.options_of(context, request, plan_settings(context.configs))
     ports.progress("plan", f"planning {len(context.models)} models against prod")
     with ports.clock.phase("plan"):
-        planned = planning.plan_against_prod(
+        planned = make_plan.plan_against_prod(
             context, PlanRequest.of(request.environment, options, window=request.window)
         )
     plan_id, cost, after_merge = None, estimate([]), None
@@ -273,14 +275,14 @@ def _estimated(
         plan_id = identity.plan_id()
         estimator = Estimator(
             context,
-            CostLedger(compat.state_adapter(context)),
+            CostLedger(sqlmesh_compat.state_adapter(context)),
             names,
             hour_price=request.executor_hour_price,
             say=lambda message: ports.progress("estimate", message),
             stop=ports.stop,
         )
         with ports.clock.phase("estimate"):
-            cost = estimator.of(planned, describe.work_left(planned, names))
+            cost = estimator.of(planned, describe_plan.work_left(planned, names))
             ports.progress("estimate", "the same for prod, after the merge")
             after_merge = estimator.of_merge(planned)
     return EstimateDocument(

@@ -14,11 +14,8 @@ from ci_bot.protocol.cost import Accuracy
 from ci_bot.protocol.plan import Backfill, Cost, tables_of
 from ci_bot.worker.cost.plan_estimate import Known, estimate, past_of
 from ci_bot.worker.cost.prediction import Past, Upstream, line_of
-from ci_bot.worker.messages import Names
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.planning import Planned
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker.messages import Names, names_and_times
+from ci_bot.worker.planning import Planned, describe_plan, make_plan
 from ci_bot.worker.state_store import ApplyRow, CostLedger, ProdRunRow
 
 # How far off our own estimates were: each apply's estimate beside what it has then cost.
@@ -166,7 +163,9 @@ def past_of_prod(row: ProdRunRow, count: Callable[[int, int], int], whole: bool)
     """
     intervals = 1 if whole else 0
     if not whole and row.start is not None and row.end is not None:
-        intervals = count(times.milliseconds(row.start), times.milliseconds(row.end))
+        intervals = count(
+            names_and_times.milliseconds(row.start), names_and_times.milliseconds(row.end)
+        )
     return Past(
         intervals=intervals,
         batches=1,
@@ -176,7 +175,7 @@ def past_of_prod(row: ProdRunRow, count: Callable[[int, int], int], whole: bool)
 
 
 def _intervals(snapshot: Snapshot) -> Callable[[int, int], int]:
-    return lambda start, end: describe.count_intervals(snapshot, [(start, end)])
+    return lambda start, end: describe_plan.count_intervals(snapshot, [(start, end)])
 
 
 # What a plan saves by reading prod's tables instead of building its own.
@@ -198,7 +197,7 @@ def with_reused(
     Args:
         built: The models that the plan builds, as reports name them.
     """
-    needed = planning.changed_with_upstream(planned.plan)
+    needed = make_plan.changed_with_upstream(planned.plan)
     reused = [
         snapshot
         for snapshot in planned.snapshots.values()
@@ -212,8 +211,8 @@ def with_reused(
         return cost
     ran = {run.model for run in ledger.runs({names.of(s.name) for s in reused})}
     asked = reused if ledger.knows_prod else [s for s in reused if names.of(s.name) in ran]
-    work = describe.backfill(
-        planned, planning.target_windows(planned, asked), names, reused=lambda _snapshot: True
+    work = describe_plan.backfill(
+        planned, make_plan.target_windows(planned, asked), names, reused=lambda _snapshot: True
     )
     saved = estimate(work, known_of(work, ledger, context, names)) if work else None
     return cost.model_copy(

@@ -17,8 +17,7 @@ from ci_bot.protocol.apply_report import NotProbed
 from ci_bot.protocol.plan import Backfill
 from ci_bot.worker.cost.input_size_rates import batches_of
 from ci_bot.worker.messages import Names
-from ci_bot.worker.planning import Interval, Missing, Planned
-from ci_bot.worker.planning import describe_plan as describe
+from ci_bot.worker.planning import Interval, Missing, Planned, describe_plan
 
 # One batch is the whole model: to build it would be the apply.
 _FEWEST_BATCHES = 2
@@ -82,7 +81,7 @@ def choose(planned: Planned, missing: Missing, names: Names) -> Probe:
     return Probe(
         batches=batches,
         views=frozenset(views),
-        work=describe.backfill(planned, spans, names, reused=lambda _snapshot: True),
+        work=describe_plan.backfill(planned, spans, names, reused=lambda _snapshot: True),
         left_out=sorted(left_out, key=lambda item: item.model),
     )
 
@@ -103,7 +102,7 @@ def newest_batch(snapshot: Snapshot, ranges: Sequence[Interval]) -> Interval:
 
 def _why_not(planned: Planned, snapshot: Snapshot, ranges: Sequence[Interval]) -> str | None:
     """Why a model's newest batch tells nothing of the others, or could not be kept."""
-    kind = describe.kind_name(snapshot)
+    kind = describe_plan.kind_name(snapshot)
     if not snapshot.is_incremental:
         return f"its kind ({kind}) is built as a whole"
     if not snapshot.is_incremental_by_time_range:

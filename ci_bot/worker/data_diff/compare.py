@@ -11,7 +11,7 @@ from typing import Any
 from ci_bot.protocol.apply_report import ColumnMatch, DiffWindow, Profile, TableDiff
 from ci_bot.redaction import shortened
 from ci_bot.worker.data_diff import spec as windows
-from ci_bot.worker.data_diff import value_comparison as profile
+from ci_bot.worker.data_diff import value_comparison
 from ci_bot.worker.data_diff.column_layout import Column, Layout, lay_out
 from ci_bot.worker.data_diff.query import COUNTS, DiffQuery, build, build_counts, table_name
 from ci_bot.worker.data_diff.spec import (
@@ -216,8 +216,10 @@ def _counts(
 def _profiles(column: Column, answer: Iterator[Any], query: DiffQuery) -> tuple[Profile, Profile]:
     """Of prod and of the PR; takes their part of the answer."""
     kind, distinct = column.kind or SparkType("void"), query.distinct
-    width = len(profile.measures(kind, distinct=distinct))
-    prod, pr = (profile.read(kind, [*islice(answer, width)], distinct=distinct) for _ in range(2))
+    width = len(value_comparison.measures(kind, distinct=distinct))
+    prod, pr = (
+        value_comparison.read(kind, [*islice(answer, width)], distinct=distinct) for _ in range(2)
+    )
     return prod, pr
 
 

@@ -19,8 +19,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ci_bot.worker.data_diff import value_comparison as comparison
-from ci_bot.worker.data_diff import value_comparison as profile
+from ci_bot.worker.data_diff import value_comparison
 from ci_bot.worker.data_diff.column_layout import Column, Layout
 from ci_bot.worker.data_diff.spec import SparkType, SqlError
 from ci_bot.worker.runtime import quoted
@@ -131,15 +130,15 @@ def build(
         "b.nth IS NOT NULL AND COALESCE(a.nth, 1) = 1 AS of_pr",
         *(_compared(number, column, decimals) for number, column in enumerate(values)),
         *(
-            f"{comparison.same(f'a.v{number}', f'b.v{number}', kind)} AS s{number}"
+            f"{value_comparison.same(f'a.v{number}', f'b.v{number}', kind)} AS s{number}"
             for number, kind in enumerate(kinds)
-            if comparison.is_rounded(kind, decimals)
+            if value_comparison.is_rounded(kind, decimals)
         ),
         *(f"{side}.v{n} AS {as_}{n}" for n in range(len(values)) for side, as_ in _SIDES),
     ]
     matches = [f"e{number}" for number in range(len(values))]
     exact = [
-        f"{'s' if comparison.is_rounded(kind, decimals) else 'e'}{number}"
+        f"{'s' if value_comparison.is_rounded(kind, decimals) else 'e'}{number}"
         for number, kind in enumerate(kinds)
     ]
     # A row without a single key is on no side "only": SQLMesh leaves it out as well. In a composite
@@ -161,7 +160,7 @@ def build(
             item
             for number, kind in enumerate(kinds)
             for value, rows in ((f"p{number}", "of_prod"), (f"q{number}", "of_pr"))
-            for item in profile.items(value, kind, rows, distinct=distinct)
+            for item in value_comparison.items(value, kind, rows, distinct=distinct)
         ),
     ]
     on = "a.h = b.h AND a.k = b.k" if composite else "a.k = b.k"
@@ -224,15 +223,17 @@ def _has_null(parts: int) -> str:
 
 
 def _aligned(value: str, held: SparkType, column: Column) -> str:
-    return comparison.cast(value, held, column.kind) if column.kind else value
+    return value_comparison.cast(value, held, column.kind) if column.kind else value
 
 
 def _carried(value: str, held: SparkType, column: Column) -> str:
     aligned = _aligned(value, held, column)
-    return comparison.carried(aligned, column.kind) if column.kind else aligned
+    return value_comparison.carried(aligned, column.kind) if column.kind else aligned
 
 
 def _compared(number: int, column: Column, decimals: int) -> str:
     left, right = f"a.v{number}", f"b.v{number}"
     kind = column.kind
-    return f"{comparison.equal(left, right, kind, decimals) if kind else 'FALSE'} AS e{number}"
+    return (
+        f"{value_comparison.equal(left, right, kind, decimals) if kind else 'FALSE'} AS e{number}"
+    )

@@ -14,7 +14,7 @@ from ci_bot.protocol.environment import DEFAULT_PREFIX, is_prefix, normalised
 from ci_bot.protocol.plan import CheckStatus, ProjectCheck
 from ci_bot.redaction import quoted_value
 from ci_bot.static_config import FILES, written_keys, written_prefix
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project import BOT, plan_settings
 
 KeyVerdict = tuple[CheckStatus, str, str | None]
@@ -36,14 +36,14 @@ def lines(context: Any, first: Path) -> Iterator[ProjectCheck]:
     bot = getattr(context.config, "cicd_bot", None)
     if bot is not None:
         text = _plain_text(first)
-        settings = compat.written_bot_settings(context.config)
+        settings = sqlmesh_compat.written_bot_settings(context.config)
         for key in dict.fromkeys([*settings, *written_keys(text, BOT)]):
             if key == "pr_environment_name":
                 yield _check(key, _environment_name(text, settings.get(key)))
             else:
                 yield _check(key, _of_key(key, settings.get(key)))
         for key, what in _DEFAULTS.items():
-            if key not in settings and key in compat.known_bot_settings(bot):
+            if key not in settings and key in sqlmesh_compat.known_bot_settings(bot):
                 told = f"is not written, and {what}: here only what is written counts."
                 yield _check(key, ("ok", told, None))
         yield _check("checks", _CHECKS)

@@ -22,9 +22,8 @@ from ci_bot.protocol.directories import Places
 from ci_bot.protocol.messages import DoctorDocument, DoctorRequest
 from ci_bot.protocol.plan import CheckStatus, ProjectCheck
 from ci_bot.redaction import shortened
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor import bundled_bot, spark_checks, spark_network, state_checks
-from ci_bot.worker.doctor import spark_checks as spark_files
 from ci_bot.worker.doctor.spark_network import Network
 from ci_bot.worker.messages import Names, file_name, load_yaml, sentence
 from ci_bot.worker.project import (
@@ -270,9 +269,9 @@ class _Doctor:
 
     def _models(self) -> None:
         if self.state is not None:
-            compat.give_state(self.context, self.state)
+            sqlmesh_compat.give_state(self.context, self.state)
         else:
-            compat.merge_nothing_from_state(self.context)
+            sqlmesh_compat.merge_nothing_from_state(self.context)
         load(self.context, self.ports.clock.phase("load"), self.place.repository)
         pointers = self._list_lfs_pointers()
         if pointers:
@@ -312,7 +311,10 @@ class _Doctor:
         return [file_name(path, self.place.repository) for path in found]
 
     def _look_into_state(self) -> None:
-        catalog, dialect = compat.default_catalog(self.context), self.context.default_dialect
+        catalog, dialect = (
+            sqlmesh_compat.default_catalog(self.context),
+            self.context.default_dialect,
+        )
         state, prefix = self.state, self.request.environment_prefix
 
         self._check("prod", lambda: self._add(state_checks.prod(state)))
@@ -333,11 +335,11 @@ class _Doctor:
         self._add(spark_checks.java_runtime(self.ports.environ, self.ports.python))
 
     def _where_spark_runs(self) -> None:
-        settings = compat.spark_settings(self.context)
+        settings = sqlmesh_compat.spark_settings(self.context)
         network = self.ports.network
         for line in spark_network.checks(settings, self.ports.environ, network):
             self._add(line)
-        for line in spark_files.checks(
+        for line in spark_checks.checks(
             settings, self.ports.environ, java.spark_jars(self.ports.environ)
         ):
             self._add(line)

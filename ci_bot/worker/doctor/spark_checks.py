@@ -12,11 +12,10 @@ from typing import Any
 from ci_bot.errors import BadInput
 from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.redaction import shortened
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor.spark_network import LOCAL, SparkSettings
 from ci_bot.worker.messages import headline
-from ci_bot.worker.runtime import AdapterSql, Catalog, Relation, java, quoted
-from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime import AdapterSql, Catalog, Relation, java, quoted, spark_catalog
 
 _MOST_VIEWS = 50
 # A standalone cluster gives an executor within seconds, Kubernetes has to fetch an image first.
@@ -64,9 +63,9 @@ def executors(context: Any, seconds: float = EXECUTOR_SECONDS) -> ProjectCheck |
     """
     if LOCAL.match(str(context.engine_adapter.spark.conf.get("spark.master", "local"))):
         return None
-    why = compat.runs_a_job(context, seconds)
+    why = sqlmesh_compat.runs_a_job(context, seconds)
     if why is None:
-        count = compat.executor_count(context)
+        count = sqlmesh_compat.executor_count(context)
         return ProjectCheck(
             name="executors", status="ok", message=f"{count} of them; one has done a job"
         )
@@ -87,7 +86,7 @@ def catalogs(context: Any) -> ProjectCheck:
     # Spark lists a catalog only once somebody has used it.
     names = sorted({str(row[0]) for row in sql.rows("SHOW CATALOGS")} | {current})
     shown = f"{', '.join(names)}; the default is {current}"
-    guess = compat.default_catalog(context)
+    guess = sqlmesh_compat.default_catalog(context)
     if guess == current:
         return ProjectCheck(name="catalogs", status="ok", message=shown)
     return ProjectCheck(
@@ -103,12 +102,12 @@ def views_of_prod(context: Any, prod: Any) -> list[Relation]:
     """The views of the prod environment; none where there is no prod."""
     if prod is None:
         return []
-    return sorted(objects.views_of(context, prod).values())
+    return sorted(spark_catalog.views_of(context, prod).values())
 
 
 def views(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     """Whether the catalog holds views, of which every environment consists."""
-    catalog = known[0].catalog if known else str(compat.default_catalog(context))
+    catalog = known[0].catalog if known else str(sqlmesh_compat.default_catalog(context))
     schema = known[0].schema if known else "default"
     if not Catalog(AdapterSql(context.engine_adapter)).holds_views(catalog, schema):
         return ProjectCheck(

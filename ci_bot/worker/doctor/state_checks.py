@@ -10,10 +10,9 @@ from sqlmesh.core.state_sync.common import ExpiredBatchRange
 
 from ci_bot.protocol.environment import number_of
 from ci_bot.protocol.plan import ProjectCheck
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import known_accuracy, sentence_of
-from ci_bot.worker.messages import Names, is_written_otherwise
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import Names, is_written_otherwise, names_and_times
 from ci_bot.worker.state_store import CostLedger, Ledger
 
 # The janitor runs with every `sqlmesh run`; what it has not taken for so long, it never sees.
@@ -40,7 +39,7 @@ def prod(state: Any) -> ProjectCheck:
             message=f"prod has {models} models, and its last plan did not finish.",
             fix="Run `sqlmesh plan` again to finish it.",
         )
-    written = times.iso(stored.finalized_ts)[: len("2024-01-31T12:00")].replace("T", " ")
+    written = names_and_times.iso(stored.finalized_ts)[: len("2024-01-31T12:00")].replace("T", " ")
     return ProjectCheck(
         name="prod", status="ok", message=f"{models} models, last plan finished {written} UTC"
     )
@@ -59,7 +58,9 @@ def gaps(state: Any, catalog: str | None, dialect: str | None) -> ProjectCheck:
         for (_, end), (start, _) in pairwise(held):
             if end < start:
                 model = names.of(snapshot.name)
-                found.append(f"{model} from {times.iso(end)} to {times.iso(start)}")
+                found.append(
+                    f"{model} from {names_and_times.iso(end)} to {names_and_times.iso(start)}"
+                )
     if not found:
         return ProjectCheck(name="gaps", status="ok", message="prod's history has no gaps")
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
@@ -74,8 +75,8 @@ def gaps(state: Any, catalog: str | None, dialect: str | None) -> ProjectCheck:
 
 def size(state: Any) -> ProjectCheck:
     """How many snapshots there are, and how many of them the janitor should have taken."""
-    total = compat.count_snapshots(state)
-    now = times.now_milliseconds()
+    total = sqlmesh_compat.count_snapshots(state)
+    now = names_and_times.now_milliseconds()
     batch = state.get_expired_snapshots(
         batch_range=ExpiredBatchRange.all_batch_range(), current_ts=now
     )
@@ -103,7 +104,7 @@ def environments(state: Any, prefix: str) -> ProjectCheck:
     stored = {
         item.name for item in state.get_environments_summary() if number_of(item.name, prefix)
     }
-    rows = Ledger(compat.state_adapter_of(state)).all()
+    rows = Ledger(sqlmesh_compat.state_adapter_of(state)).all()
     recorded = {row.environment for row in rows}
     unfinished = [row for row in rows if row.phase in ("failed", "cleaning", "leftover")]
     every = len(stored | recorded)
@@ -154,7 +155,7 @@ def python(state: Any, context: Any, version: str) -> ProjectCheck | None:
 
 def estimates(state: Any) -> ProjectCheck:
     """How good the estimates of cost were; with fewer than five nobody can say."""
-    found = known_accuracy(CostLedger(compat.state_adapter_of(state)))
+    found = known_accuracy(CostLedger(sqlmesh_compat.state_adapter_of(state)))
     message = (
         sentence_of(found)
         if found is not None

@@ -23,8 +23,7 @@ from ci_bot.protocol.plan import (
     LineageNode,
     Restatement,
 )
-from ci_bot.worker.messages import Names
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import Names, names_and_times
 from ci_bot.worker.planning.make_plan import Interval, Planned, category_of
 from ci_bot.worker.planning.removals import lies_elsewhere, schemas_of
 
@@ -243,8 +242,8 @@ def backfill(
                 model=names.of(snapshot.name),
                 kind=kind_name(snapshot),
                 action=action,
-                start=times.iso(wanted[0][0]) if dated else None,
-                end=times.iso(wanted[-1][1]) if dated else None,
+                start=names_and_times.iso(wanted[0][0]) if dated else None,
+                end=names_and_times.iso(wanted[-1][1]) if dated else None,
                 intervals=count,
                 batches=count_batches(snapshot, wanted) if dated else 1,
                 preview=preview,
@@ -302,8 +301,8 @@ def restatements(
     return [
         Restatement(
             model=names.of(s_id.name),
-            start=times.iso(start),
-            end=times.iso(end),
+            start=names_and_times.iso(start),
+            end=names_and_times.iso(end),
             environments=users.get(s_id.name, []),
         )
         for s_id, (start, end) in sorted(planned.plan.restatements.items())

@@ -13,10 +13,9 @@ from datetime import datetime
 from sqlmesh.core.snapshot import Snapshot, SnapshotId, start_date
 
 from ci_bot.protocol.plan import ShortWindow, WindowCause
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.messages import Names
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.messages import Names, names_and_times
+from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import Interval, Planned, PlanRequest
 
 
@@ -60,13 +59,13 @@ def begins_late(planned: Planned, built: dict[SnapshotId, list[Interval]]) -> bo
             continue
         own = start_date(snapshot, snapshots, starts, relative_to=planned.plan.execution_time)
         unit = snapshot.node.interval_unit
-        if intervals[0][0] > times.milliseconds(unit.cron_floor(own)):
+        if intervals[0][0] > names_and_times.milliseconds(unit.cron_floor(own)):
             return True
     return False
 
 
 def _build(planned: Planned, snapshots: Iterable[Snapshot]) -> dict[SnapshotId, list[Interval]]:
-    return planning.missing_of(
+    return make_plan.missing_of(
         planned,
         [_unbuilt(planned, snapshot) for snapshot in snapshots],
         planned.plan.end_override_per_model,
@@ -79,9 +78,9 @@ def _unbuilt(planned: Planned, snapshot: Snapshot) -> Snapshot:
     A new version has none; one that shares prod's table has prod's. SQLMesh does the same in
     `PlanBuilder._adjust_snapshot_intervals`, but only until the snapshot is recorded.
     """
-    copy = planning.emptied(snapshot)
+    copy = make_plan.emptied(snapshot)
     _, old = planned.plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
-    if old is not None and compat.inherits_intervals(old, snapshot):
+    if old is not None and sqlmesh_compat.inherits_intervals(old, snapshot):
         copy.merge_intervals(old)
         if snapshot.is_forward_only:
             copy.dev_intervals = copy.intervals.copy()
@@ -125,8 +124,10 @@ def short_window(
     return ShortWindow(
         cause=cause,
         models=sorted(names.of(snapshot.name) for snapshot in models),
-        start=times.iso(min(start for start, _ in intervals)) if intervals and late else None,
-        end=times.iso(max(end for _, end in intervals)) if intervals else None,
+        start=names_and_times.iso(min(start for start, _ in intervals))
+        if intervals and late
+        else None,
+        end=names_and_times.iso(max(end for _, end in intervals)) if intervals else None,
     )
 
 

@@ -20,7 +20,7 @@ from ci_bot.protocol.plan_identity import (
     StatementIdentity,
     TargetSnapshot,
 )
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.planning.make_plan import Interval, Planned, category_of, target_windows
 
 
@@ -61,7 +61,9 @@ def identity_of(
         ],
         removed=sorted(info.name for info in plan.context_diff.removed_snapshots.values()),
         restatements=[
-            RestatedRange(model=s_id.name, start=times.iso(start), end=times.iso(end))
+            RestatedRange(
+                model=s_id.name, start=names_and_times.iso(start), end=names_and_times.iso(end)
+            )
             for s_id, (start, end) in plan.restatements.items()
             if planned.flags.restate_models
         ],
@@ -119,8 +121,8 @@ def _target(
         category=category_of(snapshot) if changed else None,
         preview=not planned.deployable.is_representative(snapshot),
         promoted=promoted,
-        start=times.iso(intervals[0][0]) if intervals else None,
-        end=times.iso(intervals[-1][1]) if intervals else None,
+        start=names_and_times.iso(intervals[0][0]) if intervals else None,
+        end=names_and_times.iso(intervals[-1][1]) if intervals else None,
     )
 
 

@@ -19,11 +19,9 @@ from sqlmesh.utils.errors import NoChangesPlanError, PlanError
 from ci_bot.errors import BadInput
 from ci_bot.protocol.plan import Category, Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanOption
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.messages import Names
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.planning import plan_options as requested
-from ci_bot.worker.planning import plan_options as restating
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.messages import Names, names_and_times
+from ci_bot.worker.planning import plan_options
 from ci_bot.worker.planning.plan_options import PlanOptions, name_of
 
 # What SQLMesh executes of a plan, and with it the audits that an earlier attempt did not pass.
@@ -172,7 +170,7 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
             of another project would be removed.
         SQLMeshError: SQLMesh refuses the plan.
     """
-    requested.check_models(context, plan_request.flags)
+    plan_options.check_models(context, plan_request.flags)
     names = Names(context.default_catalog, context.default_dialect)
     frontier = prod_frontier(context)
     execution = _execution_time(plan_request, frontier)
@@ -180,7 +178,7 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
     start, end, notes = _range(plan_request, last, execution)
     flags = plan_request.flags
     try:
-        builder = compat.plan_builder(
+        builder = sqlmesh_compat.plan_builder(
             context,
             plan_request.environment,
             start=start,
@@ -201,36 +199,36 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
             preview_start=_preview_start(plan_request, execution),
             preview_min_intervals=flags.preview_min_intervals or None,
         )
-        compat.keep_model_caps(builder)
-        given = compat.give_last_intervals(builder)
-        refused = compat.note_refused_changes(builder)
-        plan = compat.build(builder)
+        sqlmesh_compat.keep_model_caps(builder)
+        given = sqlmesh_compat.give_last_intervals(builder)
+        refused = sqlmesh_compat.note_refused_changes(builder)
+        plan = sqlmesh_compat.build(builder)
     except NoChangesPlanError:
         return None
     except PlanError as error:
-        unknown = requested.selects_nothing(error, flags)
-        raise unknown or requested.refusal(error, refused, names) from error
-    if compat.state_is_shared(context):
+        unknown = plan_options.selects_nothing(error, flags)
+        raise unknown or plan_options.refusal(error, refused, names) from error
+    if sqlmesh_compat.state_is_shared(context):
         keys = [str(config.project or "") for config in context.configs.values()]
-        requested.check_nothing_of_others(context, plan, keys, names)
-    restating.check_restated(plan, flags.restate_models, names)
+        plan_options.check_nothing_of_others(context, plan, keys, names)
+    plan_options.check_restated(plan, flags.restate_models, names)
     if nothing_changed(plan) and not flags.include_unmodified and not flags.restate_models:
         return None
     if flags.include_unmodified or flags.restate_models:
-        plan = compat.plan_models_to_backfill(plan, changed_with_upstream(plan))
+        plan = sqlmesh_compat.plan_models_to_backfill(plan, changed_with_upstream(plan))
     notes.extend(_about_windows(plan, given, names))
     pinned_start = plan.provided_start
     return Planned(
         plan=plan,
         window=Window(
-            start=times.iso(pinned_start) if pinned_start is not None else None,
-            end=times.iso(end),
-            execution_time=times.iso(execution),
+            start=names_and_times.iso(pinned_start) if pinned_start is not None else None,
+            end=names_and_times.iso(end),
+            execution_time=names_and_times.iso(execution),
         ),
         flags=flags,
         deployable=plan.deployability_index,
         versions_in_prod=prod_versions(context.state_reader),
-        restatements=compat.first_restatements(builder, plan),
+        restatements=sqlmesh_compat.first_restatements(builder, plan),
         notes=tuple(notes),
         categorizer=plan_request.categorizer,
     )
@@ -240,7 +238,8 @@ def _about_windows(plan: Plan, given: Mapping[str, Interval], names: Names) -> l
     """What is said of models whose interval is longer than the plan's window."""
     found = [
         f"`{names.of(name)}` is computed whole, and no interval of it ends in the plan's window: "
-        f"it gets its last one, {times.iso(start)[:10]} to {times.iso(end)[:10]}."
+        f"it gets its last one, {names_and_times.iso(start)[:10]} to "
+        f"{names_and_times.iso(end)[:10]}."
         for name, (start, end) in sorted(given.items())
     ]
     if plan.provided_start is None or plan.skip_backfill or plan.uncategorized:
@@ -311,8 +310,8 @@ def prod_frontier(context: Any) -> int | None:
     """How far prod's data reaches, in milliseconds; None where prod holds no data yet."""
     seeds = {name for name, model in context.models.items() if model.kind.is_seed}
     ends = [
-        times.milliseconds(end)
-        for name, end in compat.prod_interval_ends(context).items()
+        names_and_times.milliseconds(end)
+        for name, end in sqlmesh_compat.prod_interval_ends(context).items()
         if name not in seeds  # a seed ends when it was loaded, which bounds nothing
     ]
     return max(ends) if ends else None
@@ -325,10 +324,14 @@ def _execution_time(plan_request: PlanRequest, frontier: int | None) -> int:
     two can be compared, and a second review of the same code is the same plan.
     """
     if plan_request.window:
-        return times.milliseconds(plan_request.window.execution_time)
+        return names_and_times.milliseconds(plan_request.window.execution_time)
     if plan_request.execution_time:
-        return times.milliseconds(plan_request.execution_time)
-    return frontier if frontier is not None else times.start_of_day(times.now_milliseconds())
+        return names_and_times.milliseconds(plan_request.execution_time)
+    return (
+        frontier
+        if frontier is not None
+        else names_and_times.start_of_day(names_and_times.now_milliseconds())
+    )
 
 
 def _range(
@@ -336,24 +339,29 @@ def _range(
 ) -> tuple[int | None, int, list[str]]:
     """Start, end and what is to be said about them. `1 week ago` is a week before `execution`."""
     if plan_request.window:
-        start = times.milliseconds(plan_request.window.start) if plan_request.window.start else None
-        return start, times.milliseconds(plan_request.window.end or frontier), []
+        start = (
+            names_and_times.milliseconds(plan_request.window.start)
+            if plan_request.window.start
+            else None
+        )
+        return start, names_and_times.milliseconds(plan_request.window.end or frontier), []
     notes: list[str] = []
     said = name_of("start", plan_request.said)
     start, end = None, frontier
     if plan_request.start:
-        start = times.parse_start(plan_request.start, relative_to=execution, name=said)
+        start = names_and_times.parse_start(plan_request.start, relative_to=execution, name=said)
     if plan_request.end:
-        end = times.parse_end(plan_request.end, relative_to=execution)
+        end = names_and_times.parse_end(plan_request.end, relative_to=execution)
     if end > frontier:
         notes.append(
-            f"`end` was moved from {times.iso(end)} to {times.iso(frontier)}, the end of prod's "
-            "data: a PR environment never extends prod's tables."
+            f"`end` was moved from {names_and_times.iso(end)} to {names_and_times.iso(frontier)}, "
+            "the end of prod's data: a PR environment never extends prod's tables."
         )
         end = frontier
     if start is not None and start >= end:
         raise BadInput(
-            f"`{said}` ({times.iso(start)}) is not before the end ({times.iso(end)}).",
+            f"`{said}` ({names_and_times.iso(start)}) is not before the end "
+            f"({names_and_times.iso(end)}).",
             hint="Swap the dates, or leave `end` out to use the end of prod's data."
             if said == "start"
             else "Correct it in the configuration, or give the input `start`, which wins over it.",
@@ -369,7 +377,7 @@ def _preview_start(plan_request: PlanRequest, execution: int) -> int | None:
     if text is None:
         return None
     said = name_of("preview-start", plan_request.said)
-    return times.parse_start(text, relative_to=execution, name=said)
+    return names_and_times.parse_start(text, relative_to=execution, name=said)
 
 
 def category_of(snapshot: Snapshot) -> Category:

@@ -32,7 +32,7 @@ from ci_bot.protocol.plan_identity import (
     Source,
 )
 from ci_bot.redaction import quoted_value, shortened
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import Names, headline
 from ci_bot.worker.project import BOT, PlanSettings
 
@@ -237,7 +237,7 @@ def options_of(
     if request.base_names:
         root, changed = Path(request.workplace.repository), request.changed_files
         files = None if changed is None else [root / path for path in changed]
-        compat.select_by_changed_files(context, files, request.base_names)
+        sqlmesh_compat.select_by_changed_files(context, files, request.base_names)
     return resolve(
         request.flags,
         settings,
@@ -293,7 +293,7 @@ def _check_selection(context: Any, name: str, text: str) -> None:
         BadInput: it cannot.
     """
     try:
-        compat.expand_selection(context, text)
+        sqlmesh_compat.expand_selection(context, text)
     except BotError:
         raise
     except Exception as error:  # its parser, its git and deep nesting each raise their own
@@ -307,7 +307,7 @@ def _check_selection(context: Any, name: str, text: str) -> None:
 
 
 def refusal(
-    error: PlanError, refused: Sequence[compat.RefusedChange], names: Names
+    error: PlanError, refused: Sequence[sqlmesh_compat.RefusedChange], names: Names
 ) -> PlanRefusedError:
     """The same refusal, with the models and the statements that SQLMesh tells its console only."""
     named = [names.of(fqn) for fqn in _FQN.findall(str(error))]

@@ -15,12 +15,10 @@ from sqlmesh.core.plan.stages import PlanStage
 from ci_bot.errors import Refused
 from ci_bot.protocol.base import readable_path
 from ci_bot.protocol.plan import ChangeType
-from ci_bot.worker.messages import Names
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import Names, names_and_times
 from ci_bot.worker.planning.make_plan import Planned
 from ci_bot.worker.project import files_of, reaches_every_model
-from ci_bot.worker.runtime import Relation
-from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.runtime import Relation, spark_catalog
 
 _SHOWN = 3
 
@@ -73,8 +71,8 @@ def check_own_place(context: Any, planned: Planned) -> None:
     if prod is None:
         return
     environment = planned.plan.environment
-    ours = set(objects.views_of(context, environment).values())
-    theirs = set(objects.views_of(context, prod).values()) | {
+    ours = set(spark_catalog.views_of(context, environment).values())
+    theirs = set(spark_catalog.views_of(context, prod).values()) | {
         Relation.parse(info.table_name(), str(context.default_catalog))
         for info in prod.snapshots
         if info.is_model and not info.is_symbolic and info.version
@@ -97,8 +95,8 @@ def check_own_place(context: Any, planned: Planned) -> None:
 
 def _refuse(model: str, start: int, end: int) -> None:
     raise Refused(
-        f"This plan would write {model} from {times.iso(start)} to {times.iso(end)} into the table "
-        "that prod reads.",
+        f"This plan would write {model} from {names_and_times.iso(start)} to "
+        f"{names_and_times.iso(end)} into the table that prod reads.",
         hint="Prod itself lacks these intervals, or the window reaches outside prod's data. Let "
         "prod catch up (`sqlmesh run`), or choose a window inside prod's data, then review again.",
         reason_code="would_write_prod",

@@ -14,12 +14,9 @@ from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 
 from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan
 from ci_bot.redaction import shortened
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.messages import Names, sentence
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning import first_build
-from ci_bot.worker.planning import make_plan as planning
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.messages import Names, names_and_times, sentence
+from ci_bot.worker.planning import describe_plan, first_build, make_plan
 from ci_bot.worker.planning.identity import prod_identity_of
 from ci_bot.worker.planning.make_plan import Interval, Planned
 
@@ -64,7 +61,7 @@ def plan_prod(
         )
 
     def shown(intervals: Built) -> list[Backfill]:
-        return describe.backfill(as_prod, intervals, names, reused=lambda snapshot: False)
+        return describe_plan.backfill(as_prod, intervals, names, reused=lambda snapshot: False)
 
     missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
     whole = first_build.of_prod(as_prod, missing)
@@ -117,7 +114,7 @@ def merge_of(context: Any, planned: Planned) -> Planned | None:
         SQLMeshError: SQLMesh refuses it.
     """
     try:
-        builder = compat.plan_builder(
+        builder = sqlmesh_compat.plan_builder(
             context,
             c.PROD,
             skip_tests=True,
@@ -126,7 +123,7 @@ def merge_of(context: Any, planned: Planned) -> Planned | None:
             allow_destructive_models=planned.flags.allow_destructive or None,
             categorizer_config=planned.categorizer,
         )
-        plan: Plan = compat.build(builder)
+        plan: Plan = sqlmesh_compat.build(builder)
     except NoChangesPlanError:
         return None
     return Planned(
@@ -144,7 +141,7 @@ def work_of_merge(as_prod: Planned, names: Names) -> list[Backfill]:
     """What prod would build now of the changed models: what the cost of a merge is counted of."""
     missing = {item.snapshot_id: list(item.intervals) for item in as_prod.plan.missing_intervals}
     found = _of_changed(as_prod, missing)
-    return describe.backfill(as_prod, found, names, reused=lambda snapshot: False)
+    return describe_plan.backfill(as_prod, found, names, reused=lambda snapshot: False)
 
 
 def _of_changed(as_prod: Planned, missing: Built) -> Built:
@@ -154,7 +151,7 @@ def _of_changed(as_prod: Planned, missing: Built) -> Built:
 
 def _plan_id(plan: Plan, repository: Path | None) -> str | None:
     """Null where nobody could ask for the same plan again, and where nothing changes."""
-    if repository is None or planning.nothing_changed(plan):
+    if repository is None or make_plan.nothing_changed(plan):
         return None
     return prod_identity_of(plan, repository=repository).plan_id()
 
@@ -234,7 +231,7 @@ def _lost(plan: Plan, whole: Built, names: Names) -> list[ModelRange]:
 
 def _range(model: str, interval: Interval) -> ModelRange:
     start, end = interval
-    return ModelRange(model=model, start=times.iso(start), end=times.iso(end))
+    return ModelRange(model=model, start=names_and_times.iso(start), end=names_and_times.iso(end))
 
 
 def subtract(wanted: list[Interval], built: list[Interval]) -> list[Interval]:

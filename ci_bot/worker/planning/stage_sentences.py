@@ -13,8 +13,7 @@ from sqlmesh.core.plan import stages
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 
 from ci_bot.protocol.plan import Stage
-from ci_bot.worker.messages import Names
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import Names, names_and_times
 from ci_bot.worker.planning.describe_plan import action_of
 
 _ACTIONS = {
@@ -108,7 +107,7 @@ def _backfill(stage: stages.BackfillStage, names: Names) -> Stage:
             continue
         action = action_of(snapshot)
         span = (
-            f" {times.iso(intervals[0][0])} to {times.iso(intervals[-1][1])}"
+            f" {names_and_times.iso(intervals[0][0])} to {names_and_times.iso(intervals[-1][1])}"
             if action == "incremental" and intervals
             else ""
         )

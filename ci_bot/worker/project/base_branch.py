@@ -17,14 +17,12 @@ from sqlmesh.core.state_sync import StateSync
 
 from ci_bot.errors import EXIT_FAILED, BadInput, BotError, WorkerFailed
 from ci_bot.protocol.base import Failure
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.messages import NotLoaded, failure_of
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.messages import NotLoaded, failure_of, names_and_times
 from ci_bot.worker.project.configuration import ProjectPlace, new_context, read_configuration
 from ci_bot.worker.project.loading import MAX_ROUNDS, every_failure, load
 from ci_bot.worker.project.opening import ConfigFacts, OpenProject, open_without_state
-from ci_bot.worker.runtime import Aside, Clock, KilledProcess
-from ci_bot.worker.runtime import imports as search_path
+from ci_bot.worker.runtime import Aside, Clock, KilledProcess, imports
 
 PLAN_ID = "base-branch"
 
@@ -82,10 +80,10 @@ def open_on_base(
         with clock.phase("base branch"):
             found = _result(beside, state)
     if found.state is not None:
-        given = compat.throwaway_state_again(found.state, opened.context)
+        given = sqlmesh_compat.throwaway_state_again(found.state, opened.context)
     else:
-        given = compat.throwaway_state(place.scratch_dir / "nothing.duckdb", opened.context)
-    compat.give_state(opened.context, given)
+        given = sqlmesh_compat.throwaway_state(place.scratch_dir / "nothing.duckdb", opened.context)
+    sqlmesh_compat.give_state(opened.context, given)
     opened.config_before, opened.base_failures = found.config, found.failures
     return opened
 
@@ -158,12 +156,12 @@ def _load_base(
     """What `Base` is made from, as JSON values. Runs in the process of its own."""
     if not place.projects:
         return {"config": None, "failures": []}
-    search_path.move(head.python_path, head.repository, place.repository)
+    imports.move(head.python_path, head.repository, place.repository)
     try:
         context = _opened(place)
-        compat.as_if_in(context, place.repository, head.repository)
-        kept = compat.throwaway_state(state, context)
-        compat.give_state(context, kept)
+        sqlmesh_compat.as_if_in(context, place.repository, head.repository)
+        kept = sqlmesh_compat.throwaway_state(state, context)
+        sqlmesh_compat.give_state(context, kept)
         try:
             promote_as_prod(context, kept, execution)
         except Exception as error:
@@ -180,12 +178,12 @@ def _load_base(
 
 
 def _opened(place: ProjectPlace, ignored: Sequence[Path] = ()) -> Context:
-    configs = read_configuration(place, compat.read_configs_without_state)
-    compat.make_spark_lazy(configs, _never)
-    compat.prepare_configs(configs, place.cache_dir)
-    compat.ignore_files(configs, ignored)
+    configs = read_configuration(place, sqlmesh_compat.read_configs_without_state)
+    sqlmesh_compat.make_spark_lazy(configs, _never)
+    sqlmesh_compat.prepare_configs(configs, place.cache_dir)
+    sqlmesh_compat.ignore_files(configs, ignored)
     context = new_context(configs, place)
-    compat.merge_nothing_from_state(context)
+    sqlmesh_compat.merge_nothing_from_state(context)
     load(context, Clock().phase("load"), place.repository)
     return context
 
@@ -244,10 +242,10 @@ def _full_history(
     snapshot: Snapshot, by_id: Any, cache: dict[str, Any], execution: int
 ) -> tuple[int, int] | None:
     """The interval that a prod which never missed a run would hold."""
-    start = times.milliseconds(start_date(snapshot, by_id, cache, relative_to=execution))
+    start = names_and_times.milliseconds(start_date(snapshot, by_id, cache, relative_to=execution))
     unit = snapshot.node.interval_unit
-    end = times.milliseconds(
-        unit.cron_floor(times.milliseconds(snapshot.node.cron_floor(execution)))
+    end = names_and_times.milliseconds(
+        unit.cron_floor(names_and_times.milliseconds(snapshot.node.cron_floor(execution)))
     )
-    first = times.milliseconds(unit.cron_floor(start))
+    first = names_and_times.milliseconds(unit.cron_floor(start))
     return (first, end) if first < end else None

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ci_bot.protocol.plan import Finding, FormatCheck, LintCheck
 from ci_bot.redaction import shortened
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import Names, file_name_or_last
 
 MAX_EVIDENCE = 1_000
@@ -65,7 +65,7 @@ def formatting(context: Any, touched: set[Path] | None, repository: Path) -> For
     unformatted, unknown = [], 0
     for path in checked:
         try:
-            if compat.needs_format(context, nodes[path]):
+            if sqlmesh_compat.needs_format(context, nodes[path]):
                 unformatted.append(str(file_name_or_last(path, repository)))
         except Exception:
             # SQLMesh's formatter refuses some files that its loader takes; a macro's, for example.
@@ -118,11 +118,11 @@ def plan_settings(configs: Mapping[Path, Any]) -> PlanSettings:
         configs: the configurations by directory, in the order in which the projects were named.
     """
     (_, config), *others = configs.items()
-    bot = compat.written_bot_settings(config)
+    bot = sqlmesh_compat.written_bot_settings(config)
     unread = {
         f"{BOT}.{key}": path.name
         for path, other in others
-        for key, value in compat.written_bot_settings(other).items()
+        for key, value in sqlmesh_compat.written_bot_settings(other).items()
         if key in OF_A_PLAN and value != bot.get(key)
     }
     return PlanSettings(

@@ -18,7 +18,7 @@ from sqlmesh.utils.errors import ConfigError, SQLMeshError
 
 from ci_bot.errors import BadInput
 from ci_bot.protocol.directories import Places
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import (
     LINE_NUMBER,
     EndlessYamlError,
@@ -93,7 +93,7 @@ def configure(
     on_spark_start: Callable[[], None],
     *,
     clock: Clock,
-    read: Callable[[Sequence[Path]], dict[Path, Config]] = compat.read_configs,
+    read: Callable[[Sequence[Path]], dict[Path, Config]] = sqlmesh_compat.read_configs,
 ) -> tuple[dict[Path, Config], list[float]]:
     """Reads the configuration, and prepares it for a run of ours.
 
@@ -110,9 +110,9 @@ def configure(
                 hint="`project` names the directory with config.yaml or config.py.",
                 reason_code="no_project",
             )
-    compat.analytics_off()
-    compat.scan_packages_once()
-    compat.find_engines_unimported()
+    sqlmesh_compat.analytics_off()
+    sqlmesh_compat.scan_packages_once()
+    sqlmesh_compat.find_engines_unimported()
     set_console(NoopConsole())
     starts: list[float] = []
 
@@ -125,8 +125,8 @@ def configure(
     with clock.phase("configuration"):
         configs = read_configuration(place, read)
         check_project_keys(configs, [display_path(path, place) for path in configs])
-        compat.make_spark_lazy(configs, started)
-        compat.prepare_configs(configs, place.cache_dir)
+        sqlmesh_compat.make_spark_lazy(configs, started)
+        sqlmesh_compat.prepare_configs(configs, place.cache_dir)
     return configs, starts
 
 
@@ -198,8 +198,12 @@ def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
             hint="`project` names the directory that holds it.",
             reason_code="no_config",
         )
-    if isinstance(error, compat.DbtProjectError):
-        dbt = [display_path(path, place) for path in place.projects if compat.is_dbt_project(path)]
+    if isinstance(error, sqlmesh_compat.DbtProjectError):
+        dbt = [
+            display_path(path, place)
+            for path in place.projects
+            if sqlmesh_compat.is_dbt_project(path)
+        ]
         names = ", ".join(f"`{name}`" for name in dbt)
         return BadInput(
             f"There is a dbt project in {names}, and a dbt project cannot be compared "

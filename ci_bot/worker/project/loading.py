@@ -10,7 +10,7 @@ from typing import Any
 
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import NotLoaded, failure_of, unit_of
 from ci_bot.worker.project.configuration import ProjectPlace, configure, new_context
 from ci_bot.worker.runtime import Clock
@@ -40,10 +40,10 @@ def load(context: Any, phase: AbstractContextManager[None], repository: Path) ->
     Raises:
         NotLoaded: with the file, the line and the cause.
     """
-    with phase, compat.registries_kept(), compat.types_read_once():
+    with phase, sqlmesh_compat.registries_kept(), sqlmesh_compat.types_read_once():
         try:
             context.load()
-            compat.order_models(context)
+            sqlmesh_compat.order_models(context)
         except BotError:
             raise
         except (Exception, SystemExit) as error:
@@ -78,7 +78,7 @@ def every_failure(
         units = []
         recorded: list[tuple[Path, BaseException]] = []
         try:
-            with compat.model_failures(recorded):
+            with sqlmesh_compat.model_failures(recorded):
                 again(ignored)
         except NotLoaded as error:
             units += error.units
@@ -89,7 +89,7 @@ def every_failure(
             break
         for path, problem in recorded:
             units.append(path)
-            more.append(_failure(compat.load_error(path, problem), repository))
+            more.append(_failure(sqlmesh_compat.load_error(path, problem), repository))
         for failure in more:
             found.setdefault((failure.path, failure.message), failure)
     return list(found.values())[:MAX_FAILURES]
@@ -128,11 +128,11 @@ def load_alone(
         NotLoaded: the project does not load.
     """
     configs, _ = configure(
-        place, on_spark_start, clock=clock, read=compat.read_configs_without_state
+        place, on_spark_start, clock=clock, read=sqlmesh_compat.read_configs_without_state
     )
     context = new_context(configs, place)
-    state = compat.throwaway_state(place.scratch_dir / f"{name}.duckdb", context)
-    compat.give_state(context, state)
-    compat.merge_nothing_from_state(context)
+    state = sqlmesh_compat.throwaway_state(place.scratch_dir / f"{name}.duckdb", context)
+    sqlmesh_compat.give_state(context, state)
+    sqlmesh_compat.merge_nothing_from_state(context)
     load(context, clock.phase("load"), place.repository)
     return context

@@ -19,7 +19,7 @@ from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.review_report import ProdNotFound
 from ci_bot.redaction import hide, quoted_value
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import Names, NotLoaded, failure_of, missing_variables, unset_variables
 from ci_bot.worker.project.configuration import ProjectPlace, display_path, new_context
 from ci_bot.worker.project.loading import load
@@ -88,7 +88,7 @@ def _of_others(context: Context, prod: Environment) -> str | None:
 
 def _state_in_words(context: Context, place: ProjectPlace) -> str:
     """Where the state is: its server, database and schema, or its file. Never who asks, or how."""
-    connection: Any = compat.state_connection(context.config, context.gateway)
+    connection: Any = sqlmesh_compat.state_connection(context.config, context.gateway)
     if isinstance(connection, DuckDBConnectionConfig):
         file = connection.database
         if not file or file == ":memory:":
@@ -136,7 +136,7 @@ def with_failures_of_others(
     pull request breaks is never taken for theirs.
     """
     context = new_context(dict(configs), place)
-    compat.merge_nothing_from_state(context)
+    sqlmesh_compat.merge_nothing_from_state(context)
     try:
         load(context, Clock().phase("load"), place.repository)
     except BotError:
@@ -144,12 +144,12 @@ def with_failures_of_others(
     names = Names(context.default_catalog, context.default_dialect)
     failures = [
         _failure(found, names, place.repository)
-        for found in compat.failing_nodes_of_others(context, state)
+        for found in sqlmesh_compat.failing_nodes_of_others(context, state)
     ]
     return NotLoaded(failures, base=failures) if failures else error
 
 
-def _failure(found: compat.FailingNode, names: Names, repository: Path) -> Failure:
+def _failure(found: sqlmesh_compat.FailingNode, names: Names, repository: Path) -> Failure:
     model, owner = names.of(found.name), found.project
     failure = failure_of(found.error, stage="load", repository=repository)
     project = f"the project `{owner}`" if owner else "another project"

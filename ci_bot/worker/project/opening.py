@@ -24,7 +24,7 @@ from ci_bot.errors import BadInput
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.review_inputs import KnownFile
 from ci_bot.protocol.review_report import Baseline, ProdNotFound, Project
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import NotLoaded, other_version, unusable_state
 from ci_bot.worker.project.configuration import (
     ProjectPlace,
@@ -168,7 +168,7 @@ def open_state(
         BadInput: the state is of another version, cannot be reached, or may not be held there.
         Refused: the DuckDB file is locked by another process.
     """
-    connection = compat.state_connection(context.config, context.gateway)
+    connection = sqlmesh_compat.state_connection(context.config, context.gateway)
     engine = str(connection.type_)
     absent = StateFacts(schema_version=0, sqlmesh_version=None, engine=engine)
     if isinstance(connection, DuckDBConnectionConfig):
@@ -184,8 +184,10 @@ def open_state(
     try:
         state: StateSync
         if isinstance(connection, DuckDBConnectionConfig) and not write:
-            state = compat.state_sync_on(compat.open_duckdb_read_only(connection), context)
-            compat.state_adapter_of(state).fetchone("SELECT 1")
+            state = sqlmesh_compat.state_sync_on(
+                sqlmesh_compat.open_duckdb_read_only(connection), context
+            )
+            sqlmesh_compat.state_adapter_of(state).fetchone("SELECT 1")
         else:
             state = _connected(context)
         versions = state.get_versions(validate=False)
@@ -223,7 +225,7 @@ def _try_to_read(state: StateSync, context: Context) -> None:
     query = exp.select("1").from_(first).where(exp.false())
     for table in others:
         query = query.join(table, join_type="cross")
-    compat.state_adapter_of(state).fetchone(query)
+    sqlmesh_compat.state_adapter_of(state).fetchone(query)
 
 
 def _connected(context: Context) -> StateSync:
@@ -233,17 +235,17 @@ def _connected(context: Context) -> StateSync:
     or out of reach would look empty. So the connection is tried first.
     """
     try:
-        state = compat.new_state_sync(context)
-        compat.state_adapter_of(state).fetchone("SELECT 1")
+        state = sqlmesh_compat.new_state_sync(context)
+        sqlmesh_compat.state_adapter_of(state).fetchone("SELECT 1")
     except Exception as error:
         options = os.environ.get("PGOPTIONS", "")
         if PG_READ_ONLY not in options or "unsupported startup parameter" not in str(error):
             raise
         # A pooler (PgBouncer) passes no options on: each transaction says it by itself then.
         os.environ["PGOPTIONS"] = options.replace(PG_READ_ONLY, "").strip()
-        compat.read_only_transactions()
-        state = compat.new_state_sync(context)
-        compat.state_adapter_of(state).fetchone("SELECT 1")
+        sqlmesh_compat.read_only_transactions()
+        state = sqlmesh_compat.new_state_sync(context)
+        sqlmesh_compat.state_adapter_of(state).fetchone("SELECT 1")
     return state
 
 
@@ -304,20 +306,22 @@ def open_project(
         state, facts = open_state(context, place, write=write)
         has_tables = state is not None
         if state is None:
-            state = compat.throwaway_state(place.scratch_dir / "empty-state.duckdb", context)
-    compat.give_state(context, state)
+            state = sqlmesh_compat.throwaway_state(
+                place.scratch_dir / "empty-state.duckdb", context
+            )
+    sqlmesh_compat.give_state(context, state)
     catalogs = prod_catalogs(state)
-    guess = compat.default_catalog(context)
-    if catalogs and guess not in catalogs and compat.has_lazy_spark(configs):
+    guess = sqlmesh_compat.default_catalog(context)
+    if catalogs and guess not in catalogs and sqlmesh_compat.has_lazy_spark(configs):
         # Models would all look removed and added under another catalog's name.
         with clock.phase("spark"):
-            compat.set_known_catalog(configs, ask_spark_for_catalog(context))
+            sqlmesh_compat.set_known_catalog(configs, ask_spark_for_catalog(context))
         context = new_context(configs, place)
-        compat.give_state(context, state)
+        sqlmesh_compat.give_state(context, state)
     files = {file.path: file for file in known}
     try:
-        with compat.as_in_prod(
-            context, lambda stored: compat.known_loaded(files, stored, place.repository)
+        with sqlmesh_compat.as_in_prod(
+            context, lambda stored: sqlmesh_compat.known_loaded(files, stored, place.repository)
         ):
             load(context, clock.phase("load"), place.repository)
     except NotLoaded as error:
@@ -345,11 +349,11 @@ def open_without_state(
         NotLoaded: the project does not load.
     """
     configs, starts = configure(
-        place, on_spark_start, clock=clock, read=compat.read_configs_without_state
+        place, on_spark_start, clock=clock, read=sqlmesh_compat.read_configs_without_state
     )
-    compat.ignore_files(configs, ignored)
+    sqlmesh_compat.ignore_files(configs, ignored)
     context = new_context(configs, place)
-    compat.merge_nothing_from_state(context)
+    sqlmesh_compat.merge_nothing_from_state(context)
     load(context, clock.phase("load"), place.repository)
     facts = StateFacts(schema_version=0, sqlmesh_version=None, engine="none")
     return OpenProject(context, "base-branch", facts, clock, starts)
@@ -374,7 +378,7 @@ def state_to_write(
             hint="Build prod first.",
             reason_code="no_prod",
         )
-    compat.give_state(context, state)
+    sqlmesh_compat.give_state(context, state)
     try:
         yield context
     finally:

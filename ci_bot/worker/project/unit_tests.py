@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ci_bot.protocol.plan import TestFailure, TestsCheck
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import Names, file_name_or_last, sentence
 
 # Why a unit test fails, in one sentence, from the message that SQLMesh gives.
@@ -197,7 +197,7 @@ NO_MESSAGE = "the test failed without a message"
 
 def run_unit_tests(context: Any, repository: Path) -> TestsCheck:
     """Runs the project's unit tests on its test connection (DuckDB unless configured)."""
-    return run(context, compat.loaded_tests(context), repository)
+    return run(context, sqlmesh_compat.loaded_tests(context), repository)
 
 
 def run(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:
@@ -211,7 +211,7 @@ def run(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:
     """
     if not tests:
         return TestsCheck(status="none")
-    compat.announce_tests_on_spark(context, tests)
+    sqlmesh_compat.announce_tests_on_spark(context, tests)
     results, broken = [], []
     # Building a test changes its definition, and a second time that can fail.
     bodies = [copy.deepcopy(test.body) for test in tests]

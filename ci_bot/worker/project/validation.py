@@ -16,7 +16,7 @@ from ci_bot.protocol.base import Versions
 from ci_bot.protocol.plan import CheckStatus, FormatCheck, LintCheck, ProjectCheck, TestsCheck
 from ci_bot.protocol.review_report import ProdNotFound
 from ci_bot.protocol.supported_versions import PYSPARK_VERSIONS_TEXT, was_tried
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project.configuration import ProjectPlace, display_path, is_spark
 from ci_bot.worker.project.opening import OpenProject, StateFacts
 
@@ -101,7 +101,7 @@ def connection(context: Any) -> ProjectCheck:
     """The warehouse's engine, as configured. Nobody is asked."""
     engine = context.config.get_connection(context.gateway).type_
     if is_spark(context, context.gateway):
-        catalog = compat.default_catalog(context)
+        catalog = sqlmesh_compat.default_catalog(context)
         message = f"{engine}, default catalog {catalog}"
         return ProjectCheck(name="connection", status="ok", message=message)
     return ProjectCheck(
@@ -133,7 +133,9 @@ def state(
         )
     shown = f"{facts.engine}, schema version {facts.schema_version}, "
     shown += f"written by SQLMesh {facts.sqlmesh_version}"
-    if isinstance(compat.state_connection(context.config, context.gateway), DuckDBConnectionConfig):
+    if isinstance(
+        sqlmesh_compat.state_connection(context.config, context.gateway), DuckDBConnectionConfig
+    ):
         return ProjectCheck(
             name="state",
             status="warn",

@@ -10,10 +10,10 @@ from typing import Any
 
 from ci_bot.protocol.messages import BaseTestsRequest
 from ci_bot.protocol.review_inputs import BaseTests, TestName, TestOutcome
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project import load_alone, place_of, unit_tests
 from ci_bot.worker.review.review_plan import ReviewPorts
-from ci_bot.worker.runtime import imports as search_path
+from ci_bot.worker.runtime import imports
 
 
 def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
@@ -24,7 +24,7 @@ def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
         NotLoaded: its project does not load.
     """
     base = Path(request.base_repository)
-    search_path.move(request.workplace.python_path, Path(request.workplace.repository), base)
+    imports.move(request.workplace.python_path, Path(request.workplace.repository), base)
     place = place_of(request, request.projects, cache_name="base-tests", root=base)
     context = load_alone(place, ports.clock, ports.on_spark_start, name="base-tests")
     ports.progress("tests", f"running {len(request.tests)} unit tests on the base branch")
@@ -51,7 +51,7 @@ def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
 
 def _of(context: Any, wanted: TestName, repository: Path) -> Any:
     """The test on the base branch: in the same file, else of the same name in another one."""
-    named = [test for test in compat.loaded_tests(context) if test.test_name == wanted.name]
+    named = [test for test in sqlmesh_compat.loaded_tests(context) if test.test_name == wanted.name]
     same = [test for test in named if _path(test, repository) == wanted.path]
     return next(iter(same or named), None)
 

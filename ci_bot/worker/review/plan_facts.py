@@ -15,7 +15,7 @@ from ci_bot.protocol.environment import PROD
 from ci_bot.protocol.messages import Owner, ReviewRequest
 from ci_bot.protocol.plan import Backfill, ChangeType, ColumnChange, Cost, ProdPlan
 from ci_bot.protocol.review_report import Acceptance
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import estimate, known_of, with_reused
 from ci_bot.worker.messages import Names, same_code
 from ci_bot.worker.planning import (
@@ -23,19 +23,19 @@ from ci_bot.worker.planning import (
     Interval,
     Planned,
     PlanRequest,
+    describe_plan,
     describe_stages,
     first_build,
     identity_of,
+    make_plan,
     prod_plan,
     removed_by_others,
     short_window,
 )
-from ci_bot.worker.planning import describe_plan as describe
-from ci_bot.worker.planning import make_plan as planning
 from ci_bot.worker.project import OpenProject, PlanSettings
 from ci_bot.worker.review.refused_plan import no_plan
 from ci_bot.worker.review.rule_inputs import known_rows
-from ci_bot.worker.rules import inputs as reading
+from ci_bot.worker.rules import inputs
 from ci_bot.worker.runtime import load_trace
 from ci_bot.worker.sql import list_column_changes
 from ci_bot.worker.state_store import CostLedger, Ledger, ownership
@@ -68,7 +68,7 @@ def also_changed(
         for name, row in others.items()
     }
     used = {name: keys & _in_use(context, name) for name, keys in recorded.items() if keys}
-    theirs = compat.full_snapshots(context, {key for keys in used.values() for key in keys})
+    theirs = sqlmesh_compat.full_snapshots(context, {key for keys in used.values() for key in keys})
     found: dict[str, list[str]] = {}
     for name, keys in sorted(used.items(), key=lambda item: others[item[0]].pr_number or 0):
         for key in keys & theirs.keys():
@@ -115,7 +115,7 @@ def users_of_restated(context: Any, planned: Planned, environment: str) -> Mappi
     if not restated:
         return {}
     found: dict[str, list[str]] = {}
-    for name, infos in sorted(compat.environment_snapshots(context).items()):
+    for name, infos in sorted(sqlmesh_compat.environment_snapshots(context).items()):
         for info in infos if name not in (environment, PROD) else ():
             ours = restated.get(info.name)
             if ours is not None and (
@@ -155,7 +155,7 @@ class PlanFacts:
             caused=found.caused,
             changed_files=request.changed_files,
             # No directory: the base branch has none of the changed files.
-            before=reading.before(request.before_dir, request.unread_files),
+            before=inputs.before(request.before_dir, request.unread_files),
             unread=request.unread_files,
         )
         return replace(found, removed_by_others=removed)
@@ -196,7 +196,7 @@ class PlanFacts:
         if planned is None:
             return no_plan()
         uncategorized = bool(planned.plan.uncategorized)
-        work = describe.work_left(planned, self.names)
+        work = describe_plan.work_left(planned, self.names)
         parts: dict[str, Any] = {
             "identity": None
             if uncategorized or self.opened.baseline == "base-branch"
@@ -206,7 +206,7 @@ class PlanFacts:
                 state_schema_version=self.opened.state.schema_version,
                 repository=self.repository,
             ),
-            "changes": describe.changes(
+            "changes": describe_plan.changes(
                 planned,
                 self.names,
                 repository=self.repository,
@@ -214,30 +214,30 @@ class PlanFacts:
                 is_from_base=self._is_not_ours,
                 also_in=self._also_changed(planned),
             ),
-            "backfill": describe.backfill(
+            "backfill": describe_plan.backfill(
                 planned, self._built, self.names, reused=lambda snapshot: True
             ),
             "work": work,
-            "restatements": describe.restatements(
+            "restatements": describe_plan.restatements(
                 planned,
                 self.names,
                 users_of_restated(self.opened.context, planned, self.request.environment),
             ),
-            "statements": describe.statements(planned),
-            "lineage": describe.lineage(planned, self.names),
+            "statements": describe_plan.statements(planned),
+            "lineage": describe_plan.lineage(planned, self.names),
             "cost": self._cost(work),
             "short_window": short_window(
                 planned,
                 self.plan_request,
                 self._built,
                 self.names,
-                previews=compat.previews_forward_only(self.opened.context),
+                previews=sqlmesh_compat.previews_forward_only(self.opened.context),
             ),
         }
         parts["stages"] = (
             []
             if uncategorized
-            else describe_stages(planning.stages_of(self.opened.context, planned), self.names)
+            else describe_stages(make_plan.stages_of(self.opened.context, planned), self.names)
         )
         return parts
 
@@ -272,11 +272,11 @@ class PlanFacts:
 
     @cached_property
     def _costs(self) -> CostLedger:
-        return CostLedger(compat.state_adapter(self.opened.context))
+        return CostLedger(sqlmesh_compat.state_adapter(self.opened.context))
 
     @cached_property
     def _ledger(self) -> Ledger:
-        return Ledger(compat.state_adapter(self.opened.context))
+        return Ledger(sqlmesh_compat.state_adapter(self.opened.context))
 
     @cached_property
     def _built(self) -> dict[SnapshotId, list[Interval]]:

@@ -9,9 +9,8 @@ from typing import Any
 
 from ci_bot.protocol.messages import AcceptAnswer, AcceptRequest, ScopesRequest
 from ci_bot.protocol.review_inputs import ModelScope, ScopedModels, ScopesAnswer, SelectedModel
-from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.messages import Names, headline
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.messages import Names, headline, names_and_times
 from ci_bot.worker.project import load_alone, opening, place_of
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.runtime import Clock
@@ -119,7 +118,7 @@ def unreadable(selections: Iterable[str]) -> str | None:
     """Why SQLMesh cannot read one of these selections; None where it can read them all."""
     for text in selections:
         try:
-            compat.parse_selection(text)
+            sqlmesh_compat.parse_selection(text)
         except Exception as error:  # its parser and deep nesting each raise their own
             why = headline(error).partition(": ")[0]
             return f"SQLMesh cannot read the selection `{text}`: {why}"[:_LONGEST_PROBLEM]
@@ -134,7 +133,7 @@ class _Side:
     ) -> None:
         lineage = any("+" in text for scope in scopes for text in scope.models)
         self._models = models
-        self._expand: Expand = compat.selector_of(context, models, lineage=lineage)
+        self._expand: Expand = sqlmesh_compat.selector_of(context, models, lineage=lineage)
 
     def within(self, scope: ModelScope) -> set[str]:
         found = self._expand(scope.models) if scope.models else set(self._models)
@@ -172,11 +171,14 @@ def accept(
     """
     place = place_of(request, request.projects)
     with opening.state_to_write(place, on_spark_start, clock) as context:
-        ledger = Ledger(compat.state_adapter(context))
+        ledger = Ledger(sqlmesh_compat.state_adapter(context))
         ledger.prepare()
         number = request.owner.pr_number or 0
-        oldest = times.milliseconds(request.acceptance.at) - KEEP_DAYS * 86_400_000
+        oldest = names_and_times.milliseconds(request.acceptance.at) - KEEP_DAYS * 86_400_000
         ledger.accept(
-            request.owner.name, number, request.acceptance, forget_before=times.iso(oldest)
+            request.owner.name,
+            number,
+            request.acceptance,
+            forget_before=names_and_times.iso(oldest),
         )
         return AcceptAnswer(acceptances=ledger.acceptances(request.owner.name, number))

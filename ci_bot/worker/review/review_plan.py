@@ -12,15 +12,13 @@ from ci_bot.errors import BadInput
 from ci_bot.protocol.messages import RememberRequest, ReviewRequest
 from ci_bot.protocol.review_inputs import BaseCache
 from ci_bot.protocol.review_report import ReviewFacts
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import with_unneeded
-from ci_bot.worker.messages import Names, NotLoaded, failure_of
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.planning import Planned, PlanRefusedError, PlanRequest
-from ci_bot.worker.planning import make_plan as planning
-from ci_bot.worker.planning import plan_options as requested
+from ci_bot.worker.messages import Names, NotLoaded, failure_of, names_and_times
+from ci_bot.worker.planning import Planned, PlanRefusedError, PlanRequest, make_plan, plan_options
 from ci_bot.worker.project import (
     OpenProject,
+    base_branch,
     described_project,
     opening,
     place_of,
@@ -28,7 +26,6 @@ from ci_bot.worker.project import (
     validation,
     versions_of,
 )
-from ci_bot.worker.project import base_branch as baseline
 from ci_bot.worker.review.lineage_inputs import column_impact
 from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.review.policy_scopes import scopes_of_told
@@ -67,7 +64,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     settings = plan_settings(context.configs)
     plan_request = PlanRequest.of(
         request.environment,
-        requested.options_of(context, request, settings),
+        plan_options.options_of(context, request, settings),
         execution_time=request.execution_time,
     )
     try:
@@ -163,11 +160,11 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
         request, request.base_projects, cache_name="base", root=Path(request.base_repository)
     )
     execution = (
-        times.milliseconds(request.execution_time)
+        names_and_times.milliseconds(request.execution_time)
         if request.execution_time
-        else times.now_milliseconds()
+        else names_and_times.now_milliseconds()
     )
-    return baseline.open_on_base(
+    return base_branch.open_on_base(
         place, base, execution=execution, clock=ports.clock, on_spark_start=ports.on_spark_start
     )
 
@@ -175,7 +172,7 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
 def _plan(opened: OpenProject, plan_request: PlanRequest, repository: Path) -> Planned | None:
     """The plan; a failure where the base branch fails too is told together with the base's."""
     try:
-        return planning.plan_against_prod(opened.context, plan_request)
+        return make_plan.plan_against_prod(opened.context, plan_request)
     except SQLMeshError as error:
         if not opened.base_failures:
             raise
@@ -196,12 +193,12 @@ def remember(
         NotLoaded: the project does not load.
     """
     place = place_of(request, request.projects)
-    with compat.noted() as found:
+    with sqlmesh_compat.noted() as found:
         opened = opening.open_project(
             place, write=False, clock=clock, on_spark_start=on_spark_start
         )
     try:
-        files = compat.known_files_of(opened.context, found, place.repository)
+        files = sqlmesh_compat.known_files_of(opened.context, found, place.repository)
         return BaseCache(files=files, models=len(opened.context.models))
     finally:
         opened.close()

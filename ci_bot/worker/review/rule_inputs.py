@@ -11,7 +11,7 @@ from sqlmesh.core import constants as c
 
 from ci_bot.protocol.messages import ReviewRequest
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import row_counts
 from ci_bot.worker.messages import Names, file_name
 from ci_bot.worker.planning import Drift, Planned, category_of, change_type, statements
@@ -136,7 +136,7 @@ def _allowed_destructive(context: Any, flags: PlanFlags) -> frozenset[str]:
     """The models that `allow-destructive` means: names, patterns, tags, as SQLMesh reads them."""
     found: set[str] = set()
     for selection in flags.allow_destructive:
-        found |= compat.expand_selection(context, selection)
+        found |= sqlmesh_compat.expand_selection(context, selection)
     return frozenset(found)
 
 

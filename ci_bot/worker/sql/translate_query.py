@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sql import translate_clauses as scan
+from ci_bot.worker.sql import translate_clauses
 from ci_bot.worker.sql.algebra_blocks import (
     Block,
     Part,
@@ -286,7 +286,7 @@ class Reader:
         for name, value in select.args.items():
             if value and name not in _CLAUSES:
                 self.gap(f"a SELECT with {name}")
-        own = scan.mentions(select)
+        own = translate_clauses.mentions(select)
         frame = Frame(ctes, outer)
         scalars = Scalars(self, frame)
         sources = Sources(self, frame, scalars, own)
@@ -297,7 +297,7 @@ class Reader:
         self,
         select: Any,
         found: From,
-        own: scan.Mentions,
+        own: translate_clauses.Mentions,
         scalars: Scalars,
         used: frozenset[str] | None,
     ) -> Block:
@@ -348,7 +348,7 @@ class Reader:
         return found
 
 
-def _may_stand_for(block: Block, select: Any, own: scan.Mentions) -> bool:
+def _may_stand_for(block: Block, select: Any, own: translate_clauses.Mentions) -> bool:
     """Whether `select` only filters and chooses results of the query that it reads."""
     if own.aggregates or own.windows or own.generators:
         return False

@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
-from ci_bot.worker.sql_effects import spark_settings as settings
+from ci_bot.worker.sql_effects import spark_settings
 from ci_bot.worker.sql_effects.effects import (
     RUNS_JAVA,
     SPARK,
@@ -56,7 +56,7 @@ def of_command(tree: Any, dialect: str) -> Effect:
     if word == "SHOW":
         return Effect("nothing", "SHOW")
     if word == "SET":
-        return settings.of_set(rest, dialect, parsed=False)
+        return spark_settings.of_set(rest, dialect, parsed=False)
     tokens = _tokens(rest, dialect) if dialect in SPARK else None
     if tokens is None:
         return unknown(word, "this kind of statement is not on the list")

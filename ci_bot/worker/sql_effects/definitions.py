@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ci_bot.worker.sql_effects import effects as names
+from ci_bot.worker.sql_effects import effects
 from ci_bot.worker.sql_effects.effects import SPARK, Action, Effect, ObjectName, unknown
 
 # What stands between CREATE and AS: clauses that say where a table's files are, and others.
@@ -105,11 +105,11 @@ def of_create(tree: Any, dialect: str) -> Iterator[Effect]:
         yield _temporary_object(tree, kind, dialect)
     elif kind in ("TABLE", "VIEW"):
         action: Action = "replaces" if tree.args.get("replace") else "creates"
-        yield Effect(action, f"CREATE {kind}", names.of_table(tree.this))
+        yield Effect(action, f"CREATE {kind}", effects.of_table(tree.this))
     elif kind in _SCHEMAS:
-        yield Effect("creates", f"CREATE {kind}", names.of_table(tree.this), schema=True)
+        yield Effect("creates", f"CREATE {kind}", effects.of_table(tree.this), schema=True)
     elif kind == "INDEX":
-        yield Effect("describes", "CREATE INDEX", names.of_table(tree.this.args.get("table")))
+        yield Effect("describes", "CREATE INDEX", effects.of_table(tree.this.args.get("table")))
     else:
         yield unknown(f"CREATE {kind}", "this kind of object is not on the list")
 
@@ -123,7 +123,7 @@ def _temporary(tree: Any) -> bool:
 
 def _temporary_object(tree: Any, kind: str, dialect: str) -> Effect:
     """A temporary view over files writes these files; one over a query cannot be written."""
-    target = names.of_table(tree.this)
+    target = effects.of_table(tree.this)
     query = tree.args.get("expression")
     over_query = query is not None and query.key in _QUERIES
     if target is None or len(target) > 1 or (dialect in SPARK and not over_query):
@@ -137,28 +137,28 @@ def _function(tree: Any) -> Effect:
     kind = "CREATE TEMPORARY FUNCTION" if _temporary(tree) else "CREATE FUNCTION"
     if body is None or body.key != "return" or odd_clause(tree) is not None:
         detail = body.name if body is not None and body.key == "literal" else ""
-        return Effect("code", kind, names.of_table(tree.this), detail=detail)
+        return Effect("code", kind, effects.of_table(tree.this), detail=detail)
     if _temporary(tree):
         return Effect("nothing", kind)
     action: Action = "replaces" if tree.args.get("replace") else "creates"
-    return Effect(action, kind, names.of_table(tree.this))
+    return Effect(action, kind, effects.of_table(tree.this))
 
 
 def of_drop(tree: Any, dialect: str) -> Iterator[Effect]:
     kind = str(tree.args.get("kind") or "").upper()
-    target = names.of_table(tree.this)
+    target = effects.of_table(tree.this)
     if tree.args.get("temporary"):
         yield Effect("nothing", f"DROP TEMPORARY {kind}")
     elif kind in _SCHEMAS:
         yield Effect("drops", f"DROP {kind}", target, schema=True)
     else:
-        for more in (target, *(names.of_table(one) for one in tree.expressions)):
+        for more in (target, *(effects.of_table(one) for one in tree.expressions)):
             yield Effect("drops", f"DROP {kind}".strip(), more)
 
 
 def of_alter(tree: Any, dialect: str) -> Iterator[Effect]:
     kind = f"ALTER {tree.args.get('kind') or ''}".strip()
-    target = names.of_table(tree.this)
+    target = effects.of_table(tree.this)
     actions = tree.args.get("actions") or []
     if not actions:
         yield unknown(kind, "what it alters is not on the list")
@@ -171,7 +171,7 @@ def _of_action(action: Any, kind: str, target: ObjectName | None) -> Iterator[Ef
         yield _properties(action, kind, target)
     elif action.key == "alterrename":
         yield Effect("drops", f"{kind} RENAME", target)
-        yield Effect("creates", f"{kind} RENAME", _beside(target, names.of_table(action.this)))
+        yield Effect("creates", f"{kind} RENAME", _beside(target, effects.of_table(action.this)))
     elif action.key == "altercolumn" and set(action.args) <= {"this", "comment"}:
         yield Effect("describes", f"{kind} COMMENT", target)
     elif action.key in _QUERIES:

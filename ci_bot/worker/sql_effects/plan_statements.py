@@ -13,9 +13,7 @@ from sqlglot.errors import SqlglotError
 from ci_bot.errors import Refused
 from ci_bot.worker.messages import Names
 from ci_bot.worker.planning import Planned
-from ci_bot.worker.sql_effects import rendered
-from ci_bot.worker.sql_effects import statement_sources as parts
-from ci_bot.worker.sql_effects import statement_sources as sites
+from ci_bot.worker.sql_effects import rendered, statement_sources
 from ci_bot.worker.sql_effects.effects import Own
 from ci_bot.worker.sql_effects.judgement import (
     Deed,
@@ -37,7 +35,7 @@ def judge_plan(context: Any, planned: Planned) -> list[JudgedEffect]:
     executed, so they are not looked at. Nothing asks the engine.
     """
     diff = planned.plan.context_diff
-    both = sites.of_plan(context, planned)
+    both = statement_sources.of_plan(context, planned)
     found: list[JudgedEffect] = []
     for snapshot in planned.changed:
         _, old = diff.modified_snapshots.get(snapshot.name, (None, None))
@@ -52,7 +50,9 @@ def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedE
     return [
         item
         for model, old in pairs
-        for item in _of_node(model, old, [sites.without_plan(model, dialect or model.dialect)])
+        for item in _of_node(
+            model, old, [statement_sources.without_plan(model, dialect or model.dialect)]
+        )
     ]
 
 
@@ -91,10 +91,10 @@ def _of_node(node: Any, old: Any, where: Sequence[Site]) -> list[JudgedEffect]:
 
     def read(of: Any, site: Site) -> Iterator[Statement]:
         if of is not None and of.is_audit:
-            yield from parts.of_standalone(of, site) if site is where[0] else ()
+            yield from statement_sources.of_standalone(of, site) if site is where[0] else ()
         elif of is not None:
             yield from rendered.of_model(of, site)
-            yield from parts.inside_model(of, site) if site is where[0] else ()
+            yield from statement_sources.inside_model(of, site) if site is where[0] else ()
 
     return _judged(partial(read, node), partial(read, old), lambda s: s.own_of(node), where)
 

@@ -16,9 +16,7 @@ from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.runtime import silence_log
-from ci_bot.worker.sql_effects import definitions
-from ci_bot.worker.sql_effects import effects as names
-from ci_bot.worker.sql_effects import spark_settings as settings
+from ci_bot.worker.sql_effects import definitions, effects, spark_settings
 from ci_bot.worker.sql_effects.commands import of_command
 from ci_bot.worker.sql_effects.effects import SPARK, Effect, code_in, hidden, unknown
 
@@ -165,7 +163,7 @@ def _of_deed(tree: Any, dialect: str) -> Iterator[Effect]:
     elif tree.key == "command":
         yield of_command(tree, dialect)
     elif tree.key == "set":
-        yield settings.of_set(_after_word(tree, dialect), dialect, parsed=True)
+        yield spark_settings.of_set(_after_word(tree, dialect), dialect, parsed=True)
     elif tree.key in _READERS:
         yield from _READERS[tree.key](tree, dialect)
     else:
@@ -177,12 +175,12 @@ def _insert(tree: Any, dialect: str) -> Iterator[Effect]:
     if tree.this is not None and tree.this.key == "directory":
         yield Effect("writes", f"{kind} DIRECTORY", detail=tree.this.name)
     else:
-        yield Effect("writes", kind, names.of_table(tree.this))
+        yield Effect("writes", kind, effects.of_table(tree.this))
 
 
 def _rows(tree: Any, dialect: str) -> Iterator[Effect]:
     for table in (tree.this, *(tree.args.get("tables") or ())):
-        yield Effect("writes", _kind(tree), names.of_table(table))
+        yield Effect("writes", _kind(tree), effects.of_table(table))
 
 
 def _load(tree: Any, dialect: str) -> Iterator[Effect]:
@@ -195,17 +193,17 @@ def _load(tree: Any, dialect: str) -> Iterator[Effect]:
 
 def _truncate(tree: Any, dialect: str) -> Iterator[Effect]:
     for table in tree.expressions:
-        yield Effect("writes", "TRUNCATE", names.of_table(table))
+        yield Effect("writes", "TRUNCATE", effects.of_table(table))
 
 
 def _copy(tree: Any, dialect: str) -> Iterator[Effect]:
     """COPY INTO a table; a COPY to files has no table to write."""
-    yield Effect("writes", "COPY", names.of_table(tree.this) if tree.args.get("kind") else None)
+    yield Effect("writes", "COPY", effects.of_table(tree.this) if tree.args.get("kind") else None)
 
 
 def _describes(tree: Any, dialect: str) -> Iterator[Effect]:
     kind = str(tree.args.get("kind") or "").upper()
-    target = names.of_table(tree.this)
+    target = effects.of_table(tree.this)
     if target is not None and kind == "COLUMN":
         target = target[:-1]
     schema = kind in ("SCHEMA", "DATABASE", "NAMESPACE", "TABLES IN", "TABLES FROM")
@@ -215,7 +213,7 @@ def _describes(tree: Any, dialect: str) -> Iterator[Effect]:
 def _grants(tree: Any, dialect: str) -> Iterator[Effect]:
     kind = str(tree.args.get("kind") or "TABLE").upper()
     if kind in ("TABLE", "VIEW", "SCHEMA", "DATABASE"):
-        target = names.of_table(tree.args.get("securable"))
+        target = effects.of_table(tree.args.get("securable"))
         schema = kind in ("SCHEMA", "DATABASE")
         yield Effect("grants", _kind(tree), target, schema=schema)
     else:
@@ -228,7 +226,7 @@ def _use(tree: Any, dialect: str) -> Iterator[Effect]:
     if word == "WAREHOUSE":  # Snowflake's word for a cluster
         yield Effect("nothing", "USE")
     else:
-        target = names.of_table(tree.this)
+        target = effects.of_table(tree.this)
         schema = word in ("", "SCHEMA", "DATABASE")
         yield Effect("directs", f"USE {word}".strip(), target if schema else None, schema=True)
 
@@ -244,11 +242,11 @@ def _refresh(tree: Any, dialect: str) -> Iterator[Effect]:
 def _cache(tree: Any, dialect: str) -> Iterator[Effect]:
     """With a query it makes a temporary view."""
     query = tree.args.get("expression")
-    yield Effect("nothing", "CACHE", names.of_table(tree.this) if query is not None else None)
+    yield Effect("nothing", "CACHE", effects.of_table(tree.this) if query is not None else None)
 
 
 def _into(tree: Any, dialect: str) -> Iterator[Effect]:
-    yield Effect("creates", "SELECT INTO", names.of_table(tree.this))
+    yield Effect("creates", "SELECT INTO", effects.of_table(tree.this))
 
 
 _READERS: dict[str, Callable[[Any, str], Iterator[Effect]]] = {

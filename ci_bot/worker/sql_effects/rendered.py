@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import RuntimeStage
 
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.sql_effects.judgement import Statement
 from ci_bot.worker.sql_effects.statement_sources import (
     Place,
@@ -62,7 +62,7 @@ def _of_statement(
 
 
 def _with_all(context: Callable[..., dict[str, Any]], model: Any, tree: Any, stage: Any) -> Any:
-    return compat.rendered_statement(model, tree, **context(), runtime_stage=stage)
+    return sqlmesh_compat.rendered_statement(model, tree, **context(), runtime_stage=stage)
 
 
 def _named_only(context: Callable[..., dict[str, Any]], model: Any, tree: Any, stage: Any) -> Any:
@@ -70,7 +70,7 @@ def _named_only(context: Callable[..., dict[str, Any]], model: Any, tree: Any, s
 
     To lead the names of a thousand models takes SQLMesh a second for each statement.
     """
-    first = compat.rendered_statement(model, tree, **context(()), runtime_stage=stage)
+    first = sqlmesh_compat.rendered_statement(model, tree, **context(()), runtime_stage=stage)
     tables = {
         exp.table_name(table, identify=True)
         for one in first or ()
@@ -79,7 +79,7 @@ def _named_only(context: Callable[..., dict[str, Any]], model: Any, tree: Any, s
     led = context(tables)
     if len(led.get("snapshots", ())) <= 1:
         return first
-    return compat.rendered_statement(model, tree, **led, runtime_stage=stage)
+    return sqlmesh_compat.rendered_statement(model, tree, **led, runtime_stage=stage)
 
 
 def environment_statements(item: Any, site: Site) -> Iterator[Statement]:
@@ -94,7 +94,7 @@ def environment_statements(item: Any, site: Site) -> Iterator[Statement]:
                 continue
             for tree in trees:
                 render = partial(
-                    compat.rendered_environment_statements,
+                    sqlmesh_compat.rendered_environment_statements,
                     item,
                     tree,
                     place.dialect,

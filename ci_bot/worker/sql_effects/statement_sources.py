@@ -17,7 +17,7 @@ from sqlmesh.core.macros import RuntimeStage
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 from sqlmesh.core.snapshot.definition import to_view_mapping
 
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import Names
 from ci_bot.worker.planning import Planned
 from ci_bot.worker.runtime import silence_log
@@ -325,7 +325,7 @@ class Place:
         return Statement(slot, self.model, source, None, self.dialect, "it cannot be parsed")
 
     def _text(self, tree: Any) -> str:
-        return tree if isinstance(tree, str) else compat.executed_text(tree, self.dialect)
+        return tree if isinstance(tree, str) else sqlmesh_compat.executed_text(tree, self.dialect)
 
 
 def code_of(node: Any) -> str:
@@ -460,7 +460,7 @@ def _clauses(model: Any, site: Site, place: Place) -> Iterator[Statement]:
 
 
 def _created(model: Any, properties: Callable[[], Any], place: Place) -> str:
-    clauses = compat.table_clauses(model, properties(), place.dialect)
+    clauses = sqlmesh_compat.table_clauses(model, properties(), place.dialect)
     return f"CREATE TABLE {display_name(PLACEHOLDER)} (a INT) {clauses}"
 
 

@@ -12,7 +12,7 @@ from sqlmesh.utils.errors import CircuitBreakerError
 from ci_bot.errors import EXIT_INTERRUPTED
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import Owner
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.runtime import cancel_spark_jobs
 from ci_bot.worker.state_store.lease_rows import RECLAIM, HeldByAnother, Holder
 from ci_bot.worker.state_store.leases import (
@@ -117,7 +117,7 @@ class Hold:
         """
         if self._lease is None:
             raise LeaseLostError(self._environment)
-        with self._lease.fence(compat.state_adapter(self._context)):
+        with self._lease.fence(sqlmesh_compat.state_adapter(self._context)):
             yield
 
     @contextmanager

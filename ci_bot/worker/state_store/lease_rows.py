@@ -17,7 +17,7 @@ from sqlmesh.utils.migration import blob_text_type, index_text_type
 
 from ci_bot.errors import Refused
 from ci_bot.protocol.messages import Owner
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.state_store.ledger_schema import SCHEMA, make_schema
 
 LeasedActivity = Literal["apply", "cleanup", "reclaim"]
@@ -82,7 +82,9 @@ class HeldByAnother(Refused):
     reason_code = "held"
 
     def __init__(self, wanted: str, held: Held) -> None:
-        who = f"{_article(held.activity)} ({held.who}) since {times.iso(held.acquired_at)}"
+        who = (
+            f"{_article(held.activity)} ({held.who}) since {names_and_times.iso(held.acquired_at)}"
+        )
         if held.name == RECLAIM:
             message = (
                 f"{wanted} cannot be had now: the project's physical tables are held by {who}."
@@ -94,7 +96,7 @@ class HeldByAnother(Refused):
         super().__init__(
             message,
             hint="Nothing was touched. Wait until that run has ended, then ask again. If it is "
-            f"dead, its hold ends by itself at {times.iso(held.expires_at)}.",
+            f"dead, its hold ends by itself at {names_and_times.iso(held.expires_at)}.",
         )
         self.held = held
 

@@ -25,7 +25,7 @@ from sqlmesh.core.config import DuckDBConnectionConfig
 
 from ci_bot.errors import BadInput, Incomplete
 from ci_bot.protocol.messages import Owner
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.runtime import log
 from ci_bot.worker.state_store.lease_rows import (
     RECLAIM,
@@ -257,7 +257,7 @@ class Leases:
         Raises:
             BadInput: nobody has tried whether they keep two runs apart on such a database.
         """
-        connection = compat.state_connection(context.config, context.gateway)
+        connection = sqlmesh_compat.state_connection(context.config, context.gateway)
         if isinstance(connection, DuckDBConnectionConfig):
             return cls(None, **options)
         if connection.DIALECT not in TRIED:

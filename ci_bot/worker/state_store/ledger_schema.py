@@ -15,7 +15,7 @@ from sqlmesh.utils.migration import blob_text_type, index_text_type
 
 import ci_bot
 from ci_bot.errors import BadInput
-from ci_bot.worker.messages import names_and_times as times
+from ci_bot.worker.messages import names_and_times
 
 SCHEMA = "sqlmesh_ci_bot"
 
@@ -138,7 +138,7 @@ class LedgerTables:
                     {
                         "version": LEDGER_VERSION,
                         "written_by": ci_bot.__version__,
-                        "at": times.iso(times.now_milliseconds()),
+                        "at": names_and_times.iso(names_and_times.now_milliseconds()),
                     }
                 ]
             ),

@@ -11,8 +11,8 @@ from typing import Any
 from ci_bot.errors import Refused
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import CleanupRequest, Owner
-from ci_bot.worker.messages import names_and_times as times
-from ci_bot.worker.runtime import spark_catalog as objects
+from ci_bot.worker.messages import names_and_times
+from ci_bot.worker.runtime import spark_catalog
 from ci_bot.worker.state_store.ledger import REMOVED, Ledger, LedgerObject, LedgerRow
 
 _TWO_PREFIXES = (
@@ -33,7 +33,7 @@ def stands_for(row: LedgerRow | None, expires: int | None) -> bool:
     if row.phase == "leftover":
         # The cleanup that wrote the row has deleted the record. One of an older version of ci-bot
         # may have kept it; it had it expire first.
-        return expires is not None and expires <= times.milliseconds(row.updated_at)
+        return expires is not None and expires <= names_and_times.milliseconds(row.updated_at)
     return True
 
 
@@ -96,7 +96,7 @@ def claimed(
 
     Nothing of it is called our making but its views: physical tables stay.
     """
-    now = times.iso(times.now_milliseconds())
+    now = names_and_times.iso(names_and_times.now_milliseconds())
     if row is not None:
         taken = row.model_copy(update={"owner": request.owner.name})
     elif stored is not None:
@@ -114,7 +114,7 @@ def claimed(
                 LedgerObject(
                     kind="view", catalog=view.catalog, db=view.schema, name=view.name, existed=True
                 )
-                for view in objects.views_of(context, stored).values()
+                for view in spark_catalog.views_of(context, stored).values()
             ],
             created_at=now,
             updated_at=now,

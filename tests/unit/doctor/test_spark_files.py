@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.protocol.plan import ProjectCheck
-from ci_bot.worker.doctor import spark_checks as spark_files
+from ci_bot.worker.doctor import spark_checks
 
 ICEBERG = "org.apache.iceberg.spark.SparkCatalog"
 CATALOG = {"spark.sql.catalog.lake": ICEBERG, "spark.sql.catalog.lake.type": "rest"}
@@ -25,7 +25,7 @@ def a_jar(path: Path, *classes: str) -> Path:
 def checked(
     settings: Mapping[str, str], own: Path, environ: Mapping[str, str] | None = None
 ) -> dict[str, ProjectCheck]:
-    found = list(spark_files.checks(settings, environ or {}, [own]))
+    found = list(spark_checks.checks(settings, environ or {}, [own]))
     assert all(check.fix for check in found if check.status != "ok")
     return {check.name: check for check in found}
 

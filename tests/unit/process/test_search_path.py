@@ -12,7 +12,7 @@ from ci_bot.bot.sandbox.run_directories import search_path
 from ci_bot.bot.sandbox.worker_environment import with_python_path
 from ci_bot.bot.worker_client.session import start_directory
 from ci_bot.errors import BadInput
-from ci_bot.worker.runtime import imports as worker_path
+from ci_bot.worker.runtime import imports
 
 
 def test_search_path__is_relative_to_the_checkout_and_each_once(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_start__of_a_laptop_is_where_the_user_is() -> None:
 
 def test_use__comes_before_everything_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["/overlay", "/usr/lib/python3", "/c/models"])
-    worker_path.use(["/c/lib", "/c/models"])
+    imports.use(["/c/lib", "/c/models"])
     assert sys.path == ["/c/lib", "/overlay", "/usr/lib/python3", "/c/models"]
 
 
@@ -67,7 +67,7 @@ def test_move__takes_search_path_and_directory_to_the_other_tree(
     monkeypatch.setattr(sys, "path", [f"{old}/lib", "/overlay", packages])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([f"{old}/lib", "/overlay"]))
     monkeypatch.chdir(old / "project" / "deep")
-    worker_path.move([f"{old}/lib"], old, new)
+    imports.move([f"{old}/lib"], old, new)
     assert sys.path == [f"{new}/lib", "/overlay", packages]
     assert os.environ["PYTHONPATH"] == os.pathsep.join([f"{new}/lib", "/overlay"])
     assert Path.cwd() == (new / "project").resolve()
@@ -79,5 +79,5 @@ def test_move__leaves_a_directory_outside_of_the_tree(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    worker_path.move([], tmp_path / "old", tmp_path / "new")
+    imports.move([], tmp_path / "old", tmp_path / "new")
     assert Path.cwd() == elsewhere.resolve()

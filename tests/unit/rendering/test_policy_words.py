@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown import notices as reply
+from ci_bot.bot.report.markdown import notices
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.model import prose as weights
+from ci_bot.bot.report.model import prose
 from ci_bot.bot.report.text.report_text import to_terminal
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Report, Weighed
 from tests.factories import HEAD, make_context, make_report, make_risk
@@ -36,8 +36,8 @@ WAYS = [
 
 @pytest.mark.parametrize(("weighed", "expected"), WAYS)
 def test_weight__is_told_with_its_reason(weighed: Weighed, expected: str) -> None:
-    assert weights.weighed(make_risk(weighed=weighed)) == expected
-    assert weights.weighed(make_risk()) == ""
+    assert prose.weighed(make_risk(weighed=weighed)) == expected
+    assert prose.weighed(make_risk()) == ""
 
 
 def report(**more: Any) -> Report:
@@ -108,7 +108,7 @@ def test_comment__takes_nothing_of_a_reason_for_markup() -> None:
 
 def test_reply__says_what_was_accepted_where_the_comment_cannot() -> None:
     item = acceptance(reason="<!-- x --> @everyone")
-    text = reply.accepted(item, make_report(decision="go"), make_context(marker=None))
+    text = notices.accepted(item, make_report(decision="go"), make_context(marker=None))
     assert "`@alice` accepts `join-changed` on `mart.a`: `<!--` x `-->` `@everyone`" in text
     assert "A review would say 🟢 Go now." in text
 

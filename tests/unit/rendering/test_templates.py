@@ -8,13 +8,13 @@ import pytest
 from jinja2 import UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 
-from ci_bot.bot.report.markdown import templating as filters
+from ci_bot.bot.report.markdown import templating
 from ci_bot.bot.report.markdown.templating import environment, finalize, templates_directory
 from ci_bot.bot.report.resources import find
 from ci_bot.protocol.comment_marker import Phase
 
 NAMES = sorted(item.name for item in templates_directory().iterdir() if item.name.endswith(".j2"))
-PRINTING = filters.ESCAPES.keys() | filters.WORDS.keys()
+PRINTING = templating.ESCAPES.keys() | templating.WORDS.keys()
 # Values that the Python side made: finished pieces, labels of our own vocabulary, plain integers.
 MADE_BY_US = {"later", "text", "word", "outcome", "state_schema", "number", "window"} | {
     # `SafeMarkdown` of `data_words`; `finalize` would make a code span of anything else.

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ci_bot.bot.report.markdown import templating
-from ci_bot.bot.report.markdown import templating as filters
 from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
 from ci_bot.bot.report.markdown.review_comment import render_planning, render_review
 from ci_bot.bot.report.model.context import Condition, DisplayProgress, Override, Refusal
@@ -124,14 +123,14 @@ def test_planned_comment__any_text_stays_inert_at_any_budget(budget: int | None,
         assert len(comment.encode()) <= budget
 
 
-@pytest.mark.parametrize("name", filters.ESCAPES)
+@pytest.mark.parametrize("name", templating.ESCAPES)
 def test_comment__its_check_fails_when_an_escape_is_gone(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unescaped(text: str, *_: object) -> SafeMarkdown:
         return SafeMarkdown(text)
 
-    monkeypatch.setitem(filters.ESCAPES, name, unescaped)
+    monkeypatch.setitem(templating.ESCAPES, name, unescaped)
     templating.environment.cache_clear()
     caught = set()
     try:

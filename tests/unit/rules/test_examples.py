@@ -10,7 +10,7 @@ from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
 from ci_bot.protocol.plan import Finding
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project.opening import ConfigFacts
 from ci_bot.worker.rules import RuleInputs
 from tests.unit.rules.world import seen
@@ -23,7 +23,7 @@ AGREED = {"missing-grain", "missing-key-audit", "uncast-projection", "external-w
 def example(path: Path, template: ProjectTemplate, engine: str) -> RuleInputs:
     """The example as a pull request that adds all of it to an empty repository."""
     init_example_project(path, engine_type=engine, dialect=engine, template=template)
-    compat.analytics_off()
+    sqlmesh_compat.analytics_off()
     set_console(NoopConsole())
     with pytest.MonkeyPatch.context() as place:
         place.chdir(path)  # the example's database is a file of the current directory
@@ -79,7 +79,7 @@ def test_example__uses_the_rules_in_its_own_linter(tmp_path: Path) -> None:
     config.write_text(f"{head}linter:\n  enabled: true\n  warn_rules: ALL\n")
     path = next((tmp_path / "models").glob("*incremental*"))
     path.write_text(path.read_text().replace("SELECT", "SELECT\n  NOW() AS built_at,", 1))
-    compat.analytics_off()
+    sqlmesh_compat.analytics_off()
     set_console(NoopConsole())
 
     with pytest.MonkeyPatch.context() as place:

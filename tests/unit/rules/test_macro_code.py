@@ -23,7 +23,7 @@ from sqlmesh.core.macros import MacroEvaluator
 from sqlmesh.utils.errors import SQLMeshError
 from sqlmesh.utils.metaprogramming import Executable, ExecutableKind
 
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages.problems import refusal_in
 from ci_bot.worker.rules.files.macro_arguments import evaluated
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -38,7 +38,7 @@ CALL = "tripwire"
 @pytest.fixture
 def judged() -> Iterator[None]:
     """The evaluator as the worker has it."""
-    compat.judge_macro_code()
+    sqlmesh_compat.judge_macro_code()
     yield
     vars(macros).pop("eval", None)
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlmesh.core import dialect as d
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.sql_effects.read_statement import effects_of
 
 # From the grammars of Spark 3.4 to 4.1 and of the SQL extensions of Delta and Iceberg; statement,
@@ -223,7 +223,7 @@ def test_variable__in_what_sqlmesh_keeps_as_text(sql: str) -> None:
     text = f"MODEL (name a.b, kind FULL, dialect spark);\nSELECT 1 AS a;\n{sql};"
     model: Any = load_sql_based_model(d.parse(text))
     (tree,) = model.render_post_statements(this_model=exp.to_table("c.d"))
-    (effect,) = effects_of(compat.executed_text(tree, "spark"), "spark")
+    (effect,) = effects_of(sqlmesh_compat.executed_text(tree, "spark"), "spark")
 
     assert effect.action == "fails"
     assert "JINJA_STATEMENT_BEGIN" in effect.detail

@@ -11,10 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from ci_bot.bot.actions import activities as job
+from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.handlers import apply, cleanup, review
-from ci_bot.bot.handlers import apply_evidence as publishing
+from ci_bot.bot.handlers import apply, apply_evidence, cleanup, review
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
 from ci_bot.bot.laptop.local_review import open_page
 from ci_bot.bot.report.text.report_text import to_page
@@ -45,7 +44,7 @@ def of_a_run(github: Memory, workspace: Path) -> Publisher:
 
 
 def publish(report: Report, publisher: Publisher) -> None:
-    activity = job.Review(
+    activity = activities.Review(
         number=NUMBER,
         head_sha=report.head_sha,
         base_sha=report.base_sha,
@@ -88,7 +87,7 @@ def test_apply__replaces_the_page_by_one_with_the_review(
     own = recorded("small_change")
     marker = make_marker(plan=own.plan_id)
     apply.take_over(own, marker, publisher)
-    publishing.publish(cast(ApplyDocument, read("applied")), publisher, marker)
+    apply_evidence.publish(cast(ApplyDocument, read("applied")), publisher, marker)
     assert files(tmp_path) == [
         *("apply.json", "apply.md"),
         *("report.html", "report.json", "report.md"),

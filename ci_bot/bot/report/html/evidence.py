@@ -6,8 +6,7 @@ from typing import Any
 
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.model import prose as weights
-from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model import prose, words
 from ci_bot.bot.report.model.apply_evidence import ApplyView, ColumnRow, differences
 from ci_bot.bot.report.model.data_words import DiffView
 from ci_bot.protocol.apply_report import AppliedModel, ApplyDocument, ApplyVerdict, ModelAudit
@@ -111,7 +110,7 @@ def _verdict(verdict: ApplyVerdict | None) -> list[PageItem]:
         [("Rule", "rule"), ("Model", "name"), ("By the data", "text"), ("Why", "text")],
         [
             *(
-                [r.rule, cells.name(r.model or "the plan"), "cleared", weights.weighed(r)]
+                [r.rule, cells.name(r.model or "the plan"), "cleared", prose.weighed(r)]
                 for r in verdict.cleared
             ),
             *([s.rule, cells.name(s.model), "stands", s.why] for s in verdict.standing),

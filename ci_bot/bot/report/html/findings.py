@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.model import prose as weights
+from ci_bot.bot.report.model import prose
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.markdown_text import Links
 from ci_bot.protocol.finding_groups import group_risks
@@ -73,7 +73,7 @@ def findings_section(sources: Reviewed) -> list[PageItem]:
     report = sources.report
     groups = group_risks(risk for risk in by_weight(report.risks) if not is_gap(risk))
     aside = group_risks(by_weight(report.set_aside))
-    policy = weights.policy(report.policy)
+    policy = prose.policy(report.policy)
     lighter = report.policy.not_loosened_because if report.policy else None
     parts = [
         *cells.table(
@@ -108,7 +108,7 @@ def findings_section(sources: Reviewed) -> list[PageItem]:
                 [
                     *_first(group, sources),
                     [group[0].evidence, _others(group, sources)],
-                    weights.weighed(group[0]),
+                    prose.weighed(group[0]),
                 ]
                 for group in aside
             ],
@@ -156,7 +156,7 @@ def _place(risk: Risk) -> str:
 
 
 def _what(risk: Risk) -> str:
-    weighed = weights.weighed(risk)
+    weighed = prose.weighed(risk)
     return f"{risk.evidence} {weighed}" if weighed else risk.evidence
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import Reviewed, is_gap
-from ci_bot.bot.report.model import advice as shell_commands
-from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model import advice, words
 from ci_bot.bot.report.model.words import options_sentence
 from ci_bot.protocol.base import short
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
@@ -171,7 +170,7 @@ def details_section(sources: Reviewed) -> list[PageItem]:
             _versions(report),
             _timings(report),
         ),
-        *cells.code(shell_commands.reproduce(report, sources.context), "The same on a laptop"),
+        *cells.code(advice.reproduce(report, sources.context), "The same on a laptop"),
         *([{"type": "stages", "title": "What an apply does", "stages": stages}] if stages else []),
     ]
     return cells.section("details", "Details", parts)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ci_bot.bot.report.markdown import marker as markers
+from ci_bot.bot.report.markdown import marker
 from ci_bot.bot.report.markdown.blocks import tidy, trim
 from ci_bot.bot.report.markdown.templating import environment
 from ci_bot.bot.report.model.context import CommentContext, Rendered
@@ -150,7 +150,7 @@ def compose(
 def _marker_line(context: CommentContext, cut: list[str]) -> str:
     if context.marker is None:
         return ""
-    return markers.encode(context.marker.model_copy(update={"cut": cut})) + "\n"
+    return marker.encode(context.marker.model_copy(update={"cut": cut})) + "\n"
 
 
 def full_report(context: CommentContext) -> SafeMarkdown:

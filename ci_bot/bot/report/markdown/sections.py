@@ -19,7 +19,7 @@ from ci_bot.bot.report.markdown.budget import (
     row_of,
 )
 from ci_bot.bot.report.model import lineage as graph
-from ci_bot.bot.report.model import markdown_text as markdown
+from ci_bot.bot.report.model import markdown_text
 from ci_bot.bot.report.model.lineage import node_notes
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.prose import prose
@@ -98,7 +98,7 @@ class Diffs:
         if not self.items:
             return EMPTY
         if budget is None:
-            blocks = [_diff(item, markdown.visible_lines(item.text)) for item in self.items]
+            blocks = [_diff(item, markdown_text.visible_lines(item.text)) for item in self.items]
             return Piece(SafeMarkdown("\n\n".join(blocks)), len(blocks), len(blocks))
         count = min(len(self.items), budget // self.least)
         blocks, whole = [], 0
@@ -127,12 +127,12 @@ class Diffs:
     def _within(self, index: int, share: int) -> tuple[str, bool]:
         item = self.items[index]
         if index not in self._lines:
-            self._lines[index] = markdown.visible_lines(item.text)
+            self._lines[index] = markdown_text.visible_lines(item.text)
         lines = self._lines[index]
         room = share - _size(item.heading) - 120
         head: list[str] = []
         for line in lines:
-            shown = markdown.clip(line, _LINE_LIMIT)
+            shown = markdown_text.clip(line, _LINE_LIMIT)
             room -= _size(shown) + 1
             if room < 0:
                 break
@@ -146,7 +146,7 @@ class Diffs:
 
 
 def _diff(item: Diff, lines: Sequence[str]) -> str:
-    return f"{item.heading}\n\n{markdown.fence(chr(10).join(lines), 'diff')}"
+    return f"{item.heading}\n\n{markdown_text.fence(chr(10).join(lines), 'diff')}"
 
 
 @dataclass
@@ -178,12 +178,12 @@ class Stages:
         lines: list[str] = []
         limit = None if cap is None else _LINE_LIMIT
         for position, stage in enumerate(self.items, start=1):
-            lines.append(f"{position}. {markdown.one_line(stage.title, limit)}")
+            lines.append(f"{position}. {markdown_text.one_line(stage.title, limit)}")
             shown = stage.items if cap is None else stage.items[:cap]
-            lines += [f"   {markdown.one_line(item, limit)}" for item in shown]
+            lines += [f"   {markdown_text.one_line(item, limit)}" for item in shown]
             if len(shown) < len(stage.items):
                 lines.append(f"   … {len(stage.items) - len(shown):,} more")
-        return markdown.fence("\n".join(lines), "text")
+        return markdown_text.fence("\n".join(lines), "text")
 
 
 @dataclass
@@ -215,9 +215,8 @@ class Graph:
         if drawn.drawn == drawn.total:
             return ""
         edges = "\n".join(f"{parent} -> {reader}" for parent, reader in self.lineage.edges)
-        return (
-            f"\n\nAll edges, from the read model to its reader:\n\n{markdown.fence(edges, 'text')}"
-        )
+        block = markdown_text.fence(edges, "text")
+        return f"\n\nAll edges, from the read model to its reader:\n\n{block}"
 
 
 @dataclass
@@ -271,7 +270,7 @@ _GAPS = "| Model | Missing |\n|:--|:--|"
 _HISTORY = "| When | Head | Plan | Decision | Run |\n|:--|:--|:--|:--|:--|"
 
 
-def _work(view: ReviewView, full: markdown.SafeMarkdown) -> Rows[Backfill]:
+def _work(view: ReviewView, full: markdown_text.SafeMarkdown) -> Rows[Backfill]:
     macro = row_of("work")
 
     def work(item: Backfill) -> str:
@@ -297,7 +296,7 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[Share]:
     change = row("diff_heading", links)
 
     def diff(item: Change) -> Diff:
-        return Diff(markdown.SafeMarkdown(change(item)), item.diff or "")
+        return Diff(markdown_text.SafeMarkdown(change(item)), item.diff or "")
 
     checks = report.checks
     plan = report.prod_plan

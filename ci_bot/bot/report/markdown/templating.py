@@ -15,9 +15,7 @@ from jinja2 import FunctionLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
-from ci_bot.bot.report.model import markdown_text as markdown
-from ci_bot.bot.report.model import prose, words
-from ci_bot.bot.report.model import prose as weights
+from ci_bot.bot.report.model import markdown_text, prose, words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.resources import resource
 from ci_bot.protocol.base import short
@@ -35,7 +33,7 @@ _HEAD_LINES = 40
 
 def linked(label: str, url: str | None) -> SafeMarkdown:
     """One of the templates' own words, linked to a URL of the bot."""
-    return markdown.link(SafeMarkdown(label), url)
+    return markdown_text.link(SafeMarkdown(label), url)
 
 
 def maybe(value: int | None) -> SafeMarkdown:
@@ -50,7 +48,7 @@ def head(text: str, limit: int | None) -> str:
         return "\n".join(lines)
     rest = len(lines) - _HEAD_LINES
     more = [f"… {rest:,} more lines"] if rest > 0 else []
-    return "\n".join([*(markdown.clip(line, limit) for line in lines[:_HEAD_LINES]), *more])
+    return "\n".join([*(markdown_text.clip(line, limit) for line in lines[:_HEAD_LINES]), *more])
 
 
 def without_stop(text: str) -> str:
@@ -74,7 +72,7 @@ def _word_of(vocabulary: Mapping[str, str]) -> Callable[[str | None], SafeMarkdo
         if value is None:
             return SafeMarkdown("–")
         known = vocabulary.get(value)
-        return markdown.cell(value) if known is None else SafeMarkdown(known)
+        return markdown_text.cell(value) if known is None else SafeMarkdown(known)
 
     return filtered
 
@@ -95,19 +93,19 @@ _DIFFERENCES = {
 _CONFIDENCE = {name: name for name in ("high", "medium", "low", "unknown")}
 
 ESCAPES: dict[str, Callable[..., SafeMarkdown]] = {
-    "code": markdown.code,
-    "cell": markdown.cell,
+    "code": markdown_text.code,
+    "cell": markdown_text.cell,
     "prose": prose.prose,
     "prose_cell": prose.prose_cell,
-    "fence": markdown.fence,
-    "html_code": markdown.html_code,
+    "fence": markdown_text.fence,
+    "html_code": markdown_text.html_code,
 }
 
 SHORTENERS: dict[str, Callable[..., str]] = {
     "head": head,
     "short": short,
     "without_stop": without_stop,
-    "weighed": weights.weighed,
+    "weighed": prose.weighed,
 }
 
 WORDS: dict[str, Callable[..., SafeMarkdown]] = {
@@ -144,7 +142,7 @@ def finalize(value: Any) -> Any:
     """Numbers and Markdown made here pass; every other value becomes a code span."""
     if isinstance(value, SafeMarkdown | Markup | int):
         return value
-    return markdown.cell(str(value))
+    return markdown_text.cell(str(value))
 
 
 def templates_directory() -> Traversable:

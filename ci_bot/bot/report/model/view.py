@@ -6,9 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from ci_bot.bot.report.model import advice as shell_commands
-from ci_bot.bot.report.model import prose as weights
-from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model import advice, prose, words
 from ci_bot.bot.report.model.advice import recommendations
 from ci_bot.bot.report.model.build_table import BuildRow, PlannedWork, build_rows
 from ci_bot.bot.report.model.column_impact import ImpactRow, impact_rows, reads_nothing
@@ -225,18 +223,18 @@ class ReviewView(PlannedWork):
     @property
     def set_aside(self) -> str:
         """How many findings took no part in the decision; "" where there is none."""
-        return weights.set_aside(self.report.set_aside)
+        return prose.set_aside(self.report.set_aside)
 
     @property
     def may_accept(self) -> str:
         """Who may accept the first heavy finding; "" where that is nobody."""
         heavy = [risk for risk in self.findings.listed if risk.severity == "high"]
-        return weights.may_accept(heavy, self.report.owners, self.context.command)
+        return prose.may_accept(heavy, self.report.owners, self.context.command)
 
     @property
     def policy(self) -> str:
         """Which policy counted; "" where there is none."""
-        return weights.policy(self.report.policy)
+        return prose.policy(self.report.policy)
 
     @property
     def short_window(self) -> str | None:
@@ -277,12 +275,12 @@ class ReviewView(PlannedWork):
     @property
     def reproduce(self) -> str:
         """Shell lines that make the same review on a laptop."""
-        return shell_commands.reproduce(self.report, self.context)
+        return advice.reproduce(self.report, self.context)
 
     @property
     def restatement(self) -> str:
         """The command with which a person rebuilds data that prod already has."""
-        return shell_commands.restatement(self.report)
+        return advice.restatement(self.report)
 
     @cached_property
     def change_of(self) -> dict[str, Change]:

@@ -17,8 +17,17 @@ from ci_bot.worker.rules.model_pair import Pair
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.statement_rules import model_statements
-from ci_bot.worker.sql import WHOLE, Interner, Query, TermKey, form_of, is_pure, plain, unquoted
-from ci_bot.worker.sql import column_changes as types
+from ci_bot.worker.sql import (
+    WHOLE,
+    Interner,
+    Query,
+    TermKey,
+    column_changes,
+    form_of,
+    is_pure,
+    plain,
+    unquoted,
+)
 
 # Whether a changed query is only another spelling of the old one, at any time that it may run.
 
@@ -148,7 +157,7 @@ def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
 
 def observe_retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """The columns of another type: those that hold less, something else, or more."""
-    old, new = types.known_types(pair.before), types.known_types(pair.after)
+    old, new = column_changes.known_types(pair.before), column_changes.known_types(pair.after)
     if old is None or new is None:
         return
     dialect = pair.after.dialect
@@ -159,7 +168,7 @@ def observe_retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
 
     def supposed(name: str, kind: Any, replaced: Any) -> bool:
         whole = (kind.this.value, replaced.this.value) == ("BIGINT", "INT")
-        return whole and types.is_supposed(pair.before, name, models, pair.queries)
+        return whole and column_changes.is_supposed(pair.before, name, models, pair.queries)
 
     for how, severity in (("narrower", None), ("other", None), ("wider", "low")):
         found = [
@@ -167,7 +176,7 @@ def observe_retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             for name, kind in old.items()
             if name in new
             and name not in own
-            and types.retyped(kind, new[name]) == how
+            and column_changes.retyped(kind, new[name]) == how
             and not (how == "narrower" and supposed(name, kind, new[name]))
         ]
         if not found:
@@ -200,7 +209,7 @@ def casts(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     found = {
         text: f"{text} from {old[text].sql(dialect=dialect)} to {new[text].sql(dialect=dialect)}"
         for text in old.keys() & new.keys()
-        if types.retyped(old[text], new[text]) == "narrower"
+        if column_changes.retyped(old[text], new[text]) == "narrower"
     }
     if found:
         yield Observation(

@@ -10,21 +10,18 @@ and name them in `linter.rules` or `linter.warn_rules`, by their class in lower 
 
 from __future__ import annotations
 
-from ci_bot.worker.rules.models import current_time as clock
-from ci_bot.worker.rules.models import declarations as contract
-from ci_bot.worker.rules.models import declarations as dependencies
-from ci_bot.worker.rules.models import dimensions_and_variables as validity
-from ci_bot.worker.rules.models import hard_deletes as deletes
-from ci_bot.worker.rules.models import intervals as timing
-from ci_bot.worker.rules.models import intervals as totals
-from ci_bot.worker.rules.models import join_fan_out as joining
-from ci_bot.worker.rules.models import keys
-from ci_bot.worker.rules.models import query_shape as shape
-from ci_bot.worker.rules.models import query_shape as subqueries
-from ci_bot.worker.rules.models import storage as merging
-from ci_bot.worker.rules.models import storage as partitions
-from ci_bot.worker.rules.models import storage as size
-from ci_bot.worker.rules.models import unordered_aggregates as unordered
+from ci_bot.worker.rules.models import (
+    current_time,
+    declarations,
+    dimensions_and_variables,
+    hard_deletes,
+    intervals,
+    join_fan_out,
+    keys,
+    query_shape,
+    storage,
+    unordered_aggregates,
+)
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 
 # What the import with a star gives: SQLMesh's linter looks for classes in the project's module.
