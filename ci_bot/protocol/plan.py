@@ -334,43 +334,6 @@ class Cost(Contract):
 # Kinds that hold no history of their own: each run of prod computes all of their rows.
 COMPUTED_WHOLE = frozenset({"FULL", "VIEW", "EMBEDDED"})
 
-_BY_PARTITION = (
-    "prod's next runs write each partition that they load anew, with the old rows in it, and other "
-    "partitions stay"
-)
-_CLOSED = (
-    "; with `invalidate_hard_deletes` a key that the query no longer gives is closed, too, and "
-    "closed rows stay"
-)
-# What SQLMesh's next runs of prod do with rows that a forward-only change leaves in its table, for
-# kinds whose old rows can change. (`insert` of the strategies in `sqlmesh.core.snapshot.evaluator`)
-_OLD_ROWS_CHANGE = {
-    "INCREMENTAL_BY_UNIQUE_KEY": "prod's next runs merge by key: an old row whose key is loaded "
-    "again gets the new values (or what `when_matched` says), and other rows stay",
-    "INCREMENTAL_BY_PARTITION": _BY_PARTITION,
-    "SCD_TYPE_2": "prod's next run compares all that the query gives with the open rows: a key "
-    f"with a later update time gets a new row and its old one is closed{_CLOSED}",
-    "SCD_TYPE_2_BY_COLUMN": "prod's next run compares all that the query gives with the open "
-    "rows: where a checked column differs, the old row is closed and a new one is added"
-    f"{_CLOSED}",
-    "CUSTOM": "what prod's next run does with old rows is up to the custom materialization, and "
-    "is not known",
-    "DBT_CUSTOM": "what prod's next run does with old rows is up to the custom materialization, "
-    "and is not known",
-    "MANAGED": "the engine keeps this table up to date, and what it does with old rows is not "
-    "known",
-}
-_OLD_ROWS_CHANGE["SCD_TYPE_2_BY_TIME"] = _OLD_ROWS_CHANGE["SCD_TYPE_2"]
-
-
-def old_rows_sentence(kind: str, *, insert_overwrite: bool = False) -> str | None:
-    """What prod's next runs do with old rows after a forward-only change of a model of this kind,
-    where they can change; None where they stay, and for kinds that hold none (`COMPUTED_WHOLE`).
-
-    SQLMesh makes no seed and no external table forward-only.
-    """
-    return _BY_PARTITION if insert_overwrite else _OLD_ROWS_CHANGE.get(kind)
-
 
 class ProdPlan(Contract):
     """The same head planned read-only against prod: what a merge would do."""

@@ -18,6 +18,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
+from ci_bot.bot.decision import data_evidence  # noqa: F401 - rules register when imported
 from ci_bot.bot.decision.judgement import NOT_LISTED
 from ci_bot.bot.decision.risks import compares, judges
 from ci_bot.protocol import rules

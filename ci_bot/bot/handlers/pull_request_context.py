@@ -1,7 +1,7 @@
-"""The comment that asked for a run.
+"""What a run for a pull request begins with: the comment that asked, and the environment's name.
 
-It is read again, because what was dispatched may not be what was written, and it is answered where
-nothing came of it.
+The comment is read again, because what was dispatched may not be what was written, and it is
+answered where nothing came of it.
 """
 
 from __future__ import annotations

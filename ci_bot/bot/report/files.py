@@ -1,4 +1,4 @@
-"""Where results go: files, the terminal, or one JSON document on stdout."""
+"""The files of a report: written whole or not at all, and to whom they belong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cleanup: ask the worker to remove an environment and to prove it."""
+"""A cleanup, of one environment or as a sweep: the worker removes, and proves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask the worker what building a plan will cost, with Spark awake."""
+"""Ask the worker what building a plan will cost, and what prod's own runs have cost."""
 
 from __future__ import annotations
 

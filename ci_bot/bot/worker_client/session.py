@@ -1,4 +1,7 @@
-"""Prepares all that the worker needs for one run, and removes it afterwards."""
+"""Prepares all that the worker needs for one run, and removes it afterwards.
+
+The prefix of environments, where the base branch says it, is read here as well.
+"""
 
 from __future__ import annotations
 

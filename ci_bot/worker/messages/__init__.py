@@ -8,7 +8,7 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.messages import names_and_times, same_code
-    from ci_bot.worker.messages.load_failures import cause_of, unit_of
+    from ci_bot.worker.messages.load_failures import cause_of, iterate_causes, unit_of
     from ci_bot.worker.messages.names_and_times import Names, file_name, file_name_or_last
     from ci_bot.worker.messages.problems import (
         LINE_NUMBER,
@@ -47,6 +47,7 @@ __all__ = [
     "headline",
     "headline_with_cause",
     "is_written_otherwise",
+    "iterate_causes",
     "load_yaml",
     "missing_variables",
     "names_and_times",
@@ -65,7 +66,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "load_failures": ["cause_of", "unit_of"],
+        "load_failures": ["cause_of", "iterate_causes", "unit_of"],
         "names_and_times": ["Names", "file_name", "file_name_or_last"],
         "problems": [
             "LINE_NUMBER",

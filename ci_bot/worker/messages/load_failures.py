@@ -50,7 +50,7 @@ class Cause:
 
 def cause_of(error: BaseException, root: Path) -> Cause:
     """What is known of `error`, which was met while something below `root` was loaded."""
-    chain = list(_chain(error))
+    chain = list(iterate_causes(error))
     if engine := next(filter(None, (_NO_ENGINE.search(str(link)) for link in chain)), None):
         return _missing_engine(engine["engine"], engine["extra"], chain)
     for link in reversed(chain):
@@ -66,7 +66,7 @@ def cause_of(error: BaseException, root: Path) -> Cause:
 
 def unit_of(error: BaseException, root: Path) -> Path | None:
     """The file that SQLMesh was loading when `error` was raised; None where no file was."""
-    for link in _chain(error):
+    for link in iterate_causes(error):
         location = getattr(link, "location", None)
         if location is not None:
             return Path(location)
@@ -78,7 +78,7 @@ def unit_of(error: BaseException, root: Path) -> Path | None:
     return None
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def iterate_causes(error: BaseException) -> Iterator[BaseException]:
     """The exception, then what it was raised from, and so on to the start."""
     current: BaseException | None = error
     for _ in range(MAX_CAUSES):

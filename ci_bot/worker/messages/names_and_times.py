@@ -1,4 +1,4 @@
-"""How reports call models and files."""
+"""How reports write models, files and times."""
 
 from __future__ import annotations
 

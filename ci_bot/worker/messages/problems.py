@@ -11,12 +11,11 @@ from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInpu
 from ci_bot.protocol.base import Failure, readable_path
 from ci_bot.protocol.directories import Places
 from ci_bot.redaction import strip_terminal_codes
-from ci_bot.worker.messages.load_failures import cause_of
+from ci_bot.worker.messages.load_failures import cause_of, iterate_causes
 from ci_bot.worker.messages.names_and_times import file_name
 from ci_bot.worker.runtime import java
 
 # A chain longer than this is a loop or noise; the root is found well before.
-MAX_CAUSES = 20
 MAX_LINES = 15
 LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
 # What PySpark says first where it has no class of its own for a Java exception.
@@ -91,15 +90,8 @@ class NotLoaded(BotError):
 
 def root_cause(error: BaseException) -> BaseException:
     """The exception at the start of the chain, which names what really went wrong."""
-    current = error
-    for _ in range(MAX_CAUSES):
-        following = current.__cause__ or (
-            None if current.__suppress_context__ else current.__context__
-        )
-        if following is None:
-            return current
-        current = following
-    return current
+    *_, cause = iterate_causes(error)
+    return cause
 
 
 def sentence(error: BaseException) -> str:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 
 import sqlmesh
 
 from ci_bot.errors import BadInput
+from ci_bot.worker.messages import iterate_causes
 
 _DBT_PART = Path(sqlmesh.__file__).parent / "dbt"
 # What SQLMesh says of a target of dbt's that it has no class for. (`TargetConfig.load`)
 _NO_TARGET = re.compile(r"^(?P<target>[\w-]+) not supported\.?$")
-# A chain longer than this is a loop or noise.
-_MAX_CAUSES = 20
 
 
 def find_dbt_failure(error: BaseException) -> BadInput | None:
     """What to say where the part of SQLMesh that reads dbt projects fails; None where it does not
     come from there."""
-    for link in _chain(error):
+    for link in iterate_causes(error):
         if not _was_raised_by_dbt_part(link):
             continue
         if isinstance(link, ModuleNotFoundError):
@@ -47,12 +45,3 @@ def _was_raised_by_dbt_part(error: BaseException) -> bool:
         Path(frame.f_code.co_filename).is_relative_to(_DBT_PART)
         for frame, _ in traceback.walk_tb(error.__traceback__)
     )
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    current: BaseException | None = error
-    for _ in range(_MAX_CAUSES):
-        if current is None:
-            return
-        yield current
-        current = current.__cause__ or current.__context__

@@ -1,4 +1,4 @@
-"""Whether a state that was asked holds a prod of this project, and where it was looked for."""
+"""Whether a state holds a prod of this project, and whose models of it do not load."""
 
 from __future__ import annotations
 

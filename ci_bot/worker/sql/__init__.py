@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.sql.positional_references import (
         ClauseKey,
         describe_moved,
-        item_text,
+        expression_text,
         list_clauses,
         list_keys,
     )
@@ -115,11 +115,11 @@ __all__ = [
     "describe_moved",
     "environment_reads",
     "exposed",
+    "expression_text",
     "form_of",
     "impact_of",
     "is_interval_predicate",
     "is_pure",
-    "item_text",
     "known_types",
     "last_days",
     "list_audit_faults",
@@ -197,7 +197,7 @@ __getattr__ = open_on_demand(
         "positional_references": [
             "ClauseKey",
             "describe_moved",
-            "item_text",
+            "expression_text",
             "list_clauses",
             "list_keys",
         ],

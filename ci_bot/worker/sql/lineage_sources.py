@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from ci_bot.worker.sql.lineage_expressions import Expressions, ReadQuery, UnreadableError
 from ci_bot.worker.sql.lineage_scopes import ANY, FromEntry, NameScope, Rowset, Traced, blob, named
+from ci_bot.worker.sql.model_query import table_name
 from ci_bot.worker.sqlmesh_compat import FROM, Tree
 
 StoredTable = Callable[[str], Rowset]
@@ -18,11 +19,6 @@ _TABLE = frozenset({"this", "db", "catalog", "alias", "joins", "laterals", "pivo
 _JOIN = frozenset({"this", "on", "using", "hint", "side", "kind", "method"})
 _IMPLICIT = frozenset({"", "INNER", "CROSS", "OUTER"})  # what conditions and a side say already
 _HIDDEN = frozenset({"SEMI", "ANTI"})
-
-
-def table_name(table: Any) -> str:
-    """catalog.db.name in lower case, without quotes and alias."""
-    return ".".join(part.name.lower() for part in table.parts)
 
 
 class FromClause:

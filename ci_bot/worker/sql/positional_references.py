@@ -70,9 +70,9 @@ def describe_moved(
     ]
 
 
-def item_text(item: Any) -> str:
-    """An item of a SELECT list without its alias and the names of tables."""
-    bare = item.unalias().copy()
+def expression_text(node: Any) -> str:
+    """An expression without its alias, the names of tables, and quotes."""
+    bare = node.unalias().copy()
     for column in bare.find_all(exp.Column):
         for part in ("table", "db", "catalog"):
             column.set(part, None)
@@ -111,8 +111,8 @@ def _key(query: Any, key: Any) -> ClauseKey | None:
     inner = node.unalias()
     if position is None and inner.find(exp.Column, exp.AggFunc) is None:
         return None  # a constant puts nothing in order
-    expression = item_text(node)
-    named = next((item for item in items if item_text(item) == expression), node)
+    expression = expression_text(node)
+    named = next((item for item in items if expression_text(item) == expression), node)
     name = (named.alias_or_name or expression).lower()
     direction = ""
     if isinstance(key, exp.Ordered):

@@ -13,12 +13,10 @@ from ci_bot.bot.report.model.column_impact import lineage_notes
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, Impact
 
-_ORDER = ("removed", "direct", "added", "indirect", "metadata")
-
 
 def ranked(changes: list[Change]) -> list[Change]:
     """Changes of the pull request before those of the base branch, the weightiest first."""
-    return sorted(changes, key=lambda c: (c.from_base, _ORDER.index(c.change), c.model))
+    return sorted(changes, key=lambda c: (c.from_base, words.CHANGE_ORDER.index(c.change), c.model))
 
 
 def models_section(sources: Reviewed) -> list[PageItem]:
@@ -28,7 +26,9 @@ def models_section(sources: Reviewed) -> list[PageItem]:
     rows = [
         [
             sources.model(change.model, _notes(change)),
-            cells.chip(change.change, words.CHANGES[change.change], _ORDER.index(change.change)),
+            cells.chip(
+                change.change, words.CHANGES[change.change], words.CHANGE_ORDER.index(change.change)
+            ),
             words.CATEGORIES.get(change.category or "", "–"),
             words.KINDS.get(change.kind, change.kind),
             change.owner or "",
@@ -148,7 +148,7 @@ def lineage_section(sources: Reviewed) -> list[PageItem]:
         ],
         "legend": [
             [key, words.CHANGES.get(key, "unchanged"), counts[key]]
-            for key in (*_ORDER, "same")
+            for key in (*words.CHANGE_ORDER, "same")
             if counts[key]
         ],
         "forward": bool(forward & index.keys()),

@@ -9,7 +9,7 @@ from typing import Literal
 from ci_bot.bot.report.model import data_words
 from ci_bot.bot.report.model.data_words import Data, DiffView
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.bot.report.model.view import FAILURE_LINES
+from ci_bot.bot.report.model.view import take_first_lines
 from ci_bot.protocol.apply_report import ApplyDocument, ColumnMatch, TableDiff
 from ci_bot.protocol.plan import Work, tables_of, totals
 from ci_bot.protocol.plan_identity import PlanDifference
@@ -193,9 +193,7 @@ class ApplyView:
 
     @property
     def failure_head(self) -> tuple[str, int]:
-        failure = self.doc.failure
-        lines = failure.message.strip().splitlines() if failure else []
-        return "\n".join(lines[:FAILURE_LINES]), max(len(lines) - FAILURE_LINES, 0)
+        return take_first_lines(self.doc.failure)
 
 
 def _share(column: ColumnMatch) -> float | None:

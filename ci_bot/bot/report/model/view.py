@@ -22,13 +22,13 @@ from ci_bot.bot.report.model.headline import (
 from ci_bot.bot.report.model.lineage import DrawnLineage, picture
 from ci_bot.bot.report.model.markdown_text import Links, SafeMarkdown
 from ci_bot.bot.report.model.words import one_spelling, options_sentence, said, short_window
+from ci_bot.protocol.base import Failure
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import Change, ModelRange, Restatement, tables_of
 from ci_bot.protocol.review_report import what_does_not_load
 
 FAILURE_LINES = 15
 
-_CHANGE_ORDER = {"removed": 0, "direct": 1, "added": 2, "indirect": 3, "metadata": 4}
 _CATEGORY_ORDER = {
     "uncategorized": 0,
     "breaking": 1,
@@ -38,6 +38,12 @@ _CATEGORY_ORDER = {
     "indirect_non_breaking": 5,
     "metadata": 6,
 }
+
+
+def take_first_lines(failure: Failure | None) -> tuple[str, int]:
+    """The first lines of a failure's message, and how many lines there are beyond them."""
+    lines = failure.message.strip().splitlines() if failure else []
+    return "\n".join(lines[:FAILURE_LINES]), max(len(lines) - FAILURE_LINES, 0)
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class ReviewView(PlannedWork):
         return sorted(
             (change for change in self.report.changes if change.from_base == from_base),
             key=lambda change: (
-                _CHANGE_ORDER[change.change],
+                words.CHANGE_ORDER.index(change.change),
                 _CATEGORY_ORDER.get(change.category or "", len(_CATEGORY_ORDER)),
                 change.model,
             ),
@@ -305,13 +311,10 @@ class ReviewView(PlannedWork):
     @property
     def base_head(self) -> str:
         """The first lines of what keeps the base branch from being loaded."""
-        failures = self.report.base_failures
-        lines = failures[0].message.strip().splitlines() if failures else []
-        return "\n".join(lines[:FAILURE_LINES])
+        text, _ = take_first_lines(next(iter(self.report.base_failures), None))
+        return text
 
     @property
     def failure_head(self) -> tuple[str, int]:
         """The first lines of a failure's message, and how many lines there are beyond them."""
-        failure = self.report.failure
-        lines = failure.message.strip().splitlines() if failure else []
-        return "\n".join(lines[:FAILURE_LINES]), max(len(lines) - FAILURE_LINES, 0)
+        return take_first_lines(self.report.failure)

@@ -40,6 +40,9 @@ CHANGES = {
     "metadata": "metadata only",
 }
 
+# The weightiest first.
+CHANGE_ORDER = ("removed", "direct", "added", "indirect", "metadata")
+
 HOW_CHANGED = {
     "dropped": "dropped",
     "retyped": "another type",

@@ -23,7 +23,7 @@ from ci_bot.worker.sql import (
     Query,
     TermKey,
     describe_moved,
-    item_text,
+    expression_text,
     list_clauses,
     list_keys,
     outer,
@@ -180,7 +180,7 @@ def _only_decides_more(pair: Pair) -> bool:
 
 def _written_order(window: Any) -> list[str]:
     order = window.args.get("order")
-    return [_text(key) for key in order.expressions] if order is not None else []
+    return [expression_text(key) for key in order.expressions] if order is not None else []
 
 
 def _equal_among_equals(window: Any) -> bool:
@@ -189,8 +189,10 @@ def _equal_among_equals(window: Any) -> bool:
     value = function.this if isinstance(function.this, exp.Expression) else None
     if value is None or isinstance(function, exp.RowNumber | exp.Ntile):
         return False
-    known = _order(window) | {_text(part) for part in window.args.get("partition_by") or []}
-    return _text(value) in known
+    known = _order(window) | {
+        expression_text(part) for part in window.args.get("partition_by") or []
+    }
+    return expression_text(value) in known
 
 
 def _orders(query: Query) -> dict[tuple[str, frozenset[str]], list[Any]]:
@@ -201,8 +203,8 @@ def _orders(query: Query) -> dict[tuple[str, frozenset[str]], list[Any]]:
         while isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
             function = function.this
         if isinstance(function, _PICKING):
-            parts = frozenset(map(_text, window.args.get("partition_by") or []))
-            found.setdefault((_text(function), parts), []).append(window)
+            parts = frozenset(map(expression_text, window.args.get("partition_by") or []))
+            found.setdefault((expression_text(function), parts), []).append(window)
     return found
 
 
@@ -210,21 +212,10 @@ def _order(window: Any) -> set[str]:
     order = window.args.get("order")
     keys = order.expressions if order is not None else []
     return {
-        _text(key.this if isinstance(key, exp.Ordered) else key)
+        expression_text(key.this if isinstance(key, exp.Ordered) else key)
         for key in keys
         if key.find(exp.Column) is not None
     }
-
-
-def _text(node: Any) -> str:
-    """An expression without the names of its tables."""
-    bare = node.copy()
-    for column in bare.find_all(exp.Column):
-        column.set("table", None)
-        column.set("db", None)
-        column.set("catalog", None)
-        column.this.set("quoted", False)
-    return str(bare.sql(dialect="spark", comments=False)).lower()
 
 
 def _decides(window: Any, models: dict[str, Any]) -> bool:
@@ -415,7 +406,7 @@ def _list_branches(tree: Any) -> list[list[tuple[str, str]]]:
         return []
     return [
         [
-            (first.alias_or_name.lower(), item_text(second))
+            (first.alias_or_name.lower(), expression_text(second))
             for first, second in zip(union.left.selects, union.right.selects, strict=False)
         ]
         for union in tree.find_all(exp.SetOperation)

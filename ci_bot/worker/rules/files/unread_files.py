@@ -1,4 +1,4 @@
-"""Files of the project that a new pattern of the configuration takes out of sight."""
+"""Files that the plan does not see as they are: behind a pattern, or in Git LFS."""
 
 from __future__ import annotations
 
