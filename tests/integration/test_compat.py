@@ -20,6 +20,7 @@ from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.integrations.github.cicd.config import GithubCICDBotConfig
 from sqlmesh.utils.date import now_timestamp
 from sqlmesh.utils.errors import ConfigError
+from sqlmesh.utils.jinja import JinjaMacroRegistry
 
 from ci_bot.errors import BadInput
 from ci_bot.protocol.supported_versions import is_supported
@@ -27,6 +28,7 @@ from ci_bot.worker import sqlmesh_compat
 from tests.projects import Shop, write_shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.security.forked import forked
+from tests.unit.impact import dbt_builtins
 
 
 def test_version__is_one_that_is_supported() -> None:
@@ -485,3 +487,24 @@ def test_selection__by_git_goes_by_the_files_that_are_given(built: Shop) -> None
         assert "fetch-depth: 2" in (unknown.value.hint or "")
     finally:
         context.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "later"),
+    [
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key id)", 2),
+        ("INCREMENTAL_UNMANAGED", 2),
+        ("FULL", 1),
+        ("VIEW", 1),
+    ],
+)
+def test_render_on_earlier_runs__is_a_later_run_to_dbt(kind: str, later: int) -> None:
+    text = f"""
+    MODEL (name db.m, kind {kind});
+    JINJA_QUERY_BEGIN; SELECT {{{{ 2 if is_incremental() else 1 }}}} AS id JINJA_END;
+    """
+    macros = JinjaMacroRegistry(create_builtins_module=dbt_builtins.__name__)
+    model = load_sql_based_model(d.parse(text), jinja_macros=macros)
+    assert model.render_query().sql() == 'SELECT 1 AS "id"'
+    assert compat.render_on_earlier_runs(model).sql() == f'SELECT {later} AS "id"'
+    assert model.render_query().sql() == 'SELECT 1 AS "id"'  # and nothing is kept of it

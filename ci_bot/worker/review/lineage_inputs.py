@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
-
-from sqlglot import exp
-from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.plan import ChangeType, Finding
 from ci_bot.protocol.review_report import HowChanged, Impact, IndirectModel
 from ci_bot.protocol.rules import RULES
 from ci_bot.worker.messages import Names
 from ci_bot.worker.planning import Planned, change_type
+from ci_bot.worker.review.query_definition import (
+    OF_THE_RUN,
+    deciding,
+    definition_of,
+    own_statements,
+    read_elsewhere,
+)
 from ci_bot.worker.rules import SeedRows
 from ci_bot.worker.sql import (
     MOST_INDIRECT,
     ChangedProject,
-    Definition,
     Model,
     ModelChange,
     impact_of,
@@ -29,100 +31,6 @@ from ci_bot.worker.sql import (
     retyped,
 )
 from ci_bot.worker.sql_effects import statements_change_rows
-
-# A model's query, and what around it decides about rows, as the column impact wants them.
-
-
-# What is rendered otherwise when the model runs than while the project is loaded.
-OF_THE_RUN = re.compile(
-    r"\b(start|end|execution|latest)_(ds|dt|date|ts|tstz|epoch|millis|hour|dtntz)\b"
-    r"|\bruntime_stage\b|\bis_incremental\b|\bengine_adapter\b|\blocals\b",
-    re.IGNORECASE,
-)
-
-_JINJA_BRANCH = re.compile(r"\{%-?\s*(if|for)\b")
-
-
-def definition_of(node: Any) -> Definition:
-    """The query of a SQL model, as it was rendered when the project was loaded."""
-    if not getattr(node, "is_sql", False):
-        return Definition(opaque="It has no SQL query.")
-    try:
-        rendered = node.render_query()
-        written = node.query
-    except Exception as error:  # a macro of the project may raise anything
-        return Definition(opaque=f"Its query cannot be rendered ({type(error).__name__}).")
-    if not isinstance(rendered, exp.Query):
-        return Definition(opaque="Its query can be rendered only where it runs.")
-    text = node.query_.sql
-    is_tree = isinstance(written, exp.Query) and not isinstance(written, d.JinjaQuery)
-    code = "" if "@" not in text and is_tree else _code(node)
-    hides = ("@" in text or not is_tree) and OF_THE_RUN.search(f"{text}\n{code}") is not None
-    if not is_tree:
-        hides = hides or _JINJA_BRANCH.search(text) is not None
-    return Definition(
-        rendered=rendered,
-        written=written if is_tree else None,
-        has_star="*" in text and (not is_tree or _has_star(written)),
-        hides=hides,
-        text=f"{text}\n{code}" if hides and not (is_tree and _is_plain(code)) else None,
-    )
-
-
-def _is_plain(code: str) -> bool:
-    """Whether macros only write down what they are given, which the tree of the file shows."""
-    return OF_THE_RUN.search(code) is None
-
-
-def _code(node: Any) -> str:
-    """The code of the macros that a query can call."""
-    called = [item.payload for item in node.python_env.values() if item.payload]
-    return "\n".join([*called, *(item.sql() for item in getattr(node, "macro_definitions", ()))])
-
-
-def _has_star(query: Any) -> bool:
-    return any(
-        isinstance(star.parent, exp.Select | exp.Column) for star in query.find_all(exp.Star)
-    )
-
-
-def deciding(node: Any) -> frozenset[str] | None:
-    """The columns by which a kind decides which rows it keeps; None: all of them may."""
-    kind = node.kind
-    if kind.is_incremental_by_time_range:
-        return _called(kind.time_column.column)
-    if kind.is_incremental_by_unique_key:
-        free = kind.when_matched is None and kind.merge_filter is None
-        return _called(*kind.unique_key) if free else None
-    if kind.is_incremental_by_partition or kind.is_incremental_unmanaged:
-        return _called(*node.partitioned_by)
-    if kind.is_full or kind.is_view or kind.is_embedded or kind.is_seed or kind.is_external:
-        return frozenset()
-    return None
-
-
-def _called(*expressions: Any) -> frozenset[str]:
-    return frozenset(
-        column.name.lower() for item in expressions for column in item.find_all(exp.Column)
-    )
-
-
-def read_elsewhere(node: Any) -> Iterator[str]:
-    """Parents that the statements around the query name."""
-    statements = own_statements(node) if not node.is_seed and not node.kind.is_external else []
-    text = "\n".join(statements)
-    if "@" in text or "{{" in text:
-        text = f"{text}\n{_code(node)}"
-    for parent in node.depends_on if text else ():
-        name = plain(parent)
-        if re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", text, re.IGNORECASE):
-            yield name
-
-
-def own_statements(node: Any) -> list[str]:
-    listed = [*(node.pre_statements_ or ()), *(node.post_statements_ or ())]
-    return [item.sql for item in listed if not isinstance(item.parse(node.dialect), d.MacroDef)]
-
 
 # What of an edited model changes that its query does not show.
 

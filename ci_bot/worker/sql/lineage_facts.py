@@ -21,15 +21,18 @@ class Definition:
     Attributes:
         rendered: the tree that SQLMesh would run, with the times of a load; None where `opaque`.
         written: the tree of the file, with macros; None where it is Jinja or a macro as a whole.
+        incremental: the tree as a run renders it that finds what earlier runs left, where nothing
+            else of times and conditions is hidden in Jinja (dbt's `is_incremental`).
         has_star: the file has a star, so the rendering shows only columns that still exist.
         hides: the rendering may have folded something away that depends on times or conditions.
-        text: the file's text with its macros', for the names in it, where it hides and `written`
-            is None, or a macro may bring other names when the model runs.
+        text: the file's text with its macros', for the names in it, where it hides and no other
+            tree shows it, or a macro may bring other names when the model runs.
         opaque: why the query cannot be read, as a sentence.
     """
 
     rendered: Any = None
     written: Any = None
+    incremental: Any = None
     has_star: bool = False
     hides: bool = False
     text: str | None = None

@@ -100,6 +100,8 @@ def _of_queries(model: str, old: Relations, new: Relations) -> Iterator[OwnPart]
     yield from _of_relations(model, old.rendered, new.rendered)
     if old.written is not None and new.written is not None:
         yield from _of_relations(model, old.written, new.written)
+    if old.incremental is not None or new.incremental is not None:
+        yield from _of_relations(model, old.later, new.later)
 
 
 def _of_relations(model: str, old: Rowset, new: Rowset) -> Iterator[OwnPart]:

@@ -307,10 +307,16 @@ class StoredTables:
 
 @dataclass(frozen=True)
 class Relations:
-    """A definition's results: of the rendered tree, and of the written one where that was read."""
+    """A definition's results: of the rendered tree, and of the others where those were read."""
 
     rendered: Rowset
     written: Rowset | None
+    incremental: Rowset | None = None
+
+    @property
+    def later(self) -> Rowset:
+        """What a run gives that finds what earlier runs left."""
+        return self.incremental if self.incremental is not None else self.rendered
 
 
 def read_definition(
@@ -330,20 +336,24 @@ def read_definition(
         if with_written and definition.written is not None:
             reader = QueryReader(terms, tables.relation, strict=False)
             written = reader.read(definition.written)
+        incremental = None
+        if definition.incremental is not None:
+            reader = QueryReader(terms, tables.relation, strict=True)
+            incremental = reader.read(definition.incremental)
     except UnreadableError:
         raise
     except RecursionError:
         raise UnreadableError("it is nested too deeply") from None
     except Exception as error:  # a tree of a shape that nobody foresaw must not pass as harmless
         raise UnreadableError(f"reading it ended with {type(error).__name__}") from None
-    return Relations(rendered, written)
+    return Relations(rendered, written, incremental)
 
 
 def reading_of(relations: Relations, terms: Terms) -> Dependencies:
-    """Both trees together: what one of them does not show, the other does."""
+    """All trees together: what one of them does not show, another does."""
     columns: dict[str, int] = {}
     rows = order = unlisted = 0
-    for relation in (relations.rendered, relations.written):
+    for relation in (relations.rendered, relations.written, relations.incremental):
         if relation is None:
             continue
         for name, value in relation.columns.items():

@@ -24,6 +24,7 @@ from sqlmesh.core.config.model import ModelDefaultsConfig
 from sqlmesh.core.context import Context, GenericContext
 from sqlmesh.core.engine_adapter import create_engine_adapter
 from sqlmesh.core.renderer import ExpressionRenderer
+from sqlmesh.core.snapshot import SnapshotId
 from sqlmesh.utils import merge_dicts
 from sqlmesh.utils.errors import ConfigError
 from sqlmesh.utils.pydantic import validation_error_message
@@ -299,6 +300,24 @@ def rendered_statement(model: Any, tree: Any, **context: Any) -> list[Any] | Non
     """
     rendered: list[Any] | None = model._statement_renderer(tree).render(**context)
     return rendered
+
+
+def render_on_earlier_runs(model: Any) -> Any:
+    """A model's query as a run renders it that finds what earlier runs left.
+
+    SQLMesh hands the model's snapshot to Jinja, and dbt's `is_incremental` looks at its intervals.
+    (`create_builtin_globals` of `sqlmesh.dbt.builtin`)
+
+    Returns:
+        The tree; None where rendering must ask the engine.
+    """
+    snapshot = SimpleNamespace(
+        is_incremental=model.kind.is_incremental,
+        intervals=[(0, 1)],
+        dev_intervals=[(0, 1)],
+        snapshot_id=SnapshotId(name=model.fqn, identifier=""),
+    )
+    return model.render_query(snapshot=snapshot)
 
 
 def rendered_environment_statements(

@@ -1,0 +1,178 @@
+"""A model's query, and what around it decides about rows, as the column impact wants them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jinja2 import Environment, nodes
+from sqlglot import exp
+from sqlmesh.core import dialect as d
+
+from ci_bot.worker import sqlmesh_compat as compat
+from ci_bot.worker.sql import Definition, plain
+
+# What is rendered otherwise when the model runs than while the project is loaded.
+OF_THE_RUN = re.compile(
+    r"\b(start|end|execution|latest)_(ds|dt|date|ts|tstz|epoch|millis|hour|dtntz)\b"
+    r"|\bruntime_stage\b|\bis_incremental\b|\bengine_adapter\b|\blocals\b",
+    re.IGNORECASE,
+)
+
+_JINJA_BRANCH = re.compile(r"\{%-?\s*(if|for)\b")
+_IS_INCREMENTAL = "is_incremental"
+_OWN_IS_INCREMENTAL = re.compile(r"\bmacro\s+is_incremental\b")
+# Objects of dbt and SQLMesh that hold other things in a run than while the project is loaded.
+_OBJECTS_OF_THE_RUN = frozenset({
+    "builtins", "context", "deployability_index", "flags", "graph", "invocation_args_dict",
+    "invocation_id", "load_relation", "load_result", "model_instance", "modules", "run_query",
+    "run_started_at", "schemas", "snapshot", "snapshots", "statement", "store_result",
+    "table_mapping", "this_env", "views",
+})  # fmt: skip
+_JINJA = Environment(
+    autoescape=True, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"]
+)  # only taken apart, never rendered
+
+
+def definition_of(node: Any) -> Definition:
+    """The query of a SQL model, as it was rendered when the project was loaded."""
+    if not getattr(node, "is_sql", False):
+        return Definition(opaque="It has no SQL query.")
+    try:
+        rendered = node.render_query()
+        written = node.query
+    except Exception as error:  # a macro of the project may raise anything
+        return Definition(opaque=f"Its query cannot be rendered ({type(error).__name__}).")
+    if not isinstance(rendered, exp.Query):
+        return Definition(opaque="Its query can be rendered only where it runs.")
+    text = node.query_.sql
+    is_tree = isinstance(written, exp.Query) and not isinstance(written, d.JinjaQuery)
+    code = "" if "@" not in text and is_tree else _code(node)
+    hides = ("@" in text or not is_tree) and OF_THE_RUN.search(f"{text}\n{code}") is not None
+    incremental = None
+    if not is_tree:
+        macros = _jinja_macros(node)
+        hides = hides or _JINJA_BRANCH.search(text) is not None
+        hides = hides or any(_IS_INCREMENTAL in macro for macro in macros)
+        if hides and isinstance(written, d.JinjaQuery):
+            incremental = _render_incremental(node, code, macros)
+    shown = incremental is not None or (is_tree and _is_plain(code))
+    return Definition(
+        rendered=rendered,
+        written=written if is_tree else None,
+        incremental=incremental,
+        has_star="*" in text and (not is_tree or _has_star(written)),
+        hides=hides,
+        text=f"{text}\n{code}" if hides and not shown else None,
+    )
+
+
+def _jinja_macros(node: Any) -> list[str]:
+    """The definitions of the Jinja macros that a query can call."""
+    registry = node.jinja_macros
+    groups = (registry.root_macros, *registry.packages.values())
+    return [macro.definition for group in groups for macro in group.values()]
+
+
+def _render_incremental(node: Any, code: str, macros: Sequence[str]) -> Any:
+    """The query as it is rendered on what earlier runs left; None where that shows not everything.
+
+    Two renderings show all of it where the template has no branch but those of `is_incremental()`,
+    and neither it nor the macros that it calls ask for anything else of a run.
+    """
+    text = str(node.query.name)
+    if "@" in text or not _is_plain(code):
+        return None
+    if any(_OWN_IS_INCREMENTAL.search(macro) for macro in macros):
+        return None  # it asks for what dbt's does not
+    try:
+        template = _JINJA.parse(text)
+        asked = {name for part in (text, *macros) for name in _names_in(part)}
+        if any(name in _OBJECTS_OF_THE_RUN or _is_time(name) for name in asked):
+            return None
+        branches = template.find_all((nodes.If, nodes.CondExpr))
+        if template.find(nodes.For) is not None or not all(map(_is_of_earlier_runs, branches)):
+            return None
+        found = compat.render_on_earlier_runs(node)
+    except Exception:  # a template or a macro of the project may be anything, and raise it
+        return None
+    return found if isinstance(found, exp.Query) else None
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """The names and attributes that a template uses."""
+    tree = _JINJA.parse(text)
+    yield from (found.name for found in tree.find_all(nodes.Name))
+    yield from (found.attr for found in tree.find_all(nodes.Getattr))
+
+
+def _is_time(name: str) -> bool:
+    return name != _IS_INCREMENTAL and OF_THE_RUN.search(name) is not None
+
+
+def _is_of_earlier_runs(branch: Any) -> bool:
+    """Whether a branch asks for `is_incremental()` or `not is_incremental()`, and for no more."""
+    test = branch.test
+    while isinstance(test, nodes.Not):
+        test = test.node
+    return (
+        isinstance(test, nodes.Call)
+        and isinstance(test.node, nodes.Name)
+        and test.node.name == _IS_INCREMENTAL
+    )
+
+
+def _is_plain(code: str) -> bool:
+    """Whether macros only write down what they are given, which the tree of the file shows."""
+    return OF_THE_RUN.search(code) is None
+
+
+def _code(node: Any) -> str:
+    """The code of the macros that a query can call."""
+    called = [item.payload for item in node.python_env.values() if item.payload]
+    return "\n".join([*called, *(item.sql() for item in getattr(node, "macro_definitions", ()))])
+
+
+def _has_star(query: Any) -> bool:
+    return any(
+        isinstance(star.parent, exp.Select | exp.Column) for star in query.find_all(exp.Star)
+    )
+
+
+def deciding(node: Any) -> frozenset[str] | None:
+    """The columns by which a kind decides which rows it keeps; None: all of them may."""
+    kind = node.kind
+    if kind.is_incremental_by_time_range:
+        return _called(kind.time_column.column)
+    if kind.is_incremental_by_unique_key:
+        free = kind.when_matched is None and kind.merge_filter is None
+        return _called(*kind.unique_key) if free else None
+    if kind.is_incremental_by_partition or kind.is_incremental_unmanaged:
+        return _called(*node.partitioned_by)
+    if kind.is_full or kind.is_view or kind.is_embedded or kind.is_seed or kind.is_external:
+        return frozenset()
+    return None
+
+
+def _called(*expressions: Any) -> frozenset[str]:
+    return frozenset(
+        column.name.lower() for item in expressions for column in item.find_all(exp.Column)
+    )
+
+
+def read_elsewhere(node: Any) -> Iterator[str]:
+    """Parents that the statements around the query name."""
+    statements = own_statements(node) if not node.is_seed and not node.kind.is_external else []
+    text = "\n".join(statements)
+    if "@" in text or "{{" in text:
+        text = f"{text}\n{_code(node)}"
+    for parent in node.depends_on if text else ():
+        name = plain(parent)
+        if re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", text, re.IGNORECASE):
+            yield name
+
+
+def own_statements(node: Any) -> list[str]:
+    listed = [*(node.pre_statements_ or ()), *(node.post_statements_ or ())]
+    return [item.sql for item in listed if not isinstance(item.parse(node.dialect), d.MacroDef)]
