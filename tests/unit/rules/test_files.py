@@ -413,7 +413,48 @@ GATEWAY = "gateways:\n  spark:\n    connection:\n      type: spark\n      {}\nmo
         ("sslmode: prefer", "sslmode: require", {}),
         ("retries: 3", "retries: 5", {}),
         ("catalogs: {timeout: a.db}", "catalogs: {timeout: b.db}", {"gateway-changed": "high"}),
-        ("timezone: UTC", "timezone: Asia/Tokyo", {"gateway-changed": "high"}),
+        ("timezone: UTC", "timezone: Asia/Tokyo", {"configuration-changed": "high"}),
+        ("collation: a", "collation: b", {"configuration-changed": "high"}),
+        (
+            "session_properties: {a: b}",
+            "session_properties: {a: c}",
+            {"configuration-changed": "high"},
+        ),
+        (
+            "session_configuration: {x.y: 1}",
+            "session_configuration: {x.y: 2}",
+            {"spark-setting-changed": "medium"},
+        ),
+        (
+            "session_configuration: {spark.sql.session.timeZone: UTC}",
+            "session_configuration: {spark.sql.session.timeZone: Asia/Tokyo}",
+            {"spark-setting-changed": "high"},
+        ),
+        (
+            "session_configuration: {spark.sql.shuffle.partitions: 1}",
+            "session_configuration: {spark.sql.shuffle.partitions: 2}",
+            {},
+        ),
+        ("wap_enabled: false", "wap_enabled: true", {"configuration-changed": "medium"}),
+        ("keepalives_idle: 1", "keepalives_idle: 5", {}),
+        ("user: ana", "user: bo", {"gateway-changed": "medium"}),
+        ("impersonation_user: ana", "impersonation_user: bo", {"gateway-changed": "medium"}),
+        ("keyfile: a.json", "keyfile: b.json", {"gateway-changed": "medium"}),
+        ("auth_type: a", "auth_type: b", {}),
+        ("http_path: /sql/1", "http_path: /sql/2", {"gateway-changed": "high"}),
+        ("http_headers: {a: b}", "http_headers: {a: c}", {"gateway-changed": "high"}),
+        ("a_setting_of_tomorrow: 1", "a_setting_of_tomorrow: 2", {"gateway-changed": "high"}),
+        (
+            "catalogs: {lake: {path: a.db}}",
+            "catalogs: {lake: {path: b.db}}",
+            {"gateway-changed": "high"},
+        ),
+        (
+            "secrets: {s3: {endpoint: a}}",
+            "secrets: {s3: {endpoint: b}}",
+            {"gateway-changed": "high"},
+        ),
+        ("port: 1  # {# old #}", "port: 1", {}),
         ("port: 1", "port: 2", {"gateway-changed": "high"}),
         (
             """host: "{{ env_var('A') }}\"""",
@@ -430,11 +471,35 @@ def test_connection__a_setting_that_names_no_place_is_no_other_place(
     assert rules(files(*sides), at_least="medium") == expected
 
 
-def test_connection__a_template_is_called_one() -> None:
-    new = "host: {% if env_var('A') %}a{% else %}b{% endif %}"
-    sides = [{"config.yaml": GATEWAY.format(one)} for one in ("host: a", new)]
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("variables: {x: %s}", {}),
+        ("model_defaults: {start: 202%s-01-01}", {"model-default-changed": "high"}),
+        ("model_defaults: {owner: a%s}", {}),
+    ],
+)
+def test_gateway__its_variables_and_defaults_are_no_other_place(
+    setting: str, expected: dict[str, str]
+) -> None:
+    sides = [{"config.yaml": f"gateways:\n  spark:\n    {setting % number}\n"} for number in (1, 2)]
+    assert rules(files(*sides), at_least="medium") == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("a", "{% if env_var('A') %}a{% else %}b{% endif %}", "from `a` to a template"),
+        ("db", "'{{ env_var(\"A\") }}'", "from `db` to a template"),
+        ("'{{ x }}'", "'{{ y }}'", "from a template to another template"),
+        ("'{{ x }}.eu'", "'{{ x }}.us'", "from `{{ … }}.eu` to `{{ … }}.us`"),
+        ("'{{ x }}.eu'", "'{{ y }}.eu'", "from `{{ … }}.eu` to another template"),
+    ],
+)
+def test_connection__a_template_is_called_one(before: str, after: str, says: str) -> None:
+    sides = [{"config.yaml": GATEWAY.format(f"host: {one}")} for one in (before, after)]
     (finding,) = seen(files(*sides))
-    assert "from `a` to a template" in finding.evidence
+    assert says in finding.evidence
     assert "jinja" not in finding.evidence
 
 

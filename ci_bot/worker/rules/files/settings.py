@@ -48,24 +48,48 @@ SETTINGS = (
 
 _SHARED_DEFAULTS = frozenset({"owner", "description", "tags"})
 
-# Settings of SQLMesh's connections that name no place and change no value: how long and how often
-# one waits, how much may run at once, and by which library one speaks.
+# Settings of SQLMesh's connections, as they are in 0.227 to 0.236. One that is in no set here names
+# a place (a host, a catalog, a database), or is not known and may.
+#
+# How long and how often one waits, how much may run at once, and by which library one speaks.
 _OF_THE_CONNECTION = frozenset({
     "concurrent_tasks", "pre_ping", "pretty_sql", "register_comments", "check_import",
     "connect_timeout", "timeout", "login_timeout", "login_attempts", "send_receive_timeout",
     "retries", "job_retries", "job_retry_deadline_seconds", "job_creation_timeout_seconds",
     "job_execution_timeout_seconds", "keepalives_idle", "tcp_keepalive", "connection_pool_options",
-    "application_name", "appname", "compression_method", "use_compression",
-    "disable_spark_session", "disable_databricks_connect", "force_databricks_connect",
+    "application", "application_name", "appname", "source", "compression_method",
+    "use_compression", "autocommit", "tds_version", "local_infile", "maximum_bytes_billed",
+    "priority", "reservation", "quota_project", "ip_type", "http_proxy", "https_proxy",
+    "sanitize_mutual_error_response", "disable_spark_session", "disable_databricks_connect",
+    "force_databricks_connect",
 })  # fmt: skip
 # How the way to the same server is secured.
 _OF_ENCRYPTION = frozenset({
     "sslmode", "ssl", "ssl_disabled", "ssl_ca", "ssl_cert", "ssl_key", "tls_mode", "secure",
-    "verify", "cert", "ca_cert", "client_cert", "client_cert_key", "encrypt", "encrypted",
-    "trust_server_certificate",
+    "verify", "cert", "ca_cert", "client_cert", "client_cert_key", "client_certificate", "encrypt",
+    "encrypted", "trust_server_certificate", "http_scheme",
 })  # fmt: skip
-
-_IN_CONNECTION = 2  # `connection` and the setting; what lies deeper has names of the user's own
+_SIGNS_IN_AS = frozenset({
+    "user", "username", "role", "roles", "db_user", "preferred_role", "role_arn", "delegate",
+    "role_session_name", "principal", "principal_arn", "impersonation_user", "client_id",
+    "impersonated_service_account", "oauth_client_id", "keyfile",
+})  # fmt: skip
+_HOW_SIGNED_IN = frozenset({
+    "auth_type", "authenticator", "method", "iam", "enable_iam_auth", "scopes", "keytab",
+    "krb5_config", "mutual_authentication", "force_preemptive", "token_uri",
+})  # fmt: skip
+# What the engine makes of values; of mappings each key may.
+_OF_VALUES = frozenset({
+    "timezone", "timestamp_mapping", "charset", "collation", "session_parameters",
+    "session_properties", "connection_settings", "connector_config", "conn_properties",
+    "odbc_properties", "query_limit",
+})  # fmt: skip
+# How SQLMesh writes or alters tables there.
+_OF_WRITING = frozenset({
+    "enable_merge", "wap_enabled", "schema_differ_overrides", "catalog_type_overrides",
+})  # fmt: skip
+# Mappings of settings of Spark.
+_SESSIONS = frozenset({"config", "session_configuration"})
 
 # Rule, severity where it differs from the rule's, what the setting does, and when it clears.
 SettingJudgement = tuple[RuleSpec, Severity | None, str, str]
@@ -141,7 +165,9 @@ def _default(parts: list[str], before: Any, after: Any) -> SettingJudgement:
     return DEFAULTS, None, "it holds for every model without its own", _CONFIRM
 
 
-def _gateway(parts: list[str], before: Any, after: Any) -> SettingJudgement | None:
+def _gateway(  # noqa: PLR0911 - one line for each part of a gateway reads best
+    parts: list[str], before: Any, after: Any
+) -> SettingJudgement | None:
     rest = parts[2:] if parts[0] == "gateways" else parts[1:]
     if not rest:
         return GATEWAY, None, "the gateway itself comes or goes", _CONFIRM
@@ -149,9 +175,14 @@ def _gateway(parts: list[str], before: Any, after: Any) -> SettingJudgement | No
         return _state()
     if rest[0] == "test_connection":
         return OTHER, "low", "unit tests run on another engine", "the tests still mean the same"
-    if len(rest) > 2 and rest[1] == "config":  # noqa: PLR2004 - connection, config, key
+    if rest[0] == "variables":
+        return _other("variables")
+    if rest[0] == "model_defaults":
+        return _default(rest, before, after)
+    if len(rest) > 2 and rest[1] in _SESSIONS:  # noqa: PLR2004 - connection, mapping, key
         return _session(".".join(rest[2:]), before if after is None else after)
-    return _connection(rest[-1], own=len(rest) == _IN_CONNECTION)
+    # What is nested belongs to a setting that says what it is: `catalogs`, `session_properties`.
+    return _connection(rest[1] if len(rest) > 1 else rest[0], rest[-1])
 
 
 def _session(name: str, value: Any) -> SettingJudgement:
@@ -164,20 +195,27 @@ def _session(name: str, value: Any) -> SettingJudgement:
     return OTHER, "info", "a setting of the session", "nothing to do"
 
 
-def _connection(name: str, *, own: bool) -> SettingJudgement:
+def _connection(  # noqa: PLR0911 - one line for each kind of setting reads best
+    name: str, last: str
+) -> SettingJudgement:
     """What a setting of a connection does.
 
     Args:
-        own: Whether it is SQLMesh's setting, and not a key of a mapping that is one.
+        name: SQLMesh's setting.
+        last: The key in it that differs; the same as `name` where it holds one value.
     """
-    if own and name in _OF_THE_CONNECTION:
+    if name in _OF_THE_CONNECTION:
         return OTHER, "info", "a setting of the connection", "nothing to do"
-    if own and name in _OF_ENCRYPTION:
+    if name in _OF_ENCRYPTION:
         return OTHER, "low", "how the connection to the same server is secured", _CONFIRM
-    if is_suspect(name):
-        return OTHER, "info", "how the connection signs in", "nothing to do"
-    if name in {"user", "username", "role"}:
+    if name in _SIGNS_IN_AS:
         return GATEWAY, "medium", "the connection signs in as someone else", _CONFIRM
+    if name in _HOW_SIGNED_IN or is_suspect(last):
+        return OTHER, "info", "how the connection signs in", "nothing to do"
+    if name in _OF_VALUES:
+        return OTHER, "high", "the same query may give other values there", _CONFIRM
+    if name in _OF_WRITING:
+        return OTHER, "medium", "tables are written or altered there in another way", _CONFIRM
     return GATEWAY, None, "models are named for, or built in, another place", _CONFIRM
 
 
@@ -253,7 +291,10 @@ SINGLE_WRITER = rule("single-writer-state")
 
 _FILES = frozenset({"config.yaml", "config.yml"})
 
-_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+# A condition in one line is one value, whatever it chooses from.
+_JINJA = re.compile(
+    r"\{%-?[ \t]*if\b[^\n]*?\bendif[ \t]*-?%\}|\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL
+)
 
 _DIGITS = 16
 
@@ -278,7 +319,9 @@ def read(text: str | None) -> dict[str, Any] | None:
 
 
 def _stand_in(template: re.Match[str]) -> str:
-    """A word for a template, the same for the same one."""
+    """A word for a template, the same for the same one; none for a comment."""
+    if template[0].startswith("{#"):
+        return ""
     words = " ".join(template[0].split())
     return f"jinja{sha256(words.encode()).hexdigest()[:_DIGITS]}"
 
@@ -353,11 +396,7 @@ def _observations(settings: Iterable[Setting], path: str, text: str) -> Iterator
         if judgement is not None:
             alike.setdefault(judgement, []).append(setting)
     for (spec, severity, effect, clears), members in alike.items():
-        told = [
-            f"`{(name := key.replace(chr(0), '.'))}` from {_shown(name, before)} to "
-            f"{_shown(name, after)}"
-            for key, before, after in members[:SETTINGS_SHOWN]
-        ]
+        told = [_told(*member) for member in members[:SETTINGS_SHOWN]]
         rest = len(members) - len(told)
         first = members[0][0].split("\x00")
         yield Observation(
@@ -371,15 +410,23 @@ def _observations(settings: Iterable[Setting], path: str, text: str) -> Iterator
         )
 
 
+def _told(key: str, before: Any, after: Any) -> str:
+    name = key.replace("\x00", ".")
+    old, new = _shown(name, before), _shown(name, after)
+    if old == new and _STAND_IN.search(str(after)):
+        new = "another template"
+    return f"`{name}` from {old} to {new}"
+
+
 def _shown(name: str, value: Any) -> str:
     if value is None:
         return "nothing"
     if is_suspect(name):
         return "(not shown)"
-    if _STAND_IN.search(str(value)):
+    if _STAND_IN.fullmatch(str(value)):
         return "a template"
     # Cut after hiding: half a credential no longer has its form.
-    text = hide(str(value).replace("\n", " "))
+    text = _STAND_IN.sub("{{ … }}", hide(str(value).replace("\n", " ")))
     return f"`{shortened(text, SHOWN)}`"
 
 
