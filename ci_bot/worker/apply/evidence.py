@@ -30,13 +30,13 @@ from ci_bot.worker.data_diff import (
     SqlError,
     TimeWindow,
     compare_models,
-    key_columns,
     side_by_side,
     spark_failures,
 )
 from ci_bot.worker.messages import Names, headline, sentence
 from ci_bot.worker.planning import Planned, make_plan
 from ci_bot.worker.runtime import Catalog, Relation, spark_catalog
+from ci_bot.worker.sql import key_columns
 
 Result = TypeVar("Result")
 

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         Controls,
         compare_models,
     )
-    from ci_bot.worker.data_diff.column_layout import key_columns
     from ci_bot.worker.data_diff.spark_port import SparkPort, side_by_side, spark_failures
     from ci_bot.worker.data_diff.spec import FEW_ROWS, DiffPort, DiffSpec, SqlError, TimeWindow
 
@@ -57,7 +56,6 @@ __all__ = [
     "SqlError",
     "TimeWindow",
     "compare_models",
-    "key_columns",
     "side_by_side",
     "spark_failures",
 ]
@@ -66,7 +64,6 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "budgeted_run": ["Budget", "Candidate", "Controls", "FAILED", "compare_models"],
-        "column_layout": ["key_columns"],
         "spark_port": ["SparkPort", "side_by_side", "spark_failures"],
         "spec": ["DiffPort", "DiffSpec", "FEW_ROWS", "SqlError", "TimeWindow"],
     },

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-from sqlglot import exp
+from typing import TypeVar
 
 from ci_bot.protocol.apply_report import SchemaDifference
 from ci_bot.worker.data_diff.spec import SparkType, parse
@@ -122,41 +120,3 @@ def _bad_key(key: Column) -> str:
         change = f"{key.prod_type.ddl} to {key.pr_type.ddl}"
         return f"The key column {key.name} changed its type from {change}."
     return f"Spark cannot join on the key column {key.name}, a {key.prod_type.ddl}."
-
-
-# The key of a model, from its grain, or else from its kind.
-
-
-def grain_columns(grains: Sequence[Any]) -> tuple[str, ...]:
-    """The unquoted columns of a model's grain (`model.grains`); empty where it has none.
-
-    Several grains are several keys, each unique by itself, so the first is enough. SQLMesh's own
-    `model.on` joins on all of them together, and on the model's references too; then a row whose
-    reference changed counts as gone and new instead of as changed.
-    """
-    if not grains:
-        return ()
-    grain = grains[0]
-    if isinstance(grain, exp.Alias):
-        grain = grain.this
-    grain = grain.unnest()
-    parts = grain.expressions if isinstance(grain, (exp.Tuple, exp.Array)) else [grain]
-    return tuple((part.this.name if isinstance(part, exp.Alias) else part.name) for part in parts)
-
-
-def key_columns(model: Any) -> tuple[str, ...]:
-    """The unquoted columns that tell a model's rows apart; empty where it names none.
-
-    Without a grain these are the columns that SQLMesh itself keeps rows apart by: the unique key,
-    and with it the start of validity where each key has a row for every version. A key with an
-    expression is no list of columns, so nothing is paired by it. (`ModelMeta.unique_key`, which
-    dbt's `unique_key` becomes, too)
-    """
-    if grain := grain_columns(model.grains):
-        return grain
-    unique = list(model.unique_key)
-    if unique and model.kind.is_scd_type_2:
-        unique.append(model.kind.valid_from_name)
-    if not all(isinstance(part, (exp.Column, exp.Identifier)) for part in unique):
-        return ()
-    return tuple(part.name for part in unique)

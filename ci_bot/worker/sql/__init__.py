@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         list_audit_faults,
         list_standalone_audit_faults,
     )
+    from ci_bot.worker.sql.model_key import grain_columns, key_columns
     from ci_bot.worker.sql.model_query import (
         Queries,
         Query,
@@ -117,9 +118,11 @@ __all__ = [
     "exposed",
     "expression_text",
     "form_of",
+    "grain_columns",
     "impact_of",
     "is_interval_predicate",
     "is_pure",
+    "key_columns",
     "known_types",
     "last_days",
     "list_audit_faults",
@@ -178,6 +181,7 @@ __getattr__ = open_on_demand(
         "lineage_document": ["MOST_INDIRECT", "impact_of"],
         "lineage_facts": ["ChangedProject", "Definition", "Model", "ModelChange"],
         "missing_columns": ["AuditFault", "list_audit_faults", "list_standalone_audit_faults"],
+        "model_key": ["grain_columns", "key_columns"],
         "model_query": [
             "Queries",
             "Query",

@@ -19,6 +19,7 @@ from ci_bot.worker.sql import (
     UNKNOWN,
     AuditFault,
     column_names,
+    key_columns,
     list_audit_faults,
     list_standalone_audit_faults,
     null_reason,
@@ -142,14 +143,15 @@ class HighCardinalityKey(ModelRule):
 
 @on_model
 class MissingGrain(ModelRule):
-    """Without a grain no data diff can compare two versions of a table."""
+    """Without a key no data diff can compare two versions of a table."""
 
     spec = rule("missing-grain")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if model.kind.is_embedded or model.kind.is_external or model.kind.is_symbolic:
             return
-        if not model.grains:
+        # What a model merges by is a key as much as a grain is.
+        if not key_columns(model):
             yield self.observation(
                 model,
                 "No grain is declared, so versions of this table cannot be compared row by row.",

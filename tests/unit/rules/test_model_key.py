@@ -1,4 +1,4 @@
-"""The key that a model's grain names, read from real model definitions."""
+"""The key that a model names by its grain or its kind, and the rule that asks for one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker.data_diff.column_layout import grain_columns, key_columns
+from ci_bot.worker.sql.model_key import grain_columns, key_columns
+from tests.unit.rules.world import change, seen
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,23 @@ def test_key_columns__without_a_grain__are_those_of_the_kind(
 ) -> None:
     text = f"MODEL (name db.m, dialect spark, {properties}); SELECT 1 AS id, 2 AS ds"
     assert key_columns(load_sql_based_model(parse(text, default_dialect="spark"))) == columns
+
+
+@pytest.mark.parametrize(
+    ("properties", "weights"),
+    [
+        ("kind FULL", ["low"]),
+        ("kind VIEW", ["info"]),
+        ("kind FULL, grain id", []),
+        ("kind INCREMENTAL_BY_UNIQUE_KEY (unique_key id)", []),
+        ("kind SCD_TYPE_2_BY_COLUMN (unique_key id, columns [ds])", []),
+        # No column holds what is computed, so it pairs nothing.
+        ("kind INCREMENTAL_BY_UNIQUE_KEY (unique_key COALESCE(id, 0))", ["low"]),
+    ],
+)
+def test_missing_grain__is_a_model_whose_rows_nothing_pairs(
+    properties: str, weights: list[str]
+) -> None:
+    text = f"MODEL (name db.m, {properties});\nSELECT o.id, o.ds FROM raw.o AS o"
+    found = seen(change({}, {"models/m.sql": text}), "missing-grain")
+    assert [one.severity for one in found] == weights
