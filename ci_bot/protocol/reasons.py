@@ -32,7 +32,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "bad_window": "`start` is not before the end",
     "cancelled": "the run was stopped",
     "claim": "a workflow cannot claim an environment",
-    "dbt_project": "a dbt project cannot be compared with the base branch",
+    "dbt_project": "the project is one of dbt's, and cannot be read or compared here",
     "default_target": "the environment is where the project's plans go by default",
     "ends_the_process": "the project's code ends the process while it is loaded",
     "failed": "SQLMesh, Spark or the project failed",

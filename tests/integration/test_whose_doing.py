@@ -336,7 +336,8 @@ def test_dbt_project__against_the_base_branch__is_refused_in_one_sentence(
     failure = reviewed(repository, files, {"models/a.sql": "SELECT 2 AS a\n"}).failure
     assert failure is not None
     assert failure.message == (
-        "There is a dbt project in `.`, and a dbt project cannot be compared with the base branch."
+        "There is a dbt project without a config.py in `.`, and such a project cannot be compared "
+        "with the base branch."
     )
     assert (failure.exit_code, failure.reason_code) == (2, "dbt_project")
     assert "`baseline: state`" in str(failure.hint)

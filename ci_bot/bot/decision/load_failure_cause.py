@@ -22,6 +22,7 @@ _MISSING_LIBRARY = "missing_module"
 _PROSE = frozenset(
     {
         ".md",
+        ".markdown",
         ".rst",
         ".adoc",
         ".log",
@@ -36,7 +37,8 @@ _PROSE = frozenset(
     }
 )
 _PROSE_NAMES = re.compile(
-    r"^(?:README|CONTRIBUTING|LICENSE|LICENCE|NOTICE|AUTHORS|CODEOWNERS|CHANGELOG|CHANGES|HISTORY|"
+    r"^(?:README|CONTRIBUTING|LICENSE|LICENCE|NOTICE|AUTHORS|CONTRIBUTORS|"
+    r"CODEOWNERS|CHANGELOG|CHANGES|HISTORY|TODO|"
     r"\.gitignore|\.gitattributes|\.editorconfig)(?:\.(?:txt|html))?$",
     re.IGNORECASE,
 )

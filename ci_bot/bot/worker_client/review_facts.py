@@ -165,7 +165,7 @@ def _nothing(
 
 # Failures of `state` that a base-branch review can do without.
 _STATE_FAILURES = ("state_unreachable", "bad_config")
-# A failure that says nothing of the base branch: such projects are not compared with it.
+# A failure that says nothing of the base branch: dbt is not here, or it cannot be compared with.
 _NEVER_COMPARED = "dbt_project"
 # Failures that a base branch may have as well.
 _LOADING = ("configuration", "load")

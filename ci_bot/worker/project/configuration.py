@@ -206,10 +206,10 @@ def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
         ]
         names = ", ".join(f"`{name}`" for name in dbt)
         return BadInput(
-            f"There is a dbt project in {names}, and a dbt project cannot be compared "
-            "with the base branch.",
-            hint="`baseline: state` compares it with prod in SQLMesh's state. README's limits say "
-            "what else works with dbt.",
+            f"There is a dbt project without a config.py in {names}, and such a project cannot be "
+            "compared with the base branch.",
+            hint="`baseline: state` compares it with prod in SQLMesh's state. With a config.py "
+            "that calls `sqlmesh_config` it can be compared with the base branch, too.",
             reason_code="dbt_project",
         )
     if (failure := find_dbt_failure(error)) is not None:
