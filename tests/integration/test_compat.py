@@ -506,5 +506,5 @@ def test_render_on_earlier_runs__is_a_later_run_to_dbt(kind: str, later: int) ->
     macros = JinjaMacroRegistry(create_builtins_module=dbt_builtins.__name__)
     model = load_sql_based_model(d.parse(text), jinja_macros=macros)
     assert model.render_query().sql() == 'SELECT 1 AS "id"'
-    assert compat.render_on_earlier_runs(model).sql() == f'SELECT {later} AS "id"'
+    assert sqlmesh_compat.render_on_earlier_runs(model).sql() == f'SELECT {later} AS "id"'
     assert model.render_query().sql() == 'SELECT 1 AS "id"'  # and nothing is kept of it
