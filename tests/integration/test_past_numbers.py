@@ -92,3 +92,18 @@ def test_seed__of_which_one_value_is_mended_names_its_column(tmp_path: Path) -> 
     assert headline(report).sentence.startswith(
         "Past numbers change: `amount` in `shop.orders` holds other values; 2 other models read"
     )
+
+
+def test_query__that_only_a_run_renders_otherwise_is_not_go(tmp_path: Path) -> None:
+    """SQLMesh calls it metadata and builds nothing; the next run of prod computes other rows."""
+    in_runs = TOTALS.replace("* 2", "* @IF(@runtime_stage = 'loading', 2, 3)")
+    base = {**BASE, "models/totals.sql": in_runs}
+    head: dict[str, str | None] = {"models/totals.sql": in_runs.replace("2, 3", "2, 4")}
+    report = reviewed_on_base(Repository(tmp_path / "checkout"), base, head)
+    assert {change.model: change.change for change in report.changes}["shop.totals"] == "metadata"
+    assert report.decision == "review"
+    assert "changed-in-runs" in rules(report)
+    assert "metadata-only" not in rules(report)
+    assert headline(report).sentence == (
+        "The next runs of `shop.totals` may compute other rows; nothing is built again."
+    )

@@ -27,6 +27,8 @@ PROD_PLAN_FAILS = rule("R01-prod-plan-fails")
 
 UNCATEGORIZED = rule("R01-uncategorized")
 
+CHANGED_IN_RUNS = RULES["changed-in-runs"].id  # the worker's
+
 CONFLICT = rule("R03-conflict")
 
 FORWARD_ONLY_SCHEMA = rule("R05-forward-only-schema")
@@ -315,7 +317,9 @@ def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
 @judges(METADATA_ONLY)
 def metadata(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """Metadata: SQLMesh updates its records and the views, and touches no data."""
-    names = [c.model for c in facts.changes if c.change == "metadata"]
+    in_runs = {f.model for f in facts.findings if f.rule == CHANGED_IN_RUNS}
+    models = [c.model for c in facts.changes if c.change == "metadata"]
+    names = [model for model in models if model not in in_runs]
     if names:
         yield risk(
             METADATA_ONLY,

@@ -92,12 +92,20 @@ class Query:
     @cached_property
     def rendered_apart(self) -> Any:
         """As `rendered`, with start, end and now at three days, and as in a run; None as there."""
+        return self._render_apart(RuntimeStage.EVALUATING)
+
+    @cached_property
+    def rendered_for_creation(self) -> Any:
+        """As `rendered_apart`, as SQLMesh renders it for a table or view that is not there yet."""
+        return self._render_apart(RuntimeStage.CREATING)
+
+    def _render_apart(self, stage: RuntimeStage) -> Any:
         try:
             return self._render(
                 start=SENTINEL_START,
                 end=SENTINEL_END,
                 execution_time=SENTINEL_NOW,
-                runtime_stage=RuntimeStage.EVALUATING,
+                runtime_stage=stage,
             )
         except Exception:  # a macro of the project may raise anything
             return None

@@ -13,10 +13,22 @@ from ci_bot.bot.report.model.words import listed, quoted
 from ci_bot.protocol.changed_rows import past_numbers_of
 from ci_bot.protocol.plan import Change, ColumnChange, totals
 from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.rules import RULES
 
 Subject = Literal[
-    "no_plan", "loss", "past", "retyped", "forward", "columns", "models", "metadata", "other"
+    "no_plan",
+    "loss",
+    "past",
+    "retyped",
+    "forward",
+    "runs",
+    "columns",
+    "models",
+    "metadata",
+    "other",
 ]
+
+CHANGED_IN_RUNS = RULES["changed-in-runs"].id
 
 _HARMLESS = {"non_breaking", "indirect_non_breaking", "metadata", None}
 # What a failure of each stage means to the author.
@@ -95,6 +107,7 @@ class _Change:
             ("past", self._past),
             ("retyped", self._retyped),
             ("forward", self._forward),
+            ("runs", self._runs),
             ("columns", self._columns),
             ("models", self._models),
             ("metadata", self._metadata),
@@ -102,17 +115,21 @@ class _Change:
 
     def _short(self, kind: Subject) -> str:
         """A kind that is not the lead, as an amount."""
-        if kind == "past":
-            return f"past numbers of {words.count(len(self._past_numbers.models), 'model')}"
-        if kind == "retyped":
-            return words.count(len(self._of_columns(_is_retyped)), "retyped column")
-        if kind == "forward":
-            return words.count(len(self._forwarded), "forward-only change")
-        if kind == "columns":
-            return words.count(len(self._of_columns(_is_added)), "new column")
-        if kind == "models":
-            return words.count(len(self._of("added")), "new model")
-        return words.count(len(self._of("metadata")), "metadata-only change")
+        if kind in {"past", "runs"}:
+            what, models = (
+                ("past numbers of", self._past_numbers.models)
+                if kind == "past"
+                else ("other rows in the next runs of", self._in_runs)
+            )
+            return f"{what} {words.count(len(models), 'model')}"
+        amounts: dict[str, tuple[int, str]] = {
+            "retyped": (len(self._of_columns(_is_retyped)), "retyped column"),
+            "forward": (len(self._forwarded), "forward-only change"),
+            "columns": (len(self._of_columns(_is_added)), "new column"),
+            "models": (len(self._of("added")), "new model"),
+            "metadata": (len(self._only_metadata), "metadata-only change"),
+        }
+        return words.count(*amounts[kind])
 
     def _nothing(self) -> str:
         if self._report.restatements:
@@ -193,6 +210,20 @@ class _Change:
             self._forwarded,
         )
 
+    @cached_property
+    def _in_runs(self) -> list[str]:
+        risks = (*self._report.risks, *self._report.set_aside)
+        return sorted({risk.model for risk in risks if risk.rule == CHANGED_IN_RUNS and risk.model})
+
+    def _runs(self) -> tuple[str, list[str]] | None:
+        if not self._in_runs:
+            return None
+        name = listed(self._in_runs)
+        return (
+            f"The next runs of {name} may compute other rows; nothing is built again.",
+            self._in_runs,
+        )
+
     # ------------------------------------------------------------------ what comes
 
     def _columns(self) -> tuple[str, list[str]] | None:
@@ -209,8 +240,12 @@ class _Change:
         names = f"the {words.plural(len(added), 'model')} {listed(_names(added))}"
         return f"Adds {names}{self._harmless()}.", _names(added)
 
+    @property
+    def _only_metadata(self) -> list[Change]:
+        return [one for one in self._of("metadata") if one.model not in self._in_runs]
+
     def _metadata(self) -> tuple[str, list[str]] | None:
-        found = self._of("metadata")
+        found = self._only_metadata
         if not found:
             return None
         only = f"Changes only the metadata of {listed(_names(found))}: no data is built again."

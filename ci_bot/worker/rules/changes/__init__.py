@@ -10,6 +10,7 @@ from ci_bot.worker.rules.changes import (
     model_block,
     results,
     rows,
+    run_renderings,
     schedule,
     storage,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "model_block",
     "results",
     "rows",
+    "run_renderings",
     "schedule",
     "storage",
 ]

@@ -126,7 +126,14 @@ def _definitions(model: Any) -> list[str]:
 def _same_at_other_times(pair: Pair, old: Query, new: Query) -> bool:
     if not any(query.written_tree.has(d.MacroVar, d.MacroFunc) for query in (old, new)):
         return True
-    before, after = old.rendered_apart, new.rendered_apart
+    stages = (
+        (old.rendered_apart, new.rendered_apart),
+        (old.rendered_for_creation, new.rendered_for_creation),
+    )
+    return all(_is_proved_same(pair, before, after) for before, after in stages)
+
+
+def _is_proved_same(pair: Pair, before: Any, after: Any) -> bool:
     if before is None or after is None:
         return False
     keys = Interner()

@@ -1,0 +1,166 @@
+"""Edits that only a run shows: SQLMesh compares queries as they are rendered while it loads them.
+
+A run renders them again, with its interval, its stage and what earlier runs left. Where the loaded
+texts are one and the same, SQLMesh takes an edit for metadata and builds nothing, and the next run
+computes other rows all the same. (`SqlModel.is_metadata_only_change`)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Literal
+
+from jinja2 import Environment, nodes
+from sqlglot.tokens import Tokenizer
+from sqlmesh.core import dialect as d
+from sqlmesh.core.macros import RuntimeStage
+
+from ci_bot.protocol.rules import rule
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.rules.changes.results import gives_the_same
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.registry import on_change
+
+CHANGED_IN_RUNS = rule("changed-in-runs")
+
+# Names that stand for something else in a run than while the project is loaded.
+_KNOWN_TO_RUNS = re.compile(
+    r"\b(start|end|execution|latest)_(ds|dt|date|ts|tstz|epoch|millis|hour|dtntz)\b"
+    r"|\b(runtime_stage|is_incremental|engine_adapter|adapter|locals|snapshots?|intervals"
+    r"|execute|run_query|load_relation|this_env|gateway)\b",
+    re.IGNORECASE,
+)
+# An interval before that of any data, and one after it: both sides of a date that a query names.
+_INTERVALS = (("1971-03-05", "1971-03-06"), ("2199-07-09", "2199-07-10"))
+_STAGES = (RuntimeStage.EVALUATING, RuntimeStage.CREATING)
+# Taken apart, never rendered.
+_JINJA = Environment(autoescape=True, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
+
+RunDifference = Literal["shown", "unknown"]
+
+
+@on_change(CHANGED_IN_RUNS)
+def check_runs(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Queries and statements that are rendered otherwise in a run, and alike while loading."""
+    before, after = pair.before, pair.after
+    if not (before.is_sql and after.is_sql and after.is_metadata_only_change(before)):
+        return
+    found = compare_runs(pair)
+    if found is None:
+        return
+    what = (
+        "The next run computes it otherwise"
+        if found == "shown"
+        else "The next run may compute it otherwise"
+    )
+    yield Observation(
+        CHANGED_IN_RUNS,
+        f"{what}: the edit changes what a run renders (its dates, its stage, or what earlier runs "
+        "left). SQLMesh compares texts without a run, calls this edit metadata and builds nothing, "
+        "so an apply does not show it.",
+        "the owner confirms what the next runs write, or adds a `stamp` to the model, so that the "
+        "plan builds it again",
+        model=after,
+        anchors=("@runtime_stage", "is_incremental", "@start_", "@end_", "start_ds", "end_ds"),
+    )
+
+
+def compare_runs(pair: Pair) -> RunDifference | None:
+    """Whether runs of two definitions that load alike are rendered otherwise; None where not.
+
+    "unknown" where two texts differ in a part that no rendering has reached.
+    """
+    before, after = pair.before, pair.after
+    if _written(before) == _written(after):
+        return None
+    if not any(_KNOWN_TO_RUNS.search(_code(model)) for model in (before, after)):
+        return None  # then a run renders what is rendered while loading
+    for render in _list_renderings(before, after):
+        old, new = _text_of(render, before), _text_of(render, after)
+        if old is None or new is None:
+            return "unknown"
+        if old != new:
+            return "shown"
+    return None if _has_one_meaning(pair) else "unknown"
+
+
+def _written(model: Any) -> tuple[str, ...]:
+    statements = (*(model.pre_statements_ or ()), *(model.post_statements_ or ()))
+    return (model.query_.sql, *(item.sql for item in statements))
+
+
+def _code(model: Any) -> str:
+    """The text of the query, its statements and definitions, and of the macros they can call."""
+    python = (item.payload for item in model.python_env.values() if item.payload)
+    registry = model.jinja_macros
+    groups = (registry.root_macros, *registry.packages.values())
+    jinja = (macro.definition for group in groups for macro in group.values())
+    return "\n".join([*_written(model), *map(str, python), *jinja])
+
+
+RunRendering = Callable[[Any], list[Any]]
+
+
+def _list_renderings(before: Any, after: Any) -> Iterator[RunRendering]:
+    for stage in _STAGES:
+        for start, end in _INTERVALS:
+            run = {"start": start, "end": end, "execution_time": end, "runtime_stage": stage}
+            yield partial(_render_all, run)
+    if isinstance(before.query, d.JinjaQuery) or isinstance(after.query, d.JinjaQuery):
+        yield lambda model: [sqlmesh_compat.render_on_earlier_runs(model)]
+
+
+def _render_all(run: Mapping[str, Any], model: Any) -> list[Any]:
+    return [
+        *model.render_pre_statements(**run),
+        model.render_query(**run),
+        *model.render_post_statements(**run),
+    ]
+
+
+def _text_of(render: RunRendering, model: Any) -> str | None:
+    """What the engine gets; None where the project's own code fails without an engine."""
+    try:
+        parts = render(model)
+    except Exception:  # a macro of the project may raise anything
+        return None
+    if any(part is None for part in parts):
+        return None
+    return ";\n".join(part.sql(dialect=model.dialect, comments=False) for part in parts)
+
+
+def _has_one_meaning(pair: Pair) -> bool:
+    """Whether two texts that were rendered alike each time can only be rendered alike."""
+    before, after = pair.before, pair.after
+    if not any(isinstance(part, d.Jinja) for model in (before, after) for part in _parsed(model)):
+        return gives_the_same(pair)
+    old, new = _written(before), _written(after)
+    return len(old) == len(new) and all(map(_is_one_template, old, new))
+
+
+def _parsed(model: Any) -> Iterator[Any]:
+    yield model.query
+    yield from model.pre_statements
+    yield from model.post_statements
+
+
+def _is_one_template(before: str, after: str) -> bool:
+    """Whether two templates differ in blanks and comments alone."""
+    try:
+        return _parts_of(before) == _parts_of(after)
+    except Exception:  # what cannot be taken apart is not known to be the same
+        return before == after
+
+
+def _parts_of(text: str) -> list[object]:
+    parts: list[object] = []
+    tree = _JINJA.parse(text)
+    for data in tree.find_all(nodes.TemplateData):
+        tokens = Tokenizer(dialect="spark").tokenize(data.data)
+        parts.append([(token.token_type, token.text) for token in tokens])
+        data.data = ""
+    return [*parts, tree]
