@@ -5,8 +5,8 @@
 #   bash .ci/setup.sh test      that, and what the tests and static checks need
 #
 # Needs Python 3.11 with pip; PYTHON may name the interpreter. pip's own configuration (files and
-# PIP_* variables) is honoured. Safe to repeat: packages that are there are left alone, ci-bot
-# itself is installed anew each time.
+# PIP_* variables) is honoured. Safe to repeat: packages that are there are left alone, and ci-bot,
+# which is editable, is installed anew only where pyproject.toml is another one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -76,9 +76,13 @@ install_pip() {
     -r "$venv/pip.lock" -r .ci/image/requirements-build.lock
 }
 
-fingerprint() {
-  cat requirements.lock requirements-dev.lock .ci/image/requirements-build.lock .ci/setup.sh |
+sha256_of() {
+  cat "$@" |
     "$python" -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'
+}
+
+fingerprint() {
+  sha256_of requirements.lock requirements-dev.lock .ci/image/requirements-build.lock .ci/setup.sh
 }
 
 install_locked() {
@@ -113,6 +117,12 @@ if [ "$before" != "$wanted $now" ] && [ "$before" != "test $now" ]; then
   install_locked
   printf '%s\n' "$wanted $now" >"$mark"
 fi
+metadata=$(sha256_of pyproject.toml)
+if [ "$(cat "$venv/ci-bot-metadata" 2>/dev/null || true)" = "$metadata" ]; then
+  say "$venv is ready"
+  exit 0
+fi
 install_ci_bot
 pip check >/dev/null || { pip check >&2; die "the locked packages do not fit together"; }
+printf '%s\n' "$metadata" >"$venv/ci-bot-metadata"
 say "$venv is ready"
