@@ -208,8 +208,8 @@ def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
         return BadInput(
             f"There is a dbt project in {names}, and a dbt project cannot be compared "
             "with the base branch.",
-            hint="`baseline: state` compares it with prod in SQLMesh's state. docs/compatibility.md "
-            "says what else works with dbt.",
+            hint="`baseline: state` compares it with prod in SQLMesh's state. "
+            "docs/compatibility.md says what else works with dbt.",
             reason_code="dbt_project",
         )
     if (failure := find_dbt_failure(error)) is not None:
