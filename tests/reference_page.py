@@ -1,6 +1,6 @@
 """The tables of docs/reference.md: inputs and outputs by action.yml, exit codes by `ci_bot.errors`.
 
-    python -m tests.reference_page          writes them anew
+`python -m tests.reference_page` writes them anew.
 """
 
 from __future__ import annotations

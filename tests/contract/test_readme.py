@@ -112,7 +112,9 @@ def test_words__that_pages_link_to_are_explained() -> None:
     assert len(words) == 8
     assert all(len(row) == 2 and row[1].endswith(".") for row in words)
     texts = [(ROOT / page).read_text("utf-8") for page in DOCS]
-    linked = {word for text in texts for word in re.findall(r"\[([a-z ]+)\]\([a-z.]*#words\)", text)}
+    linked = {
+        word for text in texts for word in re.findall(r"\[([a-z ]+)\]\([a-z.]*#words\)", text)
+    }
     told = " ".join(row[0] for row in words)
     assert len(linked) > 1
     for word in linked - {"reference"}:
