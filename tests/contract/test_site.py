@@ -54,6 +54,15 @@ def test_site__links_to_files_of_the_repository_that_exist(pages: Mapping[str, s
     assert [target for target in linked if not (REPOSITORY / target).exists()] == []
 
 
+def test_site__has_each_page_in_its_navigation(pages: Mapping[str, str]) -> None:
+    """The first page of a folder is easily taken for the page of the section around it."""
+    text = pages["numbers/index.html"]
+    shown = set(re.findall(r'<a href="?([^" >]*)"? class="?md-nav__link', text))
+    named = {path.stem for path in (REPOSITORY / "docs").glob("*.md")} - {"README", "numbers"}
+    wanted = {"..", "./", *(f"../{name}/" for name in ("rules", *named))}
+    assert wanted <= shown, sorted(wanted - shown)
+
+
 def test_site__has_no_table_and_no_list_that_is_text(pages: Mapping[str, str]) -> None:
     """GitHub takes either right below a line of text, and the site does not."""
     for address, text in pages.items():
