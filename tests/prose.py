@@ -38,7 +38,7 @@ _NOT_PROSE = re.compile(
 )
 
 
-def pages() -> list[Path]:
+def list_pages() -> list[Path]:
     """What people read of the repository, and the texts that comments are made of."""
     return [
         *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "RELEASING.md")),
@@ -47,7 +47,7 @@ def pages() -> list[Path]:
     ]
 
 
-def words_to_avoid(text: str) -> dict[str, str]:
+def read_words_to_avoid(text: str) -> dict[str, str]:
     """The table below "Words to avoid": each phrase, and what to write instead."""
     table = text.partition("## Words to avoid\n")[2].partition("\n## ")[0]
     found: dict[str, str] = {}
@@ -58,25 +58,25 @@ def words_to_avoid(text: str) -> dict[str, str]:
     return found
 
 
-def prose(text: str) -> str:
+def blank_all_but_prose(text: str) -> str:
     """The text with everything else blank, so that each word stays in its line."""
     return _NOT_PROSE.sub(lambda found: re.sub(r"[^\n]", _BLANK, found[0]), text)
 
 
-def findings(path: Path, text: str) -> Iterator[str]:
+def find_faults(path: Path, text: str) -> Iterator[str]:
     """What is wrong with a page, a line each."""
-    for found in LintFile(str(path), prose(text)).lint(_config()):
+    for found in LintFile(str(path), blank_all_but_prose(text)).lint(_make_config()):
         result = found.check_result
         begin, end = result.span
-        words = " ".join(f"\n{prose(text)}\n"[begin:end].split())
+        words = " ".join(f"\n{blank_all_but_prose(text)}\n"[begin:end].split())
         yield f"{path}:{found.pos[0]}: {words!r}: {result.message}"
 
 
 @cache
-def _config() -> Config:
+def _make_config() -> Config:
     registry = CheckRegistry()
     registry.register_many(published)
-    registry.register(_of_ours(words_to_avoid(CONTRIBUTING.read_text("utf-8"))))
+    registry.register(_make_check(read_words_to_avoid(CONTRIBUTING.read_text("utf-8"))))
     checks = dict.fromkeys(WITHOUT, False)
     checks |= {check.path.partition(".")[0]: True for check in registry.checks}
     # The more precise a name is, the earlier it has to stand.
@@ -84,7 +84,7 @@ def _config() -> Config:
     return Config(max_errors=10_000, checks={**checks, "restricted": False, "typography": False})
 
 
-def _of_ours(avoided: Mapping[str, str]) -> Check:
+def _make_check(avoided: Mapping[str, str]) -> Check:
     """A phrase counts also where a line ends in the middle of it."""
     return Check(
         check_type=PreferredForms(
@@ -98,8 +98,8 @@ def _of_ours(avoided: Mapping[str, str]) -> Check:
 def main() -> int:
     found = [
         line
-        for path in pages()
-        for line in findings(path.relative_to(ROOT), path.read_text("utf-8"))
+        for path in list_pages()
+        for line in find_faults(path.relative_to(ROOT), path.read_text("utf-8"))
     ]
     print("\n".join(found) or "nothing found")
     return bool(found)

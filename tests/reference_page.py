@@ -69,15 +69,15 @@ GROUPS: Mapping[str, Sequence[str]] = {
 }
 
 
-def metadata() -> Mapping[str, Any]:
+def read_action() -> Mapping[str, Any]:
     """action.yml."""
     data: Mapping[str, Any] = YAML(typ="safe").load((ROOT / "action.yml").read_text("utf-8"))
     return data
 
 
-def written(text: str) -> str:
+def render_page(text: str) -> str:
     """The page with its tables made anew."""
-    for name, lines in _tables().items():
+    for name, lines in _build_tables().items():
         begin = f"<!-- {name}: made by `python -m tests.reference_page` -->"
         table = "\n".join([begin, "", *lines, "", END])
         pattern = f"{re.escape(begin)}\n.*?{re.escape(END)}"
@@ -87,42 +87,48 @@ def written(text: str) -> str:
     return text
 
 
-def _tables() -> dict[str, list[str]]:
-    action = metadata()
+def _build_tables() -> dict[str, list[str]]:
+    action = read_action()
     return {
-        "inputs": [*_inputs(action["inputs"])],
+        "inputs": [*_render_inputs(action["inputs"])],
         "outputs": [
-            *_table(
+            *_render_table(
                 ("output", "meaning"),
                 ((f"`{name}`", item["description"]) for name, item in action["outputs"].items()),
             )
         ],
         "exit codes": [
-            *_table(("code", "meaning"), ((str(code), text) for code, text in EXIT_CODES.items()))
+            *_render_table(
+                ("code", "meaning"), ((str(code), text) for code, text in EXIT_CODES.items())
+            )
         ],
     }
 
 
-def _inputs(declared: Mapping[str, Any]) -> Iterator[str]:
+def _render_inputs(declared: Mapping[str, Any]) -> Iterator[str]:
     for number, (title, names) in enumerate(GROUPS.items()):
         if number:
             yield ""
         yield from (f"### {title}", "")
-        yield from _table(
+        yield from _render_table(
             ("input", "default", "meaning"),
             (
-                (f"`{name}`", _default(declared[name]["default"]), declared[name]["description"])
+                (
+                    f"`{name}`",
+                    _format_default(declared[name]["default"]),
+                    declared[name]["description"],
+                )
                 for name in names
             ),
         )
 
 
-def _default(value: str) -> str:
+def _format_default(value: str) -> str:
     """An expression of GitHub's as it is read by people; nothing where nothing is given."""
     return "the workflow's token" if value.startswith("$") else f"`{value}`" if value else ""
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def _render_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(header)} |"
     yield f"|{'---|' * len(header)}"
     for row in rows:
@@ -130,4 +136,4 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text("utf-8")), encoding="utf-8")
+    PAGE.write_text(render_page(PAGE.read_text("utf-8")), encoding="utf-8")

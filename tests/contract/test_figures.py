@@ -22,19 +22,19 @@ MIB = 1024 * 1024
 PYSPARK = f"{TRIED[0]} to {TRIED[-1]}"
 
 
-def read(path: str) -> str:
+def read_file(path: str) -> str:
     return (REPOSITORY / path).read_text("utf-8")
 
 
-def pythons() -> str:
+def list_pythons() -> str:
     """ "3.10 to 3.13", of `requires-python`, whose upper bound is left out."""
-    declared = tomllib.loads(read("pyproject.toml"))["project"]["requires-python"]
+    declared = tomllib.loads(read_file("pyproject.toml"))["project"]["requires-python"]
     first, beyond = re.findall(r"3\.(\d+)", declared)
     return f"3.{first} to 3.{int(beyond) - 1}"
 
 
-def locked(package: str) -> str:
-    (version,) = re.findall(rf"^{package}==(\S+)", read("requirements.lock"), re.MULTILINE)
+def find_locked_version(package: str) -> str:
+    (version,) = re.findall(rf"^{package}==(\S+)", read_file("requirements.lock"), re.MULTILINE)
     return str(version)
 
 
@@ -43,12 +43,12 @@ def locked(package: str) -> str:
     [
         ("README.md", f"SQLMesh {SQLMESH_VERSIONS_TEXT}"),
         ("README.md", f"PySpark {PYSPARK}"),
-        ("README.md", f"Python {pythons()}"),
-        ("README.md", f"images have SQLMesh {locked('sqlmesh')}"),
+        ("README.md", f"Python {list_pythons()}"),
+        ("README.md", f"images have SQLMesh {find_locked_version('sqlmesh')}"),
         ("action.yml", PYSPARK),
         ("docs/compatibility.md", SQLMESH_VERSIONS_TEXT),
-        ("docs/compatibility.md", f"The image has {locked('sqlmesh')}"),
-        ("docs/compatibility.md", f"installs on Linux with {pythons()}"),
+        ("docs/compatibility.md", f"The image has {find_locked_version('sqlmesh')}"),
+        ("docs/compatibility.md", f"installs on Linux with {list_pythons()}"),
         ("docs/compatibility.md", f"up to {MOST_CHANGED_FILES:,} changed files"),
         ("docs/compatibility.md", f"above {LARGEST_FILE_BYTES // MIB} MiB"),
         ("docs/compatibility.md", f"beyond {MOST_BYTES // MIB} MiB"),
@@ -62,20 +62,22 @@ def locked(package: str) -> str:
     ],
 )
 def test_figure__is_that_of_the_code(page: str, text: str) -> None:
-    assert text in " ".join(read(page).split()), f"{page} lacks {text!r}"
+    assert text in " ".join(read_file(page).split()), f"{page} lacks {text!r}"
 
 
 def test_versions__of_sqlmesh_in_the_table_are_those_that_the_matrix_runs() -> None:
-    table = rows(section(read("docs/compatibility.md"), "Versions of SQLMesh"))
+    table = rows(section(read_file("docs/compatibility.md"), "Versions of SQLMesh"))
     assert tuple(row[0] for row in table) == VERSIONS
     assert {cell for row in table for cell in row[2:]} == {"works"}
 
 
 def test_versions__of_pyspark_are_those_that_the_matrix_runs() -> None:
-    text = section(read("docs/compatibility.md"), "PySpark, Python, machines")
+    text = section(read_file("docs/compatibility.md"), "PySpark, Python, machines")
     assert set(PYSPARK_VERSIONS) <= set(re.findall(r"\d\.\d\.\d", text))
 
 
 def test_grace_period__is_the_day_that_documents_speak_of() -> None:
     assert GRACE_MS == 24 * 60 * 60 * 1000
-    assert "`auto` waits a day after the cleanup" in " ".join(read("docs/compatibility.md").split())
+    assert "`auto` waits a day after the cleanup" in " ".join(
+        read_file("docs/compatibility.md").split()
+    )

@@ -133,12 +133,14 @@ def test_exit_codes__each_has_its_meaning() -> None:
 
 
 def test_reference__is_made_of_what_is_declared() -> None:
-    assert reference_page.written(REFERENCE) == REFERENCE, "run `python -m tests.reference_page`"
+    assert reference_page.render_page(REFERENCE) == REFERENCE, (
+        "run `python -m tests.reference_page`"
+    )
 
 
 def test_reference__groups_each_input_once() -> None:
     grouped = [name for names in reference_page.GROUPS.values() for name in names]
-    assert sorted(grouped) == sorted(reference_page.metadata()["inputs"])
+    assert sorted(grouped) == sorted(reference_page.read_action()["inputs"])
 
 
 def test_readme__is_read_in_minutes() -> None:
@@ -147,7 +149,7 @@ def test_readme__is_read_in_minutes() -> None:
 
 
 def test_readme__shows_ten_inputs_with_their_defaults() -> None:
-    declared = reference_page.metadata()["inputs"]
+    declared = reference_page.read_action()["inputs"]
     shown = rows(section(README, "Inputs"))
     assert len(shown) == 10
     for name, default, meaning in shown:

@@ -18,7 +18,7 @@ from tests.conftest import REPOSITORY
 ELSEWHERE = "https://github.com/your-org/sqlmesh-plan-review/blob/main/"
 
 
-def build(repository: Path, site: Path) -> subprocess.CompletedProcess[str]:
+def build_site(repository: Path, site: Path) -> subprocess.CompletedProcess[str]:
     """The site of `repository`. Each warning is an error; with `--quiet` there would be none."""
     program = shutil.which("mkdocs", path=sysconfig.get_path("scripts"))
     assert program, "mkdocs is missing; install requirements-dev.lock"
@@ -36,7 +36,7 @@ def build(repository: Path, site: Path) -> subprocess.CompletedProcess[str]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """The built pages, by their address."""
     site = tmp_path_factory.mktemp("site")
-    done = build(REPOSITORY, site)
+    done = build_site(REPOSITORY, site)
     assert done.returncode == 0, done.stdout + done.stderr
     return {
         path.relative_to(site).as_posix(): path.read_text("utf-8") for path in site.rglob("*.html")
@@ -78,7 +78,7 @@ def test_site__with_a_broken_link_is_not_built(tmp_path: Path) -> None:
     broken = ("no-such-page.md", "reference.md#no-such-heading", "/reference")
     with (tmp_path / "docs" / "numbers.md").open("a") as page:
         page.writelines(f"\nSee [this]({target}).\n" for target in broken)
-    done = build(tmp_path, tmp_path / "site")
+    done = build_site(tmp_path, tmp_path / "site")
     assert done.returncode != 0
     told = done.stdout + done.stderr
     assert [target for target in broken if target not in told] == []
