@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 
 EXIT_DONE = 0
 EXIT_FAILED = 1
@@ -11,6 +12,22 @@ EXIT_REFUSED = 3
 EXIT_INCOMPLETE = 4
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
+
+# What each means, as docs/reference.md has it.
+EXIT_CODES: Mapping[int, str] = {
+    EXIT_DONE: "Done. For a review: Go, Review or no changes; `fail-on` moves this line.",
+    EXIT_FAILED: "No-Go, or the work failed. Also a review whose report GitHub did not take, if "
+    "the comment still shows a lighter decision (reason code `not_reported`; not with "
+    "`fail-on: never`).",
+    EXIT_BAD_INPUT: "Bad input or configuration. Nothing was touched.",
+    EXIT_REFUSED: "Refused: a stale plan, a missing permission, an environment that is not ours, "
+    "prod, or an environment that another run holds.",
+    EXIT_INCOMPLETE: "Incomplete: something is left over, or an apply is partially done. The "
+    "report lists it.",
+    EXIT_INTERRUPTED: "Cancelled by SIGINT (Ctrl-C, a cancelled workflow). The report says what "
+    "may be partial.",
+    EXIT_TERMINATED: "Cancelled by SIGTERM. The report says what may be partial.",
+}
 
 
 class _ForTheUser(BaseException):

@@ -37,7 +37,7 @@ TOPICS: Mapping[str, str] = {
     "secrets": "Credentials, rights and personal data",
     "settings": "The project's configuration",
     "sources": "Seeds and sources",
-    "evidence": "What was not looked at",
+    "evidence": "What was not checked",
 }
 # What a rule may need beside the thing that it looks at. Where it is missing, the rule is silent.
 FACTS: Mapping[str, str] = {

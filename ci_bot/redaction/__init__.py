@@ -4,7 +4,7 @@ Three nets. The first is exact: each secret that the bot knows (`environment`: t
 worker gets; `parts`: what stands inside them), in the encodings in which tools print it (`forms`,
 `known`). The second is the one table of what credentials look like (`shapes`), the third are names
 in front of values (`pairs`). What a hostile program does to hide a secret on purpose (reversing
-it, one letter a line) no net can catch; SECURITY.md says so.
+it, one letter a line) no net can catch; docs/threat-model.md says so.
 
 Everything here is pure, and both processes use it. Redact before a text is cut: half a secret
 looks like no secret.

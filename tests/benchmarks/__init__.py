@@ -1,3 +1,3 @@
-"""Measurements, one script for each; the README has their figures."""
+"""Measurements, one script for each; docs/numbers.md has their figures."""
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The README and its neighbours say what is there: commands, exit codes, scripts, links, packages.
-
-Inputs and outputs are held against action.yml and the settings elsewhere.
-"""
+"""README, SECURITY.md and docs say what is there: commands, exit codes, scripts, links, packages."""
 
 from __future__ import annotations
 
@@ -20,25 +17,39 @@ from ruamel.yaml import YAML
 from ci_bot import __version__, errors
 from ci_bot.bot.actions.comment_command import USAGE
 from ci_bot.bot.cli.commands import commands
+from ci_bot.bot.report.model import lineage, words
 from ci_bot.bot.sandbox.worker_environment import NEVER_PREFIXES
+from tests import reference_page
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
+REFERENCE = reference_page.PAGE.read_text("utf-8")
+THREAT_MODEL = (ROOT / "docs" / "threat-model.md").read_text("utf-8")
+# Each page of the site but those of the rules, which `test_rules` holds.
+DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
 PAGES = [
     "README.md",
     "SECURITY.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "RELEASING.md",
-    "docs/architecture.md",
-    "docs/bundled-bot.md",
-    "docs/installation.md",
-    "docs/state.md",
-    "docs/where-spark-runs.md",
     "tests/README.md",
     "tests/corpus/README.md",
+    *DOCS,
 ]
 EXAMPLES = ROOT / ".github" / "examples"
+# What a README may take of its reader's time.
+MOST_BYTES = 10_000
+MOST_WORDS = 1_500
+# Which row of the table of permissions is about which example.
+ACTIVITIES = {
+    "review.yml": "review",
+    "apply.yml": "apply, probe",
+    "cleanup.yml": "cleanup, sweep",
+    "sweep.yml": "cleanup, sweep",
+    "commands.yml": "commands",
+    "fork-comment.yml": "fork comment",
+}
 
 
 def section(text: str, title: str) -> str:
@@ -81,13 +92,13 @@ def program(name: str) -> str:
 
 
 def test_commands__are_those_of_the_command_line() -> None:
-    told = [row[0].strip("`").split()[1] for row in rows(section(README, "Commands"))]
+    told = [row[0].strip("`").split()[1] for row in rows(section(REFERENCE, "Commands"))]
     assert sorted(told) == sorted(commands.commands)
 
 
 def test_commands__their_options_exist() -> None:
     checked = 0
-    for row in rows(section(README, "Commands")):
+    for row in rows(section(REFERENCE, "Commands")):
         name = row[0].strip("`").split()[1]
         known = {option for item in commands.commands[name].params for option in item.opts}
         for option in re.findall(r"--[a-z-]+", row[0]):
@@ -96,15 +107,18 @@ def test_commands__their_options_exist() -> None:
     assert checked
 
 
-def test_words__are_explained_and_linked_from_the_inputs() -> None:
-    words = rows(section(README, "Words"))
+def test_words__that_pages_link_to_are_explained() -> None:
+    words = rows(section(REFERENCE, "Words"))
     assert len(words) == 8
     assert all(len(row) == 2 and row[1].endswith(".") for row in words)
-    linked = re.findall(r"\[([a-z ]+)\]\(#words\)", section(README, "Inputs"))
+    texts = [(ROOT / page).read_text("utf-8") for page in DOCS]
+    linked = {
+        word for text in texts for word in re.findall(r"\[([a-z ]+)\]\([a-z.]*#words\)", text)
+    }
     told = " ".join(row[0] for row in words)
-    assert linked
-    for word in linked:
-        assert word == "explained below" or word.removesuffix("s") in told, word
+    assert len(linked) > 1
+    for word in linked - {"reference"}:
+        assert word.removesuffix("s") in told, word
 
 
 def test_comment_commands__are_those_that_are_understood() -> None:
@@ -113,10 +127,62 @@ def test_comment_commands__are_those_that_are_understood() -> None:
     assert told == list(USAGE)
 
 
-def test_exit_codes__are_those_of_the_program() -> None:
-    table = rows(section(README, "Exit codes"))
-    told = {int(code) for row in table for code in row[0].split(",")}
-    assert told == {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+def test_exit_codes__each_has_its_meaning() -> None:
+    codes = {value for value in vars(errors).values() if isinstance(value, int)}
+    assert set(errors.EXIT_CODES) == codes
+
+
+def test_reference__is_made_of_what_is_declared() -> None:
+    assert reference_page.render_page(REFERENCE) == REFERENCE, (
+        "run `python -m tests.reference_page`"
+    )
+
+
+def test_reference__groups_each_input_once() -> None:
+    grouped = [name for names in reference_page.GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(reference_page.read_action()["inputs"])
+
+
+def test_readme__is_read_in_minutes() -> None:
+    assert len(README.encode()) <= MOST_BYTES
+    assert len(README.split()) <= MOST_WORDS
+
+
+def test_readme__shows_ten_inputs_with_their_defaults() -> None:
+    declared = reference_page.read_action()["inputs"]
+    shown = rows(section(README, "Inputs"))
+    assert len(shown) == 10
+    for name, default, meaning in shown:
+        real = declared[name.strip("`")]["default"]
+        assert meaning, name
+        assert default == f"`{real}`" if real else True, name
+
+
+def test_permissions__are_those_of_the_examples() -> None:
+    table = {row[0]: row[1] for row in rows(section(REFERENCE, "Permissions"))}
+    for name, activity in ACTIVITIES.items():
+        jobs = YAML(typ="safe").load((EXAMPLES / name).read_text("utf-8"))["jobs"].values()
+        given = {f"{k}: {v}" for job in jobs for k, v in job.get("permissions", {}).items()}
+        # GitHub's own cache and artifacts take none; the checkout takes `contents`.
+        assert given == set(re.findall(r"`([a-z-]+: [a-z]+)`", table[activity])), name
+
+
+def test_permissions__of_the_readme_are_those_of_the_reference() -> None:
+    full = {row[0].split(",")[0]: row[1] for row in rows(section(REFERENCE, "Permissions"))}
+    for activity, token, *_ in rows(section(README, "Permissions")):
+        assert set(re.findall(r"`([^`]+)`", token)) <= set(
+            re.findall(r"`([^`]+)`", full[activity.split(",")[0]])
+        ), activity
+
+
+@pytest.mark.parametrize("page", DOCS)
+def test_page__is_in_the_list_of_all_pages_and_says_what_it_is_for(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    title, _, first, *_ = text.splitlines()
+    assert title.startswith("# ")
+    assert first[:1].isalpha() or first[:1] == "[", "a page begins with what it is about"
+    index = (ROOT / "docs" / "README.md").read_text("utf-8")
+    assert page == "docs/README.md" or f"]({Path(page).name})" in index
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -217,7 +283,7 @@ def test_dependencies__each_has_its_line() -> None:
     groups = project["dependency-groups"].values()
     declared = [*project["project"]["dependencies"], *chain(*extras, *groups)]
     wanted = {re.split(r"[<>=\[ ]", text)[0].lower() for text in declared}
-    table = rows(section(README, "Development"))
+    table = rows(section((ROOT / "CONTRIBUTING.md").read_text("utf-8"), "Dependencies"))
     told = {name.lower() for row in table for name in re.findall(r"`([\w-]+)`", row[0])}
     assert wanted <= told, f"no line for {sorted(wanted - told)}"
     assert all(row[1] for row in table)
@@ -230,9 +296,20 @@ def test_changelog__knows_this_version() -> None:
 
 
 def test_security__names_what_the_worker_never_sees() -> None:
-    text = (ROOT / "SECURITY.md").read_text("utf-8")
-    for prefix in NEVER_PREFIXES:
-        assert f"`{prefix}*`" in text, prefix
+    for text in (THREAT_MODEL, (ROOT / "SECURITY.md").read_text("utf-8")):
+        for prefix in NEVER_PREFIXES:
+            assert f"`{prefix}*`" in text, prefix
+
+
+def test_comment_page__explains_each_symbol() -> None:
+    page = (ROOT / "docs" / "reading-the-comment.md").read_text("utf-8")
+    legend = [text.split()[0] for text in lineage.LEGEND.values()]
+    symbols = [*words.DECISION_ICONS.values(), *words.SEVERITY_ICONS.values(), *legend]
+    for path in (ROOT / "templates").glob("*.md.j2"):
+        for heading in re.findall(r"^## (.*)$", path.read_text("utf-8"), re.MULTILINE):
+            symbols += re.findall("[\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]", heading)
+    assert len(set(symbols)) > 15
+    assert {symbol for symbol in symbols if symbol not in page} == set()
 
 
 def test_tests_readme__knows_every_marker_level_and_variable() -> None:

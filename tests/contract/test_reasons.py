@@ -10,14 +10,18 @@ from pathlib import Path
 import pytest
 
 import ci_bot
+from ci_bot.bot.github import failures
 from ci_bot.bot.sandbox.answer_validation import with_known_reasons
 from ci_bot.protocol import reasons
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import FailedAnswer
+from tests.contract.test_readme import rows
 from tests.factories import VERSIONS
 
 ROOT = Path(ci_bot.__file__).parent
+# The step's output that has the code of a run.
+OUTPUT = "reason-code"
 
 
 def said_in(path: Path) -> Iterator[str]:
@@ -26,20 +30,24 @@ def said_in(path: Path) -> Iterator[str]:
         values: list[ast.expr] = []
         if isinstance(node, ast.Call):
             values = [k.value for k in node.keywords if k.arg == "reason_code"]
+            if [each.value for each in node.args[:1] if isinstance(each, ast.Constant)] == [OUTPUT]:
+                values += node.args[1:2]
         elif isinstance(node, ast.Assign):
             named = [t.id for t in node.targets if isinstance(t, ast.Name)]
             values = [node.value] if "reason_code" in named else []
         elif isinstance(node, ast.Dict):
             pairs = zip(node.keys, node.values, strict=True)
             values = [
-                v for k, v in pairs if isinstance(k, ast.Constant) and k.value == "reason_code"
+                v
+                for k, v in pairs
+                if isinstance(k, ast.Constant) and k.value in ("reason_code", OUTPUT)
             ]
         elif isinstance(node, ast.arguments):
             named_only = zip(node.kwonlyargs, node.kw_defaults, strict=True)
             values = [v for arg, v in named_only if arg.arg == "reason_code" and v is not None]
         for value in values:
             for part in ast.walk(value):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value:
                     yield part.value
 
 
@@ -71,7 +79,8 @@ def test_reasons__of_the_worker_are_those_that_it_says() -> None:
 
 
 def test_reasons__of_the_bot_are_those_that_it_says() -> None:
-    everything = said(".") - said_in_answers()
+    of_the_network = {code for code, _ in failures._SETTINGS.values()}
+    everything = (said(".") | of_the_network) - said_in_answers()
     shared = set(reasons.OF_THE_WORKER)
     assert everything - shared == set(reasons.OF_THE_BOT)
 
@@ -86,6 +95,17 @@ def test_reasons__are_one_word_each_and_say_what_they_mean() -> None:
             assert re.fullmatch(r"[a-z]+(_[a-z]+)*", code), code
             assert meaning
             assert not meaning.endswith(".")
+
+
+def test_troubleshooting__has_one_row_for_each_reason() -> None:
+    """Why it happens, and what to do."""
+    page = (ROOT.parent / "docs" / "troubleshooting.md").read_text("utf-8")
+    listed = [row for row in rows(page) if re.fullmatch(r"`[a-z_]+`", row[0])]
+    tables = (reasons.RESULTS, reasons.OF_THE_WORKER, reasons.OF_THE_BOT)
+    assert sorted(row[0].strip("`") for row in listed) == sorted(code for t in tables for code in t)
+    for code, why, action in listed:
+        assert why.endswith("."), code
+        assert action.endswith("."), code
 
 
 def failure(code: str) -> Failure:

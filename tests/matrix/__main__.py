@@ -1,4 +1,4 @@
-"""Runs cells and prints the README's tables: `python -m tests.matrix [--only ACTIVITY] [VERSION...]`,
+"""Runs cells and prints the tables of docs/compatibility.md: `python -m tests.matrix [--only ACTIVITY] [VERSION...]`,
 with `--pyspark` for versions of PySpark, with `--postgres` for those of the state's server.
 
 What a cell that failed has to say goes to stderr.

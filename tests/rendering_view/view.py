@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import cmarkgfm
@@ -53,8 +54,19 @@ addEventListener('load', () => setTimeout(() => {
 """
 
 
-def page(markdown: str, *, width: int, mermaid: Path | None, opened: bool) -> str:
-    """The whole HTML page around one comment."""
+def page(
+    markdown: str,
+    *,
+    width: int,
+    mermaid: Path | None,
+    opened: bool,
+    fonts: Sequence[Path] = (),
+) -> str:
+    """The whole HTML page around one comment.
+
+    Args:
+        fonts: Style sheets with fonts that the machine does not have.
+    """
     body = cmarkgfm.github_flavored_markdown_to_html(markdown, options=Options.CMARK_OPT_UNSAFE)
     body = re.sub(
         r"<blockquote>\s*<p>\[!(\w+)\]\s*(.*?)</blockquote>",
@@ -74,7 +86,9 @@ def page(markdown: str, *, width: int, mermaid: Path | None, opened: bool) -> st
     script = f'<script src="{mermaid.resolve().as_uri()}"></script>' if mermaid else ""
     start = "mermaid.initialize({startOnLoad: true, securityLevel: 'strict'});" if mermaid else ""
     return (
-        f"<!doctype html><meta charset=utf-8><style>{(HERE / 'page.css').read_text()}"
+        f"<!doctype html><meta charset=utf-8>"
+        f"{''.join(f'<link rel=stylesheet href={sheet.resolve().as_uri()}>' for sheet in fonts)}"
+        f"<style>{(HERE / 'page.css').read_text()}"
         f".frame {{ width: {width}px }}</style>{script}"
         f"<div class=frame><div class=comment><div class=author><b>github-actions</b> bot commented"
         f"</div><div class=body>{body}</div></div></div><script>{start}{_MEASURE}</script>"
@@ -117,12 +131,13 @@ def shoot(source: Path, picture: Path, width: int) -> int:
     return above
 
 
-def draw_readme(mermaid: Path | None) -> int:
+def draw_readme(mermaid: Path | None, fonts: Sequence[Path]) -> int:
     """The README's picture, with the lineage that the comment shows open."""
     with tempfile.TemporaryDirectory() as directory:
         source = Path(directory).resolve() / "readme.html"
         text = README_SAMPLE.read_text("utf-8")
-        source.write_text(page(text, width=WIDTHS["desktop"], mermaid=mermaid, opened=False))
+        width = WIDTHS["desktop"]
+        source.write_text(page(text, width=width, mermaid=mermaid, opened=False, fonts=fonts))
         shoot(source, README_PICTURE, WIDTHS["desktop"])
     sys.stdout.write(f"{README_PICTURE}\n")
     return 0
@@ -131,6 +146,7 @@ def draw_readme(mermaid: Path | None) -> int:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mermaid", type=Path)
+    parser.add_argument("--font", type=Path, action="append", default=[], help="a style sheet")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--readme", action="store_true", help="draw the README's picture")
     parser.add_argument("--open", action="store_true")
@@ -140,7 +156,7 @@ def main(arguments: list[str]) -> int:
     if options.readme:
         if options.mermaid is None:
             parser.error("--mermaid names the script that draws the lineage")
-        return draw_readme(options.mermaid)
+        return draw_readme(options.mermaid, options.font)
     if options.output is None:
         parser.error("--output names the directory of the pictures")
     options.output.mkdir(parents=True, exist_ok=True)
@@ -155,6 +171,7 @@ def main(arguments: list[str]) -> int:
                     width=width,
                     mermaid=options.mermaid,
                     opened=options.open,
+                    fonts=options.font,
                 )
             )
             lines = shoot(written, written.with_suffix(".png"), width)

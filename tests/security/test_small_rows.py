@@ -106,7 +106,7 @@ def test_bandit__notices_a_shell(tmp_path: Path) -> None:
 
 
 def test_security_page__says_what_the_cage_cannot_stop() -> None:
-    page = (REPOSITORY / "SECURITY.md").read_text("utf-8")
+    page = (REPOSITORY / "docs" / "threat-model.md").read_text("utf-8")
     for words in ("network", "same repository", "fork", "least"):
         assert words in page.lower() or words.replace("same ", "") in page.lower()
     paragraph = next(line for line in page.splitlines() if "**The network.**" in line)

@@ -1,8 +1,8 @@
 """The action's inputs and the runner's variables as one frozen record. Pure, and fast to import.
 
 Inputs keep the CLI's names; action.yml hands each to `CI_BOT_<NAME>`, so that a test can hold
-action.yml, this module and the README together. All problems come in one message, before anything
-is done.
+action.yml, this module and docs/reference.md together. All problems come in one message, before
+anything is done.
 """
 # ruff: noqa: RUF009 - `_input` gives a dataclass field, which the rule cannot see
 

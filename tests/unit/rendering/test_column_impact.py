@@ -79,16 +79,14 @@ def test_comment__names_rebuilds_that_read_nothing_that_changes() -> None:
         changed=[part("amount")],
         indirect=[IndirectModel(model="mart.revenue", reached="no", why="Reads nothing.")],
     )
-    assert "**Built anew, and reading nothing that changes** (1): `mart.revenue`." in comment(
-        impact
-    )
+    assert "**Rebuilt but not affected** (1): `mart.revenue`." in comment(impact)
     assert reads_nothing(impact, ["another.table"]) == []
 
 
 def test_comment__without_an_impact_has_no_section() -> None:
     text = comment(Impact())
     assert "What reads the columns" not in text
-    assert "Built anew" not in text
+    assert "Rebuilt but not affected" not in text
 
 
 def test_notes__say_what_changes_and_what_is_reached() -> None:

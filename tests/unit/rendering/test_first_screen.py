@@ -15,6 +15,7 @@ from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import ColumnChange, Cost, LineageNode, ProdPlan
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel, Report
 from ci_bot.protocol.rules import RULES
+from tests.conftest import REPOSITORY
 from tests.factories import make_backfill, make_change, make_context, make_report, make_risk
 from tests.golden.samples import SAMPLES, report
 from tests.reports import large_report
@@ -87,6 +88,15 @@ def test_rules__of_the_linter_have_no_page_and_a_laptop_has_no_links() -> None:
     other = make_report(risks=[make_risk("no-such-rule")])
     assert "no-such-rule.md" not in render_review(other, make_context(rules_url=url)).text
     assert "docs/rules" not in render_review(make_report(risks=[risk]), make_context()).text
+
+
+def test_last_line__leads_to_the_page_that_explains_the_comment() -> None:
+    url = "https://github.com/octo/action/blob/v1.2.3/docs/rules"
+    guide = "https://github.com/octo/action/blob/v1.2.3/docs/reading-the-comment.md"
+    last = render_review(make_report(), make_context(rules_url=url)).text.splitlines()[-1]
+    assert f"[How to read this comment]({guide})" in last
+    assert (REPOSITORY / "docs" / "reading-the-comment.md").is_file()
+    assert "How to read" not in render_review(make_report(), make_context(rules_url=None)).text
 
 
 def test_counts__of_tables_agree_in_sentence_table_and_fold() -> None:

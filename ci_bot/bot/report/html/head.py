@@ -282,7 +282,7 @@ def _warnings(report: Report | None, context: CommentContext) -> list[str]:
             f"{what_does_not_load(report.base_failures)}. "
             + (
                 "This pull request is not why; nothing of it could be planned or checked until "
-                "that is mended."
+                "that is fixed."
                 if ReviewView(report, context).unplanned
                 else "This pull request repairs it, so every model counts as new."
             )

@@ -109,6 +109,13 @@ class CommentContext:
     rescued: bool = False
 
     @property
+    def guide_url(self) -> str | None:
+        """The page that explains each part of a comment; it lies beside the pages of the rules."""
+        if self.rules_url is None:
+            return None
+        return f"{self.rules_url.rpartition('/')[0]}/reading-the-comment.md"
+
+    @property
     def plan_command(self) -> str:
         """The comment that asks for a plan."""
         return f"{self.command} plan"

@@ -1,4 +1,4 @@
-"""Rules on the files of a change, also where the project does not load; a module that is imported
+"""Rules on the files of a change, also if the project does not load; a module that is imported
 here takes part."""
 
 from __future__ import annotations
