@@ -42,8 +42,9 @@ def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
         yield risk(
             MASS_REMOVAL,
             f"{counted(len(whole), 'model')} of {before} go away, which are all of the "
-            f"{'schema' if len(schemas) == 1 else 'schemas'} {listed(schemas)}: an ignore pattern, "
-            "a changed catalog or a directory that is not found looks like this.",
+            f"{'schema' if len(schemas) == 1 else 'schemas'} {listed(schemas)} "
+            f"({listed(change.model for change in whole)}): an ignore pattern, a changed catalog "
+            "or a directory that is not found looks like this.",
             "someone confirms that all of these models are meant to go",
         )
         removed = [change for change in removed if change not in whole or change.readers]
@@ -55,7 +56,9 @@ def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
             yield _removal_by_others(change)
 
 
-def _list_in_emptied_schemas(removed: Iterable[Change], moved: Container[str]) -> list[Change]:
+def _list_in_emptied_schemas(
+    removed: Iterable[Change], moved: Container[str | None]
+) -> list[Change]:
     """Removed models in whose schema no model is left."""
     return [c for c in removed if c.lies_elsewhere and c.model not in moved]
 
