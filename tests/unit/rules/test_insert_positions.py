@@ -145,6 +145,6 @@ def test_each_statement__is_a_finding_of_its_own() -> None:
         "INSERT INTO audit.copy SELECT * FROM @this_model",
     )
     assert [finding.subject for finding in found] == [
-        "INSERT INTO audit.copy in post-statement",
         "INSERT INTO audit.log in post-statement",
+        "INSERT INTO audit.copy in post-statement",
     ]
