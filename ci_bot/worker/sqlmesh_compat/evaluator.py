@@ -157,7 +157,8 @@ class RecordingScheduler(Scheduler):
 
     def run_merged_intervals(self, **kwargs: Any) -> Any:
         self._deployable: DeployabilityIndex = kwargs["deployability_index"]
-        self._selected: Collection[SnapshotId] = kwargs.get("selected_snapshot_ids") or ()
+        selected = None if kwargs.get("audit_only") else kwargs.get("selected_snapshot_ids")
+        self._selected: Collection[SnapshotId] = selected or ()
         return super().run_merged_intervals(**kwargs)
 
     def _dag(
