@@ -25,7 +25,7 @@ from ci_bot.worker.sqlmesh_compat import FROM
 BY_POSITION = rule("insert-by-position")
 
 _OF_OWN = frozenset({"this_model"})
-Columns = tuple[str, ...]
+ColumnNames = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class _Moved:
     """The columns of a table, in their order, before and after the change."""
 
     name: str
-    before: Columns
-    after: Columns
+    before: ColumnNames
+    after: ColumnNames
 
     @property
     def told(self) -> str:
@@ -84,7 +84,7 @@ class _Tables:
         return _Moved(self._inputs.names.of(fqn), sides[0], sides[1])
 
 
-def _columns(model: Any) -> Columns | None:
+def _columns(model: Any) -> ColumnNames | None:
     types = known_types(model) if model is not None else None
     return tuple(name.lower() for name in types) if types else None
 
