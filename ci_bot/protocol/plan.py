@@ -88,8 +88,8 @@ class Change(Contract):
     )
     lies_elsewhere: bool = Field(
         default=False,
-        description="Removed, and no model of the project lies in its schema: it may belong to "
-        "another project on the same state.",
+        description="Removed, and no model of the project lies in its schema: the schema is given "
+        "up, or belongs to another project on the same state.",
     )
     also_in: list[Name] = Field(
         default_factory=list,

@@ -121,6 +121,7 @@ OF_THE_BOT: Mapping[str, str] = dict(
             "demo_data_missing": "the demo's data is not installed",
             "demo_failed": "the demo's prod could not be built",
             "disk_full": "the disk of the temporary directory is full",
+            "disk_limit": "the worker left too little of the disk free",
             "draft": "the pull request is a draft",
             "event_unreadable": "the event file cannot be read",
             "fork": "the pull request comes from a fork",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -13,6 +14,7 @@ from sqlmesh.core import context_diff
 from sqlmesh.core import dialect as d
 from sqlmesh.core.config import Config, DuckDBConnectionConfig
 from sqlmesh.core.config.connection import SparkConnectionConfig
+from sqlmesh.core.console import get_console
 from sqlmesh.core.context import Context
 from sqlmesh.core.environment import Environment, EnvironmentNamingInfo, EnvironmentStatements
 from sqlmesh.core.macros import RuntimeStage, macro
@@ -508,3 +510,32 @@ def test_render_on_earlier_runs__is_a_later_run_to_dbt(kind: str, later: int) ->
     assert model.render_query().sql() == 'SELECT 1 AS "id"'
     assert sqlmesh_compat.render_on_earlier_runs(model).sql() == f'SELECT {later} AS "id"'
     assert model.render_query().sql() == 'SELECT 1 AS "id"'  # and nothing is kept of it
+
+
+def test_plan_evaluator__creates_the_table_of_a_model_that_gets_no_interval(built: Shop) -> None:
+    """SQLMesh creates it where the plan builds nothing, and forgets it beside batches of others."""
+    month, reader = "MODEL (name shop.{name}, kind {kind});\n\n{query}\n", "shop.month"
+    kind = "INCREMENTAL_BY_TIME_RANGE (time_column order_date), cron '@monthly'"
+    query = (
+        "SELECT order_date, amount FROM shop.orders WHERE order_date BETWEEN @start_ds AND @end_ds"
+    )
+    built.write("models/month.sql", month.format(name="month", kind=kind, query=query))
+    query = f"SELECT COUNT(*) AS entries FROM {reader}"
+    built.write("models/of_month.sql", month.format(name="of_month", kind="FULL", query=query))
+    context = Context(paths=[str(built.project)])
+    try:
+        builder = sqlmesh_compat.plan_builder(
+            context, "pr_1", start="2024-01-03", execution_time="2024-01-11", skip_tests=True
+        )
+        plan = sqlmesh_compat.build(builder)
+        missing = {item.snapshot_id.name.split('"')[-2] for item in plan.missing_intervals}
+        assert missing == {"of_month"}
+        evaluator = sqlmesh_compat.plan_evaluator(
+            context, get_console(), lambda *_: None, max_workers=None, promotion=nullcontext
+        )
+        evaluator.evaluate(plan.to_evaluatable())
+
+        assert context.engine_adapter.fetchone("SELECT entries FROM shop__pr_1.of_month") == (0,)
+        assert context.engine_adapter.fetchone("SELECT COUNT(*) FROM shop__pr_1.month") == (0,)
+    finally:
+        context.close()

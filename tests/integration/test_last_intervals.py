@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sqlmesh.core.context import Context
 
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
@@ -71,10 +72,71 @@ def test_full__gets_its_last_interval_where_the_window_has_none(
     assert built(report).keys() == {"shop.monthly", "shop.reader"}
     assert window(report, "monthly") == last
     (note,) = (note for note in report.notes if "it gets its last one" in note)
-    assert "`shop.monthly` is computed whole" in note
+    assert "holds no whole interval of `shop.monthly`" in note
     assert f"{last[0][:10]} to {last[1][:10]}" in note
     again = Client(shop.project).review("pr_1", start=start)
     assert again.plan_id == report.plan_id
+
+
+@pytest.mark.parametrize(
+    ("cron", "start"),
+    [
+        ("@monthly", "2024-02-20"),  # February ends in the window, and is longer than it
+        ("0 0 5 * *", "2024-02-20"),
+        ("0 0 5 * *", "2024-03-06"),  # a month is filled up to its first, whenever it runs
+        ("@monthly", "2024-03-01"),
+    ],
+)
+@pytest.mark.parametrize("forward_only", [None, True])
+def test_full__gets_its_last_interval_in_a_window_shorter_than_that(
+    tmp_path: Path, cron: str, start: str, *, forward_only: bool | None
+) -> None:
+    shop = prod_with(tmp_path, MONTHLY.format(kind="FULL", cron=cron))
+
+    report = Client(shop.project).review(
+        "pr_1", start=start, flags=GivenFlags(forward_only=forward_only)
+    )
+
+    assert built(report).keys() == {"shop.monthly", "shop.reader"}
+    assert window(report, "monthly") == ("2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z")
+    assert any("it gets its last one, 2024-02-01 to 2024-03-01" in note for note in report.notes)
+
+
+def test_full__that_prod_has_not_run_for_two_intervals_gets_the_last_that_prod_has(
+    tmp_path: Path,
+) -> None:
+    shop = write_duck_shop(tmp_path)
+    shop.write("models/monthly.sql", MONTHLY.format(kind="FULL", cron="@monthly"))
+    shop.write("models/reader.sql", READER)
+    run_prod(shop, "2024-02-02")
+    context = Context(paths=[str(shop.project)])
+    context.run(
+        "prod",
+        end=UNTIL,
+        execution_time=UNTIL,
+        select_models=["shop.orders"],
+        no_auto_upstream=True,
+    )
+    context.close()
+    shop.edit("models/monthly.sql", "SUM(amount)", "SUM(amount) + 1")
+
+    report = Client(shop.project).review("pr_1", start="2024-03-05")
+
+    assert built(report)["shop.monthly"] == 1
+    assert any("it gets its last one, 2024-01-01 to 2024-02-01" in note for note in report.notes)
+    # The identity says what the window asks for; how far prod has come is no part of it.
+    assert window(report, "monthly") == ("2024-01-01T00:00:00Z", "2024-03-01T00:00:00Z")
+
+
+def test_metadata__of_a_table_that_prod_holds_gets_no_interval(tmp_path: Path) -> None:
+    shop = prod_with(tmp_path, MONTHLY.format(kind="FULL", cron="@monthly"))
+    shop.edit("models/monthly.sql", "SUM(amount) + 1", "SUM(amount)")
+    shop.edit("models/monthly.sql", "kind FULL,", "kind FULL, description 'By month.',")
+
+    report = Client(shop.project).review("pr_1", start="2024-03-03")
+
+    assert built(report) == {}
+    assert not [note for note in report.notes if "window" in note]
 
 
 def test_full__that_the_window_holds_stays_as_it_is(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
+from ci_bot.bot.sandbox.disk_reserve import read_free_space
 from ci_bot.bot.sandbox.launch import ENTER, MIB, Identity, Launch, WorkerLimits, may
 from ci_bot.bot.sandbox.process_tree import process_table
 from ci_bot.bot.sandbox.requirements import install_requirements
@@ -511,6 +512,18 @@ def test_memory__of_the_whole_family(cage: Cage) -> None:
     with pytest.raises(WorkerFailed, match="needed more than 200 MiB") as failure:
         cage.run("devour", memory_bytes=200 * MIB)
     assert failure.value.reason_code == "memory_limit"
+
+
+def test_disk__is_not_filled(cage: Cage) -> None:
+    """What the process beside it has found by then is kept."""
+    free = read_free_space(cage.workspace.root).bytes
+    second = cage.beside("second")
+    with pytest.raises(WorkerFailed, match=r"had less than [0-9,]+ MiB left") as failure:
+        cage.run("fill_disk", second=second, disk_reserve_bytes=free - 100 * MIB)
+    assert (failure.value.reason_code, failure.value.exit_code) == ("disk_limit", 1)
+    assert "TMPDIR" in (failure.value.hint or "")
+    assert isinstance(second.answer, CleanupDocument)
+    assert read_free_space(cage.workspace.root).bytes > free - 600 * MIB
 
 
 def test_memory__reserved_address_space_does_not_count(laptop: Cage) -> None:

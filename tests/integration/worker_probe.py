@@ -207,6 +207,19 @@ def devour(channel: Channel, request: CleanupRequest) -> None:
     os.waitpid(child, 0)
 
 
+def fill_disk(channel: Channel, request: CleanupRequest) -> None:
+    """Writes on and on, and removes what it writes: only the disk knows how much there is."""
+    channel.wait()
+    kept = []
+    for number in range(200):
+        path = Path(request.workplace.scratch_dir, str(number))
+        kept.append(path.open("wb", buffering=0))
+        path.unlink()
+        kept[-1].write(b"x" * 4_000_000)
+        time.sleep(0.005)
+    _for_ever()
+
+
 def reserve(channel: Channel, request: CleanupRequest) -> None:
     """Address space that is never touched, as a JVM reserves it, is no use of memory."""
     import mmap

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from ci_bot.bot.decision.planned_work import BotFacts, Limits
 from ci_bot.bot.decision.risks import counted, judges, listed, risk
@@ -16,13 +16,13 @@ MODEL_REMOVED = rule("R04-model-removed")
 
 RENAMED = RULES["model-renamed"].id  # the worker compares the definitions
 
-# As many models, and half of the project, go at once.
+# As many models go at once, and they are half of the project or all that is in their schemas.
 MANY = 5
 
 
 @judges(MASS_REMOVAL, MODEL_REMOVED)
 def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """R04: models that go away, one by one or nearly all at once."""
+    """R04: models that go away, one by one or many at once."""
     # A model that got another name is told as that, and its readers by `removed-model-read`.
     moved = {f.model for f in facts.findings if f.rule == RENAMED}
     every = [c for c in facts.changes if c.change == "removed"]
@@ -37,12 +37,30 @@ def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
             "someone confirms that all of these models are meant to go",
         )
         removed = [change for change in removed if change.readers]
+    elif len(whole := _list_in_emptied_schemas(removed, moved)) >= MANY:
+        schemas = sorted({change.model.rpartition(".")[0] for change in whole})
+        yield risk(
+            MASS_REMOVAL,
+            f"{counted(len(whole), 'model')} of {before} go away, which are all of the "
+            f"{'schema' if len(schemas) == 1 else 'schemas'} {listed(schemas)} "
+            f"({listed(change.model for change in whole)}): an ignore pattern, a changed catalog "
+            "or a directory that is not found looks like this.",
+            "someone confirms that all of these models are meant to go",
+        )
+        removed = [change for change in removed if change not in whole or change.readers]
     for change in removed:
         if change.model not in moved or change.readers:
             yield _removal(change)
     for change in every:
         if change.from_base:
             yield _removal_by_others(change)
+
+
+def _list_in_emptied_schemas(
+    removed: Iterable[Change], moved: Container[str | None]
+) -> list[Change]:
+    """Removed models in whose schema no model is left."""
+    return [c for c in removed if c.lies_elsewhere and c.model not in moved]
 
 
 def _removal_by_others(change: Change) -> Risk:

@@ -89,6 +89,7 @@ class WorkerLimits:
 
     Args:
         memory_bytes: Of all its processes together, the JVM included; None: no limit.
+        disk_reserve_bytes: What has to stay free of each disk that the worker writes to.
         processes: And threads, of the worker's user; only where it has a user of its own.
         log_bytes: What is printed after so much is left out.
         progress_lines: Later ones are left out.
@@ -97,6 +98,7 @@ class WorkerLimits:
     """
 
     memory_bytes: int | None = None
+    disk_reserve_bytes: int = 1024 * MIB
     processes: int | None = 4_096
     answer_bytes: int = 32 * MIB
     log_bytes: int = 64 * MIB

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Literal
 
 from ci_bot.bot.sandbox.deadline import CancelToken
+from ci_bot.bot.sandbox.disk_reserve import SHARED_DIRECTORIES, DiskReserve, list_disk_reserves
 from ci_bot.bot.sandbox.launch import Launch, WorkerLimits
 from ci_bot.bot.sandbox.load_trace import TraceReader
 from ci_bot.bot.sandbox.process_tree import Family, adopting_orphans, process_table
@@ -34,7 +35,7 @@ from ci_bot.redaction import Redactor
 # made in a container, where the file system of control groups is read-only.
 
 
-Reason = Literal["deadline", "memory", "answer_size", "cancelled", "abandoned"]
+Reason = Literal["deadline", "memory", "disk", "answer_size", "cancelled", "abandoned"]
 
 _TICK_SECONDS = 0.1
 
@@ -81,6 +82,7 @@ class Watcher:
     progress_pipe: int
     trace_pipe: int
     answer_file: int
+    disks: Sequence[DiskReserve]
     log: LogReader
     trace: TraceReader
     cancel: CancelToken
@@ -195,6 +197,10 @@ class Watcher:
                 self._stop("answer_size", now)
             elif self._needs_too_much_memory():
                 self._stop("memory", now)
+            elif any(disk.is_used_up() for disk in self.disks):
+                # It gets its last seconds only while they cannot fill the disk.
+                urgent = any(disk.is_used_up(share=0.5) for disk in self.disks)
+                self._stop("disk", now if urgent else now + self.limits.grace_seconds)
         if self._kill_at is not None and now >= self._kill_at:
             self.family.kill()
 
@@ -317,6 +323,10 @@ def supervise(
             progress_pipe=started.progress,
             trace_pipe=started.trace,
             answer_file=answer_file,
+            disks=list_disk_reserves(
+                [launch.channel_directory, *(SHARED_DIRECTORIES if launch.in_container else ())],
+                launch.limits.disk_reserve_bytes,
+            ),
             log=LogReader(
                 watch.redactor,
                 line_characters=launch.limits.log_line_characters,

@@ -103,8 +103,8 @@ def run_worker(
         Cancelled: `cancel` was set before the worker was started, or, as WorkerCancelled, before
             it ended.
         TimedOut: The deadline had passed before the start, or, as WorkerTimedOut, passed then.
-        WorkerFailed: The worker could not be started, crashed, needed too much memory, or gave an
-            answer that cannot be believed.
+        WorkerFailed: The worker could not be started, crashed, needed too much memory or disk, or
+            gave an answer that cannot be believed.
     """
     launch.check(own_uid=os.geteuid())
     deadline.check("before the worker was asked")
@@ -250,6 +250,16 @@ def _judge(
         )
         large.answer = answer
         raise large
+    if ended.stopped == "disk":
+        filling = WorkerStopped(
+            "The worker was stopped before the disk was full: the disk of the temporary directory "
+            f"had less than {limits.disk_reserve_bytes / MIB:,.0f} MiB left.",
+            hint=f"{FULL_DISK_HINT} If the pull request changes code that runs on load, look there "
+            "first.",
+            reason_code="disk_limit",
+        )
+        filling.answer = answer
+        raise filling
     if answer is not None:
         return answer
     if refusal is not None and ended.exit_code >= 0:

@@ -280,8 +280,8 @@ def _candidates(
 
 
 def _without_data(planned: Planned, stored: Mapping[str, Snapshot]) -> dict[str, str]:
-    """Changed models that say nothing of the change, each with the one whose table has no data: no
-    interval of it ends in the plan's window. What reads such a table is computed from nothing.
+    """Changed models that say nothing of the change, each with the one whose table has no data: the
+    plan's window holds no whole interval of it. What reads such a table is computed from nothing.
 
     Args:
         stored: The changed snapshots as they are now, with the intervals that were built.
@@ -311,8 +311,8 @@ def _without_data(planned: Planned, stored: Mapping[str, Snapshot]) -> dict[str,
 def _why_empty(name: str, empty: str, names: Names) -> str:
     if name == empty:
         return (
-            "It has no data here: no interval of it ends in the plan's window. `min-intervals: 1` "
-            "or an earlier `start` gives it one."
+            "It has no data here: the plan's window holds no whole interval of it. "
+            "`min-intervals: 1` or an earlier `start` gives it one."
         )
     return f"It reads {names.of(empty)}, which has no data in the plan's window."
 

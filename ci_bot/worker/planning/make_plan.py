@@ -236,16 +236,22 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
 
 def _about_windows(plan: Plan, given: Mapping[str, Interval], names: Names) -> list[str]:
     """What is said of models whose interval is longer than the plan's window."""
+    # A change of metadata reads prod's table, with all that it holds.
+    own = {
+        s.name
+        for s in plan.snapshots.values()
+        if not s.is_metadata and plan.is_selected_for_backfill(s.name) and not plan.skip_backfill
+    }
     found = [
-        f"`{names.of(name)}` is computed whole, and no interval of it ends in the plan's window: "
-        f"it gets its last one, {names_and_times.iso(start)[:10]} to "
-        f"{names_and_times.iso(end)[:10]}."
+        f"The plan's window holds no whole interval of `{names.of(name)}`: it gets its last one, "
+        f"{names_and_times.iso(start)[:10]} to {names_and_times.iso(end)[:10]}."
         for name, (start, end) in sorted(given.items())
+        if name in own
     ]
     if plan.provided_start is None or plan.skip_backfill or plan.uncategorized:
         return found
     return found + [
-        f"`{names.of(name)}` gets no data: no interval of it ends in the plan's window. With "
+        f"`{names.of(name)}` gets no data: the plan's window holds no whole interval of it. With "
         "`min-intervals: 1` or an earlier `start` it gets one; until then neither it nor what "
         "reads it can be compared with prod."
         for name in without_data(plan)

@@ -22,7 +22,7 @@ from typing import Literal
 from ci_bot.worker.sql_effects.effects import SPARK, Effect, unknown
 
 SettingMeaning = Literal[
-    "nothing",  # messages, names of jobs, what is checked
+    "nothing",  # messages, names of jobs, what is checked, passwords
     "speed",  # time, memory, how work and files are split
     "values",  # what a query gives, or what a table holds
     "places",  # where names and files lead, and which programs take part
@@ -165,6 +165,9 @@ _LOCAL = frozenset(
     }
 )  # fmt: skip
 
+# How an identity is proved that another setting names. A token is none of them: it is the identity.
+_PASSWORD = re.compile(r"(password|passphrase|secret[.-]?key)$")
+
 _OTHERS: tuple[tuple[re.Pattern[str], SettingMeaning], ...] = (
     (re.compile(r"^spark\.files\.ignore(corrupt|missing)files$"), "values"),
     (re.compile(r"^(ansi_mode|timezone|legacy_time_parser_policy)$"), "values"),
@@ -226,7 +229,7 @@ def meaning_of(key: str, value: str = "") -> SettingMeaning:
         return "nothing" if value.strip("'\"`").lower() == "dynamic" else "places"
     if _JAVA_OPTIONS.match(key):
         return "values" if _OPTIONS_OF_VALUES.search(value) else "speed"
-    if key in _LOCAL:
+    if key in _LOCAL or _PASSWORD.search(key):
         return "nothing"
     if _PLACES.search(key) and not _NO_PLACES.match(key):
         return "places"

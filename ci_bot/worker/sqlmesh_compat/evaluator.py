@@ -22,7 +22,8 @@ from sqlmesh.core.plan.stages import (
     PhysicalLayerSchemaCreationStage,
 )
 from sqlmesh.core.scheduler import Scheduler
-from sqlmesh.core.snapshot import Snapshot, SnapshotEvaluator, SnapshotId
+from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot, SnapshotEvaluator, SnapshotId
+from sqlmesh.utils.dag import DAG
 from sqlmesh.utils.date import to_timestamp
 from sqlmesh.utils.errors import NodeAuditsErrors
 
@@ -135,6 +136,9 @@ class RecordingScheduler(Scheduler):
 
     It has no notification targets: an apply to a PR environment must not ring the alarms that the
     project configured for prod. (`Scheduler._audit_snapshot`, `Scheduler.evaluate`)
+
+    It also creates the tables of selected models that get no interval, which SQLMesh does not do
+    beside batches of others: what reads such a table would not find it. (`Scheduler._dag`)
     """
 
     def __init__(
@@ -150,6 +154,37 @@ class RecordingScheduler(Scheduler):
         self._on_audits = on_audits
         self._on_table_written = on_table_written
         self._around_batch = around_batch
+
+    def run_merged_intervals(self, **kwargs: Any) -> Any:
+        self._deployable: DeployabilityIndex = kwargs["deployability_index"]
+        selected = None if kwargs.get("audit_only") else kwargs.get("selected_snapshot_ids")
+        self._selected: Collection[SnapshotId] = selected or ()
+        return super().run_merged_intervals(**kwargs)
+
+    def _dag(
+        self, batches: Any, snapshot_dag: Any = None, snapshots_to_create: Any = None
+    ) -> DAG[Any]:
+        created: set[SnapshotId] = set() if snapshots_to_create is None else snapshots_to_create
+        # In place: SQLMesh goes on with the set that it gave.
+        created.update(self._list_missing_tables_without_batches(batches))
+        dag: DAG[Any] = super()._dag(batches, snapshot_dag, created)
+        return dag
+
+    def _list_missing_tables_without_batches(
+        self, batches: Mapping[Snapshot, Any]
+    ) -> list[SnapshotId]:
+        without = [
+            snapshot
+            for s_id in self._selected
+            if (snapshot := self.snapshots[s_id]) not in batches
+            and self._deployable.is_representative(snapshot)
+            and not snapshot.intervals
+            and snapshot.unpaused_ts is None  # prod's own
+        ]
+        if not without:
+            return []  # the engine is not asked for nothing
+        missing = self.snapshot_evaluator.get_snapshots_to_create(without, self._deployable)
+        return [snapshot.snapshot_id for snapshot in missing]
 
     def evaluate(
         self, snapshot: Snapshot, start: Any, end: Any, *args: Any, **kwargs: Any

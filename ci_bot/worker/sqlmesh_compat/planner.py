@@ -20,7 +20,7 @@ from sqlmesh.core.snapshot import (
 )
 from sqlmesh.utils import UniqueKeyDict
 from sqlmesh.utils.dag import DAG
-from sqlmesh.utils.date import make_exclusive, to_timestamp
+from sqlmesh.utils.date import TimeLike, make_exclusive, to_datetime, to_timestamp
 
 from ci_bot.errors import BadInput
 from ci_bot.redaction import quoted_value
@@ -82,13 +82,14 @@ def keep_model_caps(builder: PlanBuilder) -> None:
 def give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int, int]]:
     """Gives changed models that are computed whole their last interval, where the window has none.
 
-    A table that is filled by weeks has no interval in a window of a day: SQLMesh would create it
+    A table that is filled by months has no interval in a window of a week: SQLMesh would leave it
     empty, and its readers would be computed from nothing. `min_intervals` would mend it, but for
     all models. Where a window holds an interval the plan stays as it is, and so does its identity.
     Call it before the plan is built.
 
     Returns:
-        By model name, the interval that it gets. It depends on the plan's window alone.
+        By model name, the interval that it gets. It depends on the plan's window, and on how far
+        prod's table reaches where that is less.
 
     (`GenericContext._calculate_start_override_per_model`, `PlanBuilder._build_restatements`)
     """
@@ -101,21 +102,33 @@ def give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int, int]]:
         whole = snapshot.is_model and (snapshot.is_full or snapshot.is_seed)
         if not changed or not whole or snapshot.name in overrides:
             continue
+        # Past this moment SQLMesh fills nothing of the model. (`missing_intervals`)
+        until = (builder._end_override_per_model or {}).get(snapshot.name, builder.end)
+        if _window_has_interval(builder, snapshot, builder.start, until):
+            continue
         node, unit = snapshot.node, snapshot.node.interval_unit
-        last = node.cron_floor(make_exclusive(builder.end))
-        end = to_timestamp(unit.cron_floor(last))
-        begins = max(to_timestamp(builder.start), to_timestamp(node.start or builder.start))
-        if to_timestamp(unit.cron_floor(begins)) < end:
-            continue  # the window holds an interval
-        if node.start is not None and to_timestamp(node.start) >= end:
+        last = min(to_datetime(make_exclusive(until)), node.cron_floor(builder.execution_time))
+        start, end = unit.cron_floor(node.cron_prev(last)), to_timestamp(unit.cron_floor(last))
+        if not _window_has_interval(builder, snapshot, start, until):
             continue  # it has none yet, in prod neither
-        start = node.cron_prev(last)
         overrides[snapshot.name] = start
-        given[snapshot.name] = (to_timestamp(unit.cron_floor(start)), end)
+        given[snapshot.name] = (to_timestamp(start), end)
     if given:
         builder._start_override_per_model = overrides
         _preview_last_intervals(builder, given)
     return given
+
+
+def _window_has_interval(
+    builder: PlanBuilder, snapshot: Snapshot, start: TimeLike, until: TimeLike
+) -> bool:
+    """Whether an empty table of `snapshot` gets an interval in a window, by SQLMesh itself: a
+    window that is shorter than an interval has none, wherever it lies."""
+    begins = max(to_datetime(start), to_datetime(snapshot.node.start or start))
+    if begins >= to_datetime(make_exclusive(until)):
+        return False
+    empty: Snapshot = snapshot.copy(update={"intervals": [], "dev_intervals": []})
+    return bool(empty.missing_intervals(begins, until, execution_time=builder.execution_time))
 
 
 def _preview_last_intervals(builder: PlanBuilder, given: Mapping[str, tuple[int, int]]) -> None:

@@ -334,6 +334,50 @@ def test_r04__mass_removal_is_half_of_the_models_and_at_least_five(
     assert ("R04-mass-removal" in weights(judged(changes=changes, project=project))) is told
 
 
+@pytest.mark.parametrize(
+    ("emptied", "others", "told"),
+    [
+        (5, 0, True),
+        (5, 2, True),
+        (4, 2, False),  # few
+        (0, 6, False),  # many, but something is left where they were
+    ],
+)
+def test_r04__mass_removal_is_also_all_of_a_schema(emptied: int, others: int, told: bool) -> None:
+    changes = [
+        changed(f"mart.m{n}", change="removed", category=None, lies_elsewhere=True)
+        for n in range(emptied)
+    ]
+    changes += [changed(f"core.m{n}", change="removed", category=None) for n in range(others)]
+    project = Project(paths=["."], gateway=None, dialect=None, models=100)
+
+    judgement = judged(changes=changes, project=project)
+
+    assert ("R04-mass-removal" in weights(judgement)) is told
+    if told:
+        assert only(judgement, "R04-mass-removal").evidence.startswith(
+            f"5 models of {105 + others} go away, which are all of the schema `mart`"
+        )
+        alone = [risk.model for risk in judgement.risks if risk.rule == "R04-model-removed"]
+        assert alone == [f"core.m{n}" for n in range(others)], "one question is asked once"
+
+
+def test_r04__models_that_only_got_the_name_of_another_schema_are_no_mass_removal() -> None:
+    gone = [
+        changed(f"old.m{n}", change="removed", category=None, lies_elsewhere=True) for n in range(5)
+    ]
+    new = [changed(f"new.m{n}", change="added", category="breaking") for n in range(5)]
+    renamed = [found("model-renamed", "info", model=change.model) for change in gone]
+
+    judgement = judged(
+        changes=[*gone, *new],
+        findings=renamed,
+        project=Project(paths=["."], gateway=None, dialect=None, models=100),
+    )
+
+    assert "R04-mass-removal" not in weights(judgement)
+
+
 def test_r04__a_mass_removal_hides_no_model_that_is_still_read() -> None:
     gone = [changed(f"old.m{n}", change="removed", category=None) for n in range(7)]
     read = changed("old.read", change="removed", category=None, readers=["mart.a"])

@@ -361,6 +361,12 @@ linter:
         ("rules: [", "rules: [nomissingaudits, ", {}),
         ("timeZone: UTC", "timeZone: Asia/Tokyo", {"spark-setting-changed": "high"}),
         ("app.name: shop", "app.name: shop2", {}),
+        ("app.name: shop", "hadoop.javax.jdo.option.ConnectionPassword: x", {}),
+        (
+            "app.name: shop",
+            "hadoop.javax.jdo.option.ConnectionURL: jdbc:x",
+            {"spark-setting-changed": "high"},
+        ),
         ("owner: shop", "owner: ana", {}),
         ("start: '2023-01-01'", "start: '2024-01-01'", {"model-default-changed": "high"}),
         ("start: '2023-01-01'", "start: '2020-01-01'", {"model-default-changed": "medium"}),

@@ -34,6 +34,8 @@ HARMLESS = [
     "spark.executor.memory", "spark.driver.maxResultSize", "spark.dynamicAllocation.enabled",
     "spark.serializer", "spark.eventLog.dir", "spark.local.dir", "spark.app.name",
     "spark.scheduler.pool", "hive.exec.dynamic.partition.mode", "spark.yarn.queue",
+    "spark.hadoop.javax.jdo.option.ConnectionPassword", "spark.sql.catalog.pg.password",
+    "spark.hadoop.fs.s3a.secret.key", "spark.ssl.keyPassword",
 ]  # fmt: skip
 PLACES = [
     "spark.sql.catalog.prod", "spark.sql.catalog.prod.warehouse", "spark.sql.warehouse.dir",
@@ -41,7 +43,8 @@ PLACES = [
     "spark.sql.sources.commitProtocolClass", "spark.sql.hive.metastore.jars", "spark.master",
     "spark.hadoop.hive.metastore.uris", "spark.hadoop.fs.defaultFS", "fs.s3a.endpoint",
     "spark.wap.branch", "spark.jars.packages", "spark.executor.extraClassPath",
-    "spark.hadoop.javax.jdo.option.ConnectionURL",
+    "spark.hadoop.javax.jdo.option.ConnectionURL", "spark.sql.catalog.lake.token",
+    "spark.hadoop.javax.jdo.option.ConnectionUserName", "spark.sql.catalog.pg.url",
 ]  # fmt: skip
 
 

@@ -92,6 +92,8 @@ KINDS = {
 CUT_OFF: Mapping[str, str] = {
     "answer_refused": "the worker's answer was refused",
     "bad_policy": "the team's policy cannot be used",
+    "disk_full": "the disk of the temporary directory is full",
+    "disk_limit": "the worker left too little of the disk free",
     "memory_limit": "the worker needed more memory than it may have",
     "timeout": "the run was not over when its time was",
     "worker_crashed": "the worker ended before it could answer",

@@ -266,8 +266,10 @@ def keys(inputs: RuleInputs) -> Iterator[Observation]:
         if repeated:
             yield Observation(
                 KEYS,
-                f"{len(repeated)} keys ({names(grains[0])}) occur more than once: joins on them "
-                "multiply rows.",
+                f"1 key ({names(grains[0])}) occurs more than once: joins on it multiply rows."
+                if len(repeated) == 1
+                else f"{len(repeated)} keys ({names(grains[0])}) occur more than once: joins on "
+                "them multiply rows.",
                 "each key occurs once",
                 model=model,
                 path=path,

@@ -257,9 +257,16 @@ def _items(value: Any) -> set[str]:
 
 def _plan(parts: list[str], after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
-    if name in {"forward_only", "always_recreate_environment", "enable_preview"} and after is True:
-        severity: Severity | None = "high" if name == "forward_only" else None
-        return PLAN, severity, "it changes what every plan computes", _CONFIRM
+    if name == "forward_only" and after is True:
+        return (
+            PLAN,
+            "high",
+            "every later change of a model is forward-only, so history is not computed again, and "
+            "one table holds rows of the old and the new logic",
+            _CONFIRM,
+        )
+    if name in {"always_recreate_environment", "enable_preview"} and after is True:
+        return PLAN, None, "it changes what every plan computes", _CONFIRM
     return PLAN, None, "it changes how every plan is made", _CONFIRM
 
 

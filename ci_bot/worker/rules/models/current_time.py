@@ -31,6 +31,8 @@ _CLOCK_NAMES = frozenset(
 )  # fmt: skip
 # Variables of the interval, and of the moment of the run.
 _TIMES = ("start_", "end_", "execution_")
+_OF_THE_RUN = "execution_"
+_ORDERINGS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 PLACES_NAMED = 3
 _EMPTY_CLOCKS = frozenset({"unix_timestamp", "to_unix_timestamp"})
 _RANDOM = tuple(
@@ -66,28 +68,56 @@ class CurrentTime(ModelRule):
                 )
             return
         query = self.query(model)
-        found = _calls_of_all(query, _CLOCK, _CLOCK_NAMES, clock=True) if query else []
+        if query is None:
+            return
+        yield from self._see_run_time(model, query)
+        found = _calls_of_all(query, _CLOCK, _CLOCK_NAMES, clock=True)
         if not found:
             return
         view = model.kind.is_view or model.kind.is_embedded
+        incremental = model.kind.is_incremental
         effect = (
             "the view gives another result whenever it is read."
             if view
             else "a backfill of an old interval sees today's clock, so it gives another result "
             "than the run of that day."
-            if model.kind.is_incremental
+            if incremental
             else "two builds from the same data give different tables."
         )
         yield self.observation(
             model,
             lambda calls: f"{_in_words(calls)}: {effect}",
-            "@execution_ts (or start and end) stands in its place",
+            "@start_ts or @end_ts stands in its place"
+            if incremental
+            else "@execution_ts (or start and end) stands in its place",
             subject=found,
-            severity="medium"
-            if view or (query and _only_stamps(query, len(found), model))
-            else None,
+            severity="medium" if view or _only_stamps(query, len(found), model) else None,
             anchors=(*_functions(found), *sorted(_CLOCK_NAMES)),
         )
+
+    def _see_run_time(self, model: Any, query: Query) -> Iterator[Observation]:
+        """@execution_ts and its kin, where old intervals are computed by a run of another day."""
+        versioned = model.kind.is_scd_type_2
+        if not model.kind.is_incremental or (model.forward_only and not versioned):
+            return
+        found = _list_run_times(query, model)
+        if found:
+            yield self.observation(
+                model,
+                lambda calls: (
+                    f"{_in_words(calls)}: each run has another value, and versions of rows are "
+                    "made by it, so every run closes all rows and opens them again."
+                    if versioned
+                    else f"{_in_words(calls)}: it is the time of the run and not of the interval. "
+                    "Whatever computes old intervals again gives them other rows than the runs of "
+                    "those days did, or none."
+                ),
+                "the column is no part of what versions are made by"
+                if versioned
+                else "@start_ts or @end_ts stands in its place",
+                subject=found,
+                anchors=tuple(_functions(found)),
+            )
 
 
 @on_model
@@ -149,11 +179,73 @@ def _only_stamps(query: Query, calls: int, model: Any) -> bool:
     """
     items = [item for scope in outer(query.scopes) for item in scope.expression.expressions]
     stamps = [item.alias_or_name.lower() for item in items if isinstance(_bare(item), _CLOCK)]
-    deciding = [*model.partitioned_by, *model.unique_key, *model.grains]
+    return len(stamps) == calls and not any(_decides(name, model) for name in stamps)
+
+
+def _decides(column: str, model: Any) -> bool:
+    """Whether rows are stored, matched or versioned by a column of the model."""
+    kind = model.kind
+    keys = [*model.partitioned_by, *model.unique_key, *model.grains]
     if model.time_column is not None:
-        deciding.append(model.time_column.column)
-    used = {column.name.lower() for key in deciding for column in key.find_all(exp.Column)}
-    return len(stamps) == calls and not used & {*stamps}
+        keys.append(model.time_column.column)
+    if kind.is_scd_type_2_by_column:
+        versioned = kind.columns if isinstance(kind.columns, list) else [kind.columns]
+        if any(key.find(exp.Star) is not None for key in versioned):
+            return True
+        keys += versioned
+    elif kind.is_scd_type_2:
+        keys.append(kind.updated_at_name)
+    return column in {used.name.lower() for key in keys for used in key.find_all(exp.Column)}
+
+
+def _list_run_times(query: Query, model: Any) -> list[str]:
+    """Variables of the run's time that decide something, each with its place."""
+    if query.written is None:
+        return []
+    stamps: set[int] = set()
+    for scope in outer(query.written_root):
+        for item in scope.expression.expressions:
+            if item.find(exp.Column) is None and not _decides(item.alias_or_name.lower(), model):
+                stamps.update(id(var) for var in item.find_all(d.MacroVar))
+    return [
+        f"@{var.name.lower()} in {place_of(var, query)}"
+        for var in query.written_tree.all(d.MacroVar)
+        if var.name.lower().startswith(_OF_THE_RUN)
+        and id(var) not in stamps
+        and not (model.kind.is_scd_type_2 and not _is_in_deciding_column(var, query, model))
+        and not _is_upper_bound(var)
+    ]
+
+
+def _is_in_deciding_column(var: Any, query: Query, model: Any) -> bool:
+    place = place_of(var, query)
+    return place.startswith("column ") and _decides(place.removeprefix("column ").lower(), model)
+
+
+def _is_upper_bound(var: Any) -> bool:
+    """Whether a condition on rows only keeps out what lies after the run: no old row does."""
+    below, above = var, var.parent
+    while above is not None and not isinstance(above, (*_ORDERINGS, exp.Between, exp.Select)):
+        if isinstance(above, exp.Least):
+            return any(
+                other.name.lower().startswith("end_") for other in above.find_all(d.MacroVar)
+            )
+        below, above = above, above.parent
+    if above is None or isinstance(above, exp.Select) or below.find(exp.Column) is not None:
+        return False
+    upper = (
+        below.arg_key == "high"
+        if isinstance(above, exp.Between)
+        else isinstance(above, exp.LT | exp.LTE) is (below.arg_key == "expression")
+    )
+    return upper and _is_condition_on_rows(above)
+
+
+def _is_condition_on_rows(node: Any) -> bool:
+    above = node.parent
+    while isinstance(above, exp.And | exp.Paren):
+        above = above.parent
+    return isinstance(above, exp.Where | exp.Having | exp.Qualify | exp.Join)
 
 
 def _bare(item: Any) -> Any:

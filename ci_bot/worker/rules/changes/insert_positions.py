@@ -1,0 +1,157 @@
+"""INSERT statements that name no columns, where columns have other positions now.
+
+Without a list of columns and without BY NAME, Spark writes the first value into the first column of
+the target, and so on. So a statement that stays as it is does something else once columns move, of
+its target or of a table whose columns it takes by a star.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sqlglot import exp
+from sqlmesh.core import dialect as d
+
+from ci_bot.protocol.rules import rule
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.registry import on_project
+from ci_bot.worker.sql import known_types, plain, table_name
+from ci_bot.worker.sqlmesh_compat import FROM
+
+BY_POSITION = rule("insert-by-position")
+
+_OF_OWN = frozenset({"this_model"})
+ColumnNames = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """The columns of a table, in their order, before and after the change."""
+
+    name: str
+    before: ColumnNames
+    after: ColumnNames
+
+    @property
+    def told(self) -> str:
+        """How the positions differ; empty where each column stands where it stood.
+
+        A column that only got another name takes the same values as before.
+        """
+        if len(self.before) != len(self.after):
+            return (
+                f"`{self.name}` has {len(self.after)} column{'s' if len(self.after) != 1 else ''}, "
+                f"and had {len(self.before)}: Spark refuses the statement where the numbers "
+                "differ, and else writes values into other columns"
+            )
+        for number, (old, new) in enumerate(zip(self.before, self.after, strict=True), start=1):
+            if old != new and (old in self.after or new in self.before):
+                return (
+                    f"column {number} of `{self.name}` is `{new}` now, and was `{old}`: the "
+                    "statement writes values into other columns"
+                )
+        return ""
+
+
+class _Tables:
+    """The tables of a project by the names that statements have for them."""
+
+    def __init__(self, inputs: RuleInputs) -> None:
+        self._inputs = inputs
+
+    @cached_property
+    def _names(self) -> Mapping[str, str]:
+        after = self._inputs.after
+        short = {plain(self._inputs.names.of(fqn)): fqn for fqn in after}
+        return short | {plain(fqn): fqn for fqn in after}
+
+    def list_columns(self, table: Any, holder: Any) -> _Moved | None:
+        """The columns of a table that a statement of `holder` names, where both sides have them."""
+        fqn: str | None
+        if isinstance(table.this, d.MacroVar):
+            fqn = holder.fqn if table.this.name.lower() in _OF_OWN else None
+        else:
+            fqn = self._names.get(table_name(table))
+        if fqn is None or fqn in self._inputs.from_base:
+            return None
+        sides = [_columns(models.get(fqn)) for models in (self._inputs.before, self._inputs.after)]
+        if sides[0] is None or sides[1] is None:
+            return None
+        return _Moved(self._inputs.names.of(fqn), sides[0], sides[1])
+
+
+def _columns(model: Any) -> ColumnNames | None:
+    types = known_types(model) if model is not None else None
+    return tuple(name.lower() for name in types) if types else None
+
+
+@on_project(BY_POSITION)
+def inserts(inputs: RuleInputs) -> Iterator[Observation]:
+    """Statements around models that stay as they are, between tables that do not."""
+    tables = _Tables(inputs)
+    for fqn, model in inputs.after.items():
+        before = inputs.before.get(fqn)
+        if before is None or not (written := _list_inserts(model)):
+            continue
+        known = {text for _, _, text in _list_inserts(before)}
+        for slot, insert, text in written:
+            if text in known and (why := _why_moved(insert, model, tables)):
+                into = f"INSERT INTO {insert.this.sql(dialect=model.dialect)}"
+                yield Observation(
+                    BY_POSITION,
+                    f"`{into}` in {slot} names no columns, and {why}.",
+                    "the statement names its columns, or says BY NAME",
+                    model=model,
+                    subject=(f"{into} in {slot}",),
+                    anchors=(" ".join(text.split()[:3]), "INSERT"),
+                )
+
+
+def _list_inserts(model: Any) -> list[tuple[str, Any, str]]:
+    """(slot, statement, text) of each INSERT without columns around a model's query."""
+    if not (getattr(model, "pre_statements_", None) or getattr(model, "post_statements_", None)):
+        return []
+    return [
+        (slot, statement, statement.sql(dialect=model.dialect))
+        for slot, statements in (
+            ("pre-statement", model.pre_statements),
+            ("post-statement", model.post_statements),
+        )
+        for statement in statements
+        if isinstance(statement, exp.Insert)
+        and isinstance(statement.this, exp.Table)
+        and not statement.args.get("by_name")
+    ]
+
+
+def _why_moved(insert: Any, holder: Any, tables: _Tables) -> str:
+    """Why a statement does something else now; empty where it does what it did."""
+    target = tables.list_columns(insert.this, holder)
+    source, alone = _star_of(insert)
+    read = tables.list_columns(source, holder) if source is not None else None
+    if target is not None and read is not None and alone and target.after == read.after:
+        return ""  # both moved alike
+    # A star and a list of values meet the target's columns in the same way.
+    return next((moved.told for moved in (target, read) if moved is not None and moved.told), "")
+
+
+def _star_of(insert: Any) -> tuple[Any, bool]:
+    """The table whose columns an INSERT takes in their order, and whether it takes no others."""
+    if isinstance(insert.args.get("source"), exp.Table):  # INSERT INTO target TABLE source
+        return insert.args["source"], True
+    query = insert.expression
+    if not isinstance(query, exp.Select) or query.args.get(FROM) is None:
+        return None, False
+    items, table = query.expressions, query.args[FROM].this
+    stars = [item for item in items if isinstance(item, exp.Star) or item.is_star]
+    if not stars or not isinstance(table, exp.Table):
+        return None, False
+    whole = isinstance(stars[0], exp.Star) and not any(stars[0].args.values())
+    named = isinstance(stars[0], exp.Column) and stars[0].table == table.alias_or_name
+    if not (named or (whole and not query.args.get("joins"))):
+        return None, False
+    return table, len(items) == 1

@@ -1,0 +1,68 @@
+"""When a caged process has to end, because it fills a disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ci_bot.bot.sandbox.disk_reserve import FreeSpace, list_disk_reserves, read_free_space
+
+GIB = 1024**3
+
+
+class Disk:
+    """A disk that others fill, and that can stop to answer."""
+
+    def __init__(self, free: FreeSpace) -> None:
+        self.free: FreeSpace | None = free
+
+    def read(self, _directory: Path) -> FreeSpace:
+        if self.free is None:
+            raise OSError("stale handle")
+        return self.free
+
+
+@pytest.mark.parametrize(
+    ("start", "now", "used_up", "urgent"),
+    [
+        (FreeSpace(50 * GIB, None), FreeSpace(2 * GIB, None), False, False),
+        (FreeSpace(50 * GIB, None), FreeSpace(GIB, None), False, False),
+        (FreeSpace(50 * GIB, None), FreeSpace(GIB - 1, None), True, False),
+        (FreeSpace(50 * GIB, None), FreeSpace(GIB // 2 - 1, None), True, True),
+        # A disk that had little is no reason to do nothing: half of it may be used.
+        (FreeSpace(GIB // 4, None), FreeSpace(GIB // 8, None), False, False),
+        (FreeSpace(GIB // 4, None), FreeSpace(GIB // 8 - 1, None), True, False),
+        (FreeSpace(0, None), FreeSpace(0, None), False, False),
+        # Empty files fill a disk, too.
+        (FreeSpace(50 * GIB, 1_000_000), FreeSpace(50 * GIB, 10_000), False, False),
+        (FreeSpace(50 * GIB, 1_000_000), FreeSpace(50 * GIB, 9_999), True, False),
+        (FreeSpace(50 * GIB, 1_000), FreeSpace(50 * GIB, 400), True, False),
+    ],
+)
+def test_reserve__is_kept(
+    tmp_path: Path, start: FreeSpace, now: FreeSpace, *, used_up: bool, urgent: bool
+) -> None:
+    disk = Disk(start)
+    (reserve,) = list_disk_reserves([tmp_path], GIB, read=disk.read)
+    assert not reserve.is_used_up()
+
+    disk.free = now
+
+    assert reserve.is_used_up() is used_up
+    assert reserve.is_used_up(share=0.5) is urgent
+
+
+def test_disk__that_does_not_answer_ends_nothing(tmp_path: Path) -> None:
+    disk = Disk(FreeSpace(50 * GIB, None))
+    (reserve,) = list_disk_reserves([tmp_path], GIB, read=disk.read)
+    disk.free = None
+    assert not reserve.is_used_up()
+    assert list_disk_reserves([tmp_path], GIB, read=disk.read) == []
+
+
+def test_reserves__are_one_for_each_disk(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    found = list_disk_reserves([tmp_path, tmp_path / "below", tmp_path / "gone"], GIB)
+    assert [reserve.directory for reserve in found] == [tmp_path]
+    assert read_free_space(tmp_path).bytes > 0
