@@ -13,7 +13,9 @@ from sqlglot import exp
 from ci_bot.worker.sql.algebra_blocks import Block, Interner, Operation, Term, TermKey
 from ci_bot.worker.sql.algebra_keys import Origins, Sealer, below
 from ci_bot.worker.sql.interval_filters import is_interval_predicate
+from ci_bot.worker.sql.name_scopes import is_spelled_alike, list_spellings
 from ci_bot.worker.sql.query_notes import Notes
+from ci_bot.worker.sql.spark_precedence import read_as_spark
 from ci_bot.worker.sql.translate_query import QueryTooLargeError, Reader
 
 
@@ -26,6 +28,7 @@ class Form:
         rows: the key of its rows; None where there is no telling.
         results: the keys of its results by name, in their order.
         notes: its clauses as they are met.
+        spelling: its names as they are written, by the same in lower case.
     """
 
     block: Block
@@ -34,6 +37,7 @@ class Form:
     gaps: tuple[str, ...]
     rows: TermKey | None
     results: Mapping[str, TermKey]
+    spelling: Mapping[str, str]
 
     def proves_same(self, other: Form, *, one_text: bool = False) -> bool:
         """Whether both give the same rows on any data, up to the order of rows and columns.
@@ -44,7 +48,11 @@ class Form:
         """
         if not (self.is_understood and other.is_understood):
             return False
-        return one_text or (self.rows == other.rows and self.results == other.results)
+        return one_text or (
+            self.rows == other.rows
+            and self.results == other.results
+            and is_spelled_alike(self.spelling, other.spelling)
+        )
 
     @property
     def is_understood(self) -> bool:
@@ -76,18 +84,22 @@ def form_of(tree: Any, keys: Interner, new_names: Mapping[str, str] | None = Non
         new_names: tables that only got another name, so that both sides call them alike.
     """
     reader, sealer = Reader(new_names or {}), Sealer(keys)
+    reading = read_as_spark(tree)
+    spelling, is_clear = list_spellings(reading.tree)
+    for gap in (*reading.gaps, *([] if is_clear else ["names that differ in case only"])):
+        reader.gap(gap)
     try:
-        block = reader.read(tree)
+        block = reader.read(reading.tree)
         if any("#" in name for name in block.outputs):
             reader.gap("two results of one name")
         sealed = sealer.seal(block)
     except KeyError:  # a column of a query around one that cannot see it
         reader.gap("a column from outside")
-        return Form(block, reader.notes, sealer, tuple(reader.gaps), None, {})
+        return Form(block, reader.notes, sealer, tuple(reader.gaps), None, {}, spelling)
     except (RecursionError, QueryTooLargeError):
         return None
     gaps = tuple(reader.gaps)
-    return Form(block, reader.notes, sealer, gaps, sealed.rows, dict(sealed.outputs))
+    return Form(block, reader.notes, sealer, gaps, sealed.rows, dict(sealed.outputs), spelling)
 
 
 # What a query does, so that two versions can be compared whatever their spelling.

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
+from ci_bot.worker.sql.functions import field_names
 from ci_bot.worker.sql.lineage_scopes import (
     FromEntry,
     NameScope,
     Rowset,
     Terms,
     Traced,
+    at_place,
     blob,
     named,
 )
@@ -25,8 +27,7 @@ _SWAPPED = {exp.GT: "LT", exp.GTE: "LTE"}
 _BOTH_SIDES = frozenset({exp.LT, exp.LTE})
 
 _CONNECTORS = frozenset({exp.And, exp.Or})
-# Sums are none of them: SQLGlot reads `a + b % 2` as `(a + b) % 2`, and writes it without brackets.
-_ANY_ORDER = _CONNECTORS | {exp.EQ, exp.NEQ, exp.NullSafeEQ}
+_ANY_ORDER = _CONNECTORS | {exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.Add, exp.Mul}
 # Functions that make several rows of one, where they stand among the projections.
 _GENERATORS = (exp.Explode, exp.Inline, exp.Unnest, exp.UDTF, exp.Aliases)
 
@@ -97,7 +98,7 @@ class Expressions:
     def _node(self, node: Any, frame: NameScope) -> Traced:
         """A node by all of its arguments, each with its name."""
         deps = 0
-        parts: list[Any] = [type(node).__name__]
+        parts: list[Any] = [type(node).__name__, *field_names(node)]
         for name, argument in node.args.items():
             if argument is None or argument is False or argument == []:
                 continue
@@ -197,7 +198,8 @@ class Projections:
                 self._one(item, position)
 
     def _one(self, item: Any, position: int) -> None:
-        value = self._expressions.value(item, self._frame)
+        made = item.this if isinstance(item, exp.Aliases) else item
+        value = self._expressions.value(made, self._frame)
         found = traits(item)
         self.aggregated = self.aggregated or found.aggregates
         self.spread = self.spread or found.spreads
@@ -206,13 +208,16 @@ class Projections:
         if not found.aggregates or found.mixes:
             self.ungrouped.append(value)
         if isinstance(item, exp.Aliases):
-            names = [name.name.lower() for name in item.args["expressions"]]
+            listed = [
+                (name.name.lower(), at_place(self._terms, value, place))
+                for place, name in enumerate(item.args["expressions"])
+            ]
         else:
-            names = [item.output_name.lower() or f"\n{position}"]
-        for name in names:
-            self._put(name, value)
+            listed = [(item.output_name.lower() or f"\n{position}", value)]
+        for name, one in listed:
+            self._put(name, one)
             if isinstance(item, exp.Alias | exp.Aliases):
-                self._frame.aliases.setdefault(name, value)
+                self._frame.aliases.setdefault(name, one)
 
     def _star(self, item: Any, star: Any) -> None:
         self._starred = True

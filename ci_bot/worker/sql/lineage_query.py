@@ -29,6 +29,7 @@ from ci_bot.worker.sql.lineage_scopes import (
     named,
 )
 from ci_bot.worker.sql.lineage_sources import FromClause, StoredTable
+from ci_bot.worker.sql.spark_precedence import read_as_spark
 from ci_bot.worker.sqlmesh_compat import FROM, WITH, Tree
 
 _READ = frozenset(
@@ -218,7 +219,9 @@ class QueryReader:
         if group.args.get("all"):
             keys += outputs.ungrouped
         flags = [name for name in ("all", "totals") if group.args.get(name)]
-        return self.terms.value("group", sorted(set(keys), key=lambda value: value.key), *flags)
+        if not any(group.args.get(name) for name in ("grouping_sets", "cube", "rollup")):
+            keys = sorted(set(keys), key=lambda value: value.key)  # else their order counts
+        return self.terms.value("group", keys, *flags)
 
     def _limit(
         self, node: Any, frame: NameScope, columns: list[Traced], *, root: bool
@@ -325,11 +328,13 @@ def read_definition(
         UnreadableError: It is of a kind that is not known here, or too deeply nested.
     """
     try:
-        rendered = QueryReader(terms, tables.relation, strict=True).read(definition.rendered)
+        rendered = QueryReader(terms, tables.relation, strict=True).read(
+            _as_spark_reads(definition.rendered)
+        )
         written = None
         if with_written and definition.written is not None:
             reader = QueryReader(terms, tables.relation, strict=False)
-            written = reader.read(definition.written)
+            written = reader.read(_as_spark_reads(definition.written))
     except UnreadableError:
         raise
     except RecursionError:
@@ -337,6 +342,13 @@ def read_definition(
     except Exception as error:  # a tree of a shape that nobody foresaw must not pass as harmless
         raise UnreadableError(f"reading it ended with {type(error).__name__}") from None
     return Relations(rendered, written)
+
+
+def _as_spark_reads(tree: Any) -> Any:
+    reading = read_as_spark(tree)
+    if reading.gaps:
+        raise UnreadableError(f"Spark may read it otherwise: {', '.join(reading.gaps)}")
+    return reading.tree
 
 
 def reading_of(relations: Relations, terms: Terms) -> Dependencies:

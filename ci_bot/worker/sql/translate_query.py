@@ -41,6 +41,8 @@ _SET_CLAUSES = frozenset({"this", "expression", "distinct", WITH, "order", "limi
 
 _TWO = 2
 
+_STRUCTURES = (exp.DataType.Type.STRUCT, exp.DataType.Type.OBJECT, exp.DataType.Type.VARIANT)
+
 
 def kind_of(node: Any) -> SetKind | None:
     """Which set operation it is; None for one with clauses that change what it does."""
@@ -70,7 +72,8 @@ def combined(
         terms = list(branch.outputs.values())
         branch.outputs = {str(new): terms[old] for new, old in enumerate(places)}
     names = [names[place] for place in places]
-    source = SetOperation(kind, distinct, branches, names, loose=loose or len(branches) == _TWO)
+    loose = loose or (len(branches) == _TWO and _has_no_structures(node))
+    source = SetOperation(kind, distinct, branches, names, loose=loose)
     return source, names
 
 
@@ -113,6 +116,17 @@ def _has_one_type_for_each_column(node: Any) -> bool:
     return all(
         first is not None and not first.is_type(exp.DataType.Type.UNKNOWN) and set(kinds) == {first}
         for first, *kinds in zip(*rows, strict=True)
+    )
+
+
+def _has_no_structures(node: Any) -> bool:
+    """Whether no column is a structure, whose fields are called as in the first branch."""
+    types = [item.type for select in _selects(node) for item in select.expressions]
+    return all(
+        kind is not None
+        and not kind.is_type(exp.DataType.Type.UNKNOWN)
+        and not any(part.is_type(*_STRUCTURES) for part in kind.find_all(exp.DataType))
+        for kind in types
     )
 
 

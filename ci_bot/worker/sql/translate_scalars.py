@@ -93,20 +93,23 @@ class Scalars:
             return comparison(_COMPARISONS[kind], self.read(node.this), self.read(node.expression))
         if not functions.is_known(node):
             self.host.gap(f"{node.key} is not understood")
+        if node.args.get("negate"):
+            return negation(self._generic(node, without="negate"))
         return self._generic(node)
 
-    def _generic(self, node: Any) -> Term:
+    def _generic(self, node: Any, without: str = "") -> Term:
         """An operation by its name and those of its arguments, in whose order its parts stand."""
         names: list[str] = []
         parts: list[Term] = []
         for name in sorted(node.args, key=lambda arg: _FIRST.get(arg, arg)):
             value = node.args[name]
             items = value if isinstance(value, list) else [value]
-            if value is not None and items:
+            if value is not None and items and name != without:
                 names.append(f"{name}{len(items) if isinstance(value, list) else ''}")
                 parts += [self._argument(item) for item in items]
+        fields = functions.field_names(node)
         return Operation(
-            f"{node.key}({','.join(names)})",
+            f"{node.key}({','.join(names)}){','.join(fields)}",
             tuple(parts),
             Order.FREE if isinstance(node, _COMMUTATIVE) else Order.MATTERS,
             ordered=functions.looks_at_order(node),
@@ -250,7 +253,7 @@ class Scalars:
         """A name that is a part of the value, as that of a field."""
         name = node.alias if isinstance(node, exp.Alias) else node.this.name
         value = node.this if isinstance(node, exp.Alias) else node.expression
-        return Operation(f"named:{name.lower()}", (self.read(value),))
+        return Operation(f"named:{name}", (self.read(value),))
 
     def _nested(self, query: Any, columns: int | None) -> Nested:
         return Nested(self.host.nested(query.unnest(), self.frame, columns))
