@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
-from sqlglot import exp, parse_one
+from sqlglot import parse_one
 from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.sql.spark_precedence import read_as_spark
+from tests.oracle.brackets import put_brackets, put_set_brackets
 from tests.oracle.fuzzing import FULL
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
@@ -56,7 +57,6 @@ GAPS = frozenset(
 )
 SETS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS")
 ENDS = ("", " ORDER BY 1", " LIMIT 2", " ORDER BY 1 LIMIT 2")
-_NO_OPERATORS = (exp.Dot, exp.Exists, exp.Paren, exp.PropertyEQ)
 
 
 class SparkParser:
@@ -89,34 +89,6 @@ def parser(java: None) -> Iterator[SparkParser]:
     session.sparkContext.setLogLevel("OFF")
     yield SparkParser(session)
     session.stop()
-
-
-def put_brackets(tree: Any) -> Any:
-    """The same tree with brackets around every operator, but for chains of AND or of OR."""
-    tree = tree.copy()
-    for node in list(tree.walk()):
-        parent = node.parent
-        is_operator = isinstance(node, exp.Binary | exp.Unary | exp.Predicate)
-        if not is_operator or parent is None or isinstance(node, _NO_OPERATORS):
-            continue
-        is_chain = isinstance(node, exp.And | exp.Or) and type(node) is type(parent)
-        if is_chain or isinstance(parent, exp.Paren | exp.Escape | exp.Any):
-            continue
-        around = exp.Paren()
-        node.replace(around)
-        around.set("this", node)
-    return tree
-
-
-def put_set_brackets(tree: Any) -> Any:
-    """The same query with brackets around each set operation within another one."""
-    tree = tree.copy()
-    for node in list(tree.find_all(exp.SetOperation)):
-        if isinstance(node.parent, exp.SetOperation):
-            around = exp.Subquery()
-            node.replace(around)
-            around.set("this", node)
-    return tree
 
 
 def write_expressions(forms: tuple[tuple[str, str], ...]) -> Iterator[str]:

@@ -29,6 +29,7 @@ class Form:
         results: the keys of its results by name, in their order.
         notes: its clauses as they are met.
         spelling: its names as they are written, by the same in lower case.
+        unclear: the gaps of which it is known that one text gives one result.
     """
 
     block: Block
@@ -38,6 +39,7 @@ class Form:
     rows: TermKey | None
     results: Mapping[str, TermKey]
     spelling: Mapping[str, str]
+    unclear: tuple[str, ...] = ()
 
     def proves_same(self, other: Form, *, one_text: bool = False) -> bool:
         """Whether both give the same rows on any data, up to the order of rows and columns.
@@ -46,10 +48,12 @@ class Form:
             one_text: Whether the engine gets one text for both; what is not understood may give
                 other rows all the same.
         """
-        if not (self.is_understood and other.is_understood):
-            return False
-        return one_text or (
-            self.rows == other.rows
+        if one_text:
+            return self._is_repeatable and other._is_repeatable
+        return (
+            self.is_understood
+            and other.is_understood
+            and self.rows == other.rows
             and self.results == other.results
             and is_spelled_alike(self.spelling, other.spelling)
         )
@@ -58,6 +62,10 @@ class Form:
     def is_understood(self) -> bool:
         """Whether there is nothing in the query of which it is unknown what it gives."""
         return not self.gaps and self.rows is not None
+
+    @property
+    def _is_repeatable(self) -> bool:
+        return self.rows is not None and set(self.gaps) <= set(self.unclear)
 
     @property
     def grouped_by(self) -> frozenset[str]:
@@ -86,7 +94,8 @@ def form_of(tree: Any, keys: Interner, new_names: Mapping[str, str] | None = Non
     reader, sealer = Reader(new_names or {}), Sealer(keys)
     reading = read_as_spark(tree)
     spelling, is_clear = list_spellings(reading.tree)
-    for gap in (*reading.gaps, *([] if is_clear else ["names that differ in case only"])):
+    unclear = (*reading.gaps, *([] if is_clear else ["names that differ in case only"]))
+    for gap in unclear:
         reader.gap(gap)
     try:
         block = reader.read(reading.tree)
@@ -95,11 +104,13 @@ def form_of(tree: Any, keys: Interner, new_names: Mapping[str, str] | None = Non
         sealed = sealer.seal(block)
     except KeyError:  # a column of a query around one that cannot see it
         reader.gap("a column from outside")
-        return Form(block, reader.notes, sealer, tuple(reader.gaps), None, {}, spelling)
+        gaps = tuple(reader.gaps)
+        return Form(block, reader.notes, sealer, gaps, None, {}, spelling)
     except (RecursionError, QueryTooLargeError):
         return None
     gaps = tuple(reader.gaps)
-    return Form(block, reader.notes, sealer, gaps, sealed.rows, dict(sealed.outputs), spelling)
+    outputs = dict(sealed.outputs)
+    return Form(block, reader.notes, sealer, gaps, sealed.rows, outputs, spelling, unclear)
 
 
 # What a query does, so that two versions can be compared whatever their spelling.

@@ -77,6 +77,9 @@ def differences(model: Model, columns: KnownColumns) -> list[OwnPart]:
         new = read_definition(after, terms, tables, with_written=hides)
     except UnreadableError as error:
         return [*found, OwnPart(model.name, None, "unknown", f"Its query cannot be read: {error}.")]
+    if old.gaps or new.gaps:
+        why = f"Spark may read it in another way: {', '.join(sorted({*old.gaps, *new.gaps}))}."
+        return [*found, OwnPart(model.name, None, "unknown", why)]
     if not _are_spelled_alike(before, after):
         return [*found, OwnPart(model.name, None, "rows", "It spells a name with other letters.")]
     known = {part.column for part in found if part.column is not None}

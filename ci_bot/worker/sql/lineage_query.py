@@ -310,10 +310,16 @@ class StoredTables:
 
 @dataclass(frozen=True)
 class Relations:
-    """A definition's results: of the rendered tree, and of the written one where that was read."""
+    """A definition's results: of the rendered tree, and of the written one where that was read.
+
+    Attributes:
+        gaps: what Spark may compute otherwise than it stands in the tree, in words: it depends on
+            what it is made of all the same.
+    """
 
     rendered: Rowset
     written: Rowset | None
+    gaps: tuple[str, ...] = ()
 
 
 def read_definition(
@@ -328,27 +334,20 @@ def read_definition(
         UnreadableError: It is of a kind that is not known here, or too deeply nested.
     """
     try:
-        rendered = QueryReader(terms, tables.relation, strict=True).read(
-            _as_spark_reads(definition.rendered)
-        )
-        written = None
+        reading = read_as_spark(definition.rendered)
+        rendered = QueryReader(terms, tables.relation, strict=True).read(reading.tree)
+        gaps, written = set(reading.gaps), None
         if with_written and definition.written is not None:
-            reader = QueryReader(terms, tables.relation, strict=False)
-            written = reader.read(_as_spark_reads(definition.written))
+            reading = read_as_spark(definition.written)
+            written = QueryReader(terms, tables.relation, strict=False).read(reading.tree)
+            gaps |= set(reading.gaps)
     except UnreadableError:
         raise
     except RecursionError:
         raise UnreadableError("it is nested too deeply") from None
     except Exception as error:  # a tree of a shape that nobody foresaw must not pass as harmless
         raise UnreadableError(f"reading it ended with {type(error).__name__}") from None
-    return Relations(rendered, written)
-
-
-def _as_spark_reads(tree: Any) -> Any:
-    reading = read_as_spark(tree)
-    if reading.gaps:
-        raise UnreadableError(f"Spark may read it otherwise: {', '.join(reading.gaps)}")
-    return reading.tree
+    return Relations(rendered, written, tuple(sorted(gaps)))
 
 
 def reading_of(relations: Relations, terms: Terms) -> Dependencies:

@@ -256,7 +256,7 @@ class Scalars:
         return Operation(f"named:{name}", (self.read(value),))
 
     def _nested(self, query: Any, columns: int | None) -> Nested:
-        return Nested(self.host.nested(query.unnest(), self.frame, columns))
+        return Nested(self.host.nested(query, self.frame, columns))
 
     def _value_of_query(self, node: Any) -> Term:
         return Operation("value of", (self._nested(node, 1),))

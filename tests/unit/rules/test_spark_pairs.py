@@ -15,7 +15,6 @@ from tests.unit.rules.spark_pairs import OTHER, SAME, TABLES, UNDECLARED
 from tests.unit.rules.world import models
 
 
-
 def render(text: str) -> Any:
     files = {"models/m.sql": f"MODEL (name a.b, kind FULL); {text}"}
     query = Queries().of(models(files, external=TABLES)['"spark_catalog"."a"."b"'])
