@@ -77,11 +77,9 @@ def differences(model: Model, columns: KnownColumns) -> list[OwnPart]:
         new = read_definition(after, terms, tables, with_written=hides)
     except UnreadableError as error:
         return [*found, OwnPart(model.name, None, "unknown", f"Its query cannot be read: {error}.")]
-    if old.gaps or new.gaps:
-        why = f"Spark may read it in another way: {', '.join(sorted({*old.gaps, *new.gaps}))}."
-        return [*found, OwnPart(model.name, None, "unknown", why)]
-    if not _are_spelled_alike(before, after):
-        return [*found, OwnPart(model.name, None, "rows", "It spells a name with other letters.")]
+    cannot = _incomparable(model.name, before, after, (*old.gaps, *new.gaps))
+    if cannot is not None:
+        return [*found, cannot]
     known = {part.column for part in found if part.column is not None}
     found += [part for part in _of_queries(model.name, old, new) if part.column not in known]
     if hides and (old.written is None or new.written is None) and before.text != after.text:
@@ -89,10 +87,17 @@ def differences(model: Model, columns: KnownColumns) -> list[OwnPart]:
     return _once(found)
 
 
-def _are_spelled_alike(before: Definition, after: Definition) -> bool:
-    """Whether no name differs in its capital letters, where the project tells them apart."""
+def _incomparable(
+    model: str, before: Definition, after: Definition, gaps: tuple[str, ...]
+) -> OwnPart | None:
+    """What is said where equal computations need not be equal."""
+    if gaps:
+        why = f"Spark may read it in another way: {', '.join(sorted(set(gaps)))}."
+        return OwnPart(model, None, "unknown", why)
     (old, _), (new, _) = list_spellings(before.rendered), list_spellings(after.rendered)
-    return is_spelled_alike(old, new)
+    if not is_spelled_alike(old, new):  # the project tells capital letters from small ones
+        return OwnPart(model, None, "rows", "It spells a name with other letters.")
+    return None
 
 
 def _listed(model: Model) -> Iterator[OwnPart]:

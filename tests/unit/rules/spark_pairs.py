@@ -154,6 +154,17 @@ OTHER: Mapping[str, Pair] = {
         "SELECT q.st AS v FROM (SELECT st FROM raw.u UNION ALL SELECT STRUCT(9 AS r)) AS q",
         "SELECT q.st AS v FROM (SELECT STRUCT(9 AS r) AS st UNION ALL SELECT st FROM raw.u) AS q",
     ),
+    "structures of two rows": (
+        "SELECT q.s AS v FROM VALUES (NAMED_STRUCT('p', 1)), (NAMED_STRUCT('r', 2)) AS q(s)",
+        "SELECT q.s AS v FROM VALUES (NAMED_STRUCT('r', 2)), (NAMED_STRUCT('p', 1)) AS q(s)",
+    ),
+    "a LIMIT behind a scalar query": _value(
+        "(SELECT MAX(k.k) FROM raw.k AS k)", "((SELECT MAX(k.k) FROM raw.k AS k) LIMIT 0)"
+    ),
+    "a LIMIT behind a listed query": _where(
+        "t.a IN (SELECT k.k FROM raw.k AS k ORDER BY k.k)",
+        "t.a IN ((SELECT k.k FROM raw.k AS k ORDER BY k.k) LIMIT 1)",
+    ),
     "fields turned": _value("TO_JSON(STRUCT(t.a AS x, t.b AS y))", "TO_JSON(STRUCT(t.b AS y, t.a AS x))"),
     "values of fields turned": _value(
         "TO_JSON(STRUCT(t.a AS x, t.b AS y))", "TO_JSON(STRUCT(t.b AS x, t.a AS y))"
@@ -514,6 +525,10 @@ SAME: Mapping[str, Pair] = {
     "a window's default frame": _value(
         "SUM(t.c) OVER (ORDER BY t.a)",
         "SUM(t.c) OVER (ORDER BY t.a RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+    ),
+    "rows in another order": (
+        "SELECT q.x, q.y FROM VALUES (1, 'a'), (-2, NULL) AS q(x, y)",
+        "SELECT v.x, v.y FROM VALUES (-2, NULL), (1, 'a') AS v(x, y)",
     ),
     "MINUS": _sets("A_ MINUS B_", "A_ EXCEPT B_"),
 }  # fmt: skip
