@@ -42,6 +42,7 @@ _WITHOUT_EFFECT = frozenset(
     | {"distribute", "sort", "cluster"}
 )
 
+_GROUPING_SETS = ("grouping_sets", "cube", "rollup")
 _OF_SETS = frozenset({"this", "expression", "distinct", "by_name"})
 
 
@@ -215,11 +216,14 @@ class QueryReader:
     def _group(self, node: Any, frame: NameScope, outputs: Projections) -> Traced:
         group = node.args["group"]
         keys = [outputs.ordinal(item, frame) for item in group.expressions]
-        keys += self._values(group, ("grouping_sets", "cube", "rollup"), frame)
+        keys += self._values(group, _GROUPING_SETS, frame)
         if group.args.get("all"):
             keys += outputs.ungrouped
         flags = [name for name in ("all", "totals") if group.args.get(name)]
-        if not any(group.args.get(name) for name in ("grouping_sets", "cube", "rollup")):
+        sets = [item for name in _GROUPING_SETS for item in group.args.get(name) or ()]
+        if any(isinstance(part, exp.Literal) for item in sets for part in item.walk()):
+            keys += outputs.values  # it may be a position
+        if not sets:
             keys = sorted(set(keys), key=lambda value: value.key)  # else their order counts
         return self.terms.value("group", keys, *flags)
 

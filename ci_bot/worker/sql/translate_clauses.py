@@ -217,6 +217,8 @@ class Clauses:
             self.host.gap("GROUP BY WITH TOTALS")
         for name in ("rollup", "cube", "grouping_sets"):
             for item in node.args.get(name) or []:
+                if any(_numbered_result(part, select) for part in item.find_all(exp.Literal)):
+                    self.host.gap(f"a number in {name}")
                 # Without keys of its own it is one of all keys, in their order.
                 inside = [self.scalars.read(key) for key in item.expressions] or group.keys
                 group.sets.append(Operation(name, tuple(inside)))

@@ -217,6 +217,14 @@ OTHER: Mapping[str, Pair] = {
         "SELECT t.a, t.b, GROUPING_ID() AS g FROM raw.n AS t GROUP BY GROUPING SETS ((t.a, t.b), (t.a))",
         "SELECT t.a, t.b, GROUPING_ID() AS g FROM raw.n AS t GROUP BY GROUPING SETS ((t.b, t.a), (t.a))",
     ),
+    "results turned under numbers in ROLLUP": (
+        "SELECT t.a, t.b, COUNT(*) AS n FROM raw.n AS t GROUP BY ROLLUP(1, 2)",
+        "SELECT t.b, t.a, COUNT(*) AS n FROM raw.n AS t GROUP BY ROLLUP(1, 2)",
+    ),
+    "results turned under numbers in GROUPING SETS": (
+        "SELECT t.a, t.b, COUNT(*) AS n FROM raw.n AS t GROUP BY GROUPING SETS ((1), (1, 2))",
+        "SELECT t.b, t.a, COUNT(*) AS n FROM raw.n AS t GROUP BY GROUPING SETS ((1), (1, 2))",
+    ),
     "columns of GROUPING_ID": (
         "SELECT t.a, t.b, GROUPING_ID(t.a, t.b) AS g FROM raw.n AS t GROUP BY CUBE(t.a, t.b)",
         "SELECT t.a, t.b, GROUPING(t.b) AS g FROM raw.n AS t GROUP BY CUBE(t.a, t.b)",
