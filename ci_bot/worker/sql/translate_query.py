@@ -142,7 +142,7 @@ MOST_SELECTS = 500
 
 _CLAUSES = frozenset(
     {WITH, FROM, "expressions", "joins", "laterals", "where", "group", "having", "qualify"}
-    | {"distinct", "order", "limit", "offset", "hint", "sort", "cluster", "distribute"}
+    | {"distinct", "order", "limit", "offset", "hint", "sort", "cluster", "distribute", "windows"}
 )
 
 
@@ -303,6 +303,7 @@ class Reader:
         own = translate_clauses.mentions(select)
         frame = Frame(ctes, outer)
         scalars = Scalars(self, frame)
+        scalars.windows = {w.name.lower(): w for w in select.args.get("windows") or ()}
         sources = Sources(self, frame, scalars, own)
         found = sources.read(select, lambda block: _may_stand_for(block, select, own))
         return self._rest(select, found, own, scalars, used)

@@ -49,12 +49,15 @@ class Scalars:
         host: reads subqueries, and is told what is not understood.
         frame: what names stand for.
         results_first: a bare name is first looked for among the results, as in ORDER BY.
+        windows: what the SELECT names in its WINDOW clause.
     """
 
     def __init__(self, host: Host, frame: Frame) -> None:
         self.host = host
         self.frame = frame
         self.results_first = False
+        self.windows: dict[str, Any] = {}
+        self._bound: dict[str, str] = {}
         self._special: dict[type, Callable[[Any], Term]] = {
             exp.Column: self._column,
             exp.Paren: lambda node: self.read(node.this),
@@ -80,7 +83,9 @@ class Scalars:
             exp.PropertyEQ: self._named,
             exp.DataType: lambda node: leaf("type", node.sql(dialect="spark")),
             exp.Var: lambda node: leaf("var", node.name.upper()),
-            exp.Identifier: lambda node: leaf("name", node.name.lower()),
+            exp.Identifier: self._name,
+            exp.Dot: self._field,
+            exp.Lambda: self._lambda,
         }
 
     def read(self, node: Any) -> Term:
@@ -133,9 +138,34 @@ class Scalars:
             if found is not None:
                 return found
             self.host.gap(f"it is not known what {node.table} is")
+        elif name in self._bound:
+            return leaf("bound", self._bound[name])
         else:
             return self._bare(node, name)
         return leaf("unknown", node.sql().lower())
+
+    def _name(self, node: Any) -> Term:
+        name = node.name.lower()
+        return leaf("bound", self._bound[name]) if name in self._bound else leaf("name", name)
+
+    def _field(self, node: Any) -> Term:
+        if not isinstance(node.expression, exp.Identifier):
+            return self._generic(node)
+        return Operation(
+            "field", (self.read(node.this), leaf("name", node.expression.name.lower()))
+        )
+
+    def _lambda(self, node: Any) -> Term:
+        """A function within an expression: its parameters count by their places."""
+        if any(value for name, value in node.args.items() if name not in {"this", "expressions"}):
+            return self._generic(node)
+        around, depth = self._bound, len(self._bound)
+        places = enumerate(node.expressions, depth)
+        self._bound = {**around, **{item.name.lower(): f"{depth}.{n}" for n, item in places}}
+        try:
+            return Operation(f"lambda{len(node.expressions)}", (self.read(node.this),))
+        finally:
+            self._bound = around
 
     def _bare(self, node: Any, name: str) -> Term:
         result = self.frame.results.get(name)
@@ -225,9 +255,12 @@ class Scalars:
         return self._generic(node)
 
     def _window(self, node: Any) -> Term:
+        function = self.read(node.this)
+        named = node.args.get("alias")
+        if named is not None:
+            node = self.windows.get(named.name.lower(), node)
         if node.args.get("alias") is not None or node.args.get("first") is not None:
             self.host.gap("a named window")
-        function = self.read(node.this)
         by = [self.read(item) for item in node.args.get("partition_by") or []]
         order, frame = node.args.get("order"), node.args.get("spec")
         keys = [self.read(item) for item in order.expressions] if order is not None else []

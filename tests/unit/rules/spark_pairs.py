@@ -350,6 +350,30 @@ OTHER: Mapping[str, Pair] = {
         "WITH q AS (SELECT u.b AS x, x + 1 AS y FROM raw.u AS u) SELECT q.y FROM q",
     ),
     # Windows.
+    "a parameter or the item's place": _value(
+        "TRANSFORM(t.xs, (x, i) -> x * 10 + i)", "TRANSFORM(t.xs, (i, x) -> x * 10 + i)", _O
+    ),
+    "a parameter that hides a column": _value(
+        "TRANSFORM(t.xs, id -> id + 1)", "TRANSFORM(t.xs, x -> id + 1)", _O
+    ),
+    "a parameter of the lambda around": _value(
+        "TRANSFORM(t.xs, x -> AGGREGATE(t.ys, 0, (s, y) -> s + x))",
+        "TRANSFORM(t.xs, x -> AGGREGATE(t.ys, 0, (s, x) -> s + x))",
+        _O,
+    ),
+    "fields by parameters' names": _value(
+        "TRANSFORM(ARRAY(t.st), p -> CAST(p.p AS STRING))",
+        "TRANSFORM(ARRAY(t.st), q -> CAST(q.q AS STRING))",
+        _O,
+    ),
+    "the order of a named window": (
+        "SELECT t.id, SUM(t.a) OVER w AS v FROM raw.n AS t WINDOW w AS (PARTITION BY t.f ORDER BY t.id)",
+        "SELECT t.id, SUM(t.a) OVER w AS v FROM raw.n AS t WINDOW w AS (PARTITION BY t.f ORDER BY t.c)",
+    ),
+    "two named windows": (
+        "SELECT t.id, SUM(t.a) OVER w AS v FROM raw.n AS t WINDOW w AS (ORDER BY t.id), u AS (ORDER BY t.b)",
+        "SELECT t.id, SUM(t.a) OVER u AS v FROM raw.n AS t WINDOW w AS (ORDER BY t.id), u AS (ORDER BY t.b)",
+    ),
     "a frame of rows or of a range": _value(
         "SUM(t.c) OVER (ORDER BY t.c)",
         "SUM(t.c) OVER (ORDER BY t.c ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
@@ -537,6 +561,21 @@ SAME: Mapping[str, Pair] = {
     "rows in another order": (
         "SELECT q.x, q.y FROM VALUES (1, 'a'), (-2, NULL) AS q(x, y)",
         "SELECT v.x, v.y FROM VALUES (-2, NULL), (1, 'a') AS v(x, y)",
+    ),
+    "a parameter of a lambda": _value(
+        "TRANSFORM(t.xs, x -> x + t.id)", "TRANSFORM(t.xs, item -> item + t.id)", _O
+    ),
+    "parameters of nested lambdas": _value(
+        "TRANSFORM(t.xs, x -> AGGREGATE(t.ys, x, (s, y) -> s * 2 + y))",
+        "TRANSFORM(t.xs, y -> AGGREGATE(t.ys, y, (x, s) -> x * 2 + s))",
+        _O,
+    ),
+    "a field by a parameter's name": _value(
+        "TRANSFORM(ARRAY(t.st), p -> p.p)", "TRANSFORM(ARRAY(t.st), q -> q.p)", _O
+    ),
+    "a named window": (
+        "SELECT t.id, SUM(t.a) OVER w AS v FROM raw.n AS t WINDOW w AS (PARTITION BY t.f ORDER BY t.id)",
+        "SELECT t.id, SUM(t.a) OVER (PARTITION BY t.f ORDER BY t.id) AS v FROM raw.n AS t",
     ),
     "MINUS": _sets("A_ MINUS B_", "A_ EXCEPT B_"),
 }  # fmt: skip
