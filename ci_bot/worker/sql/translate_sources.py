@@ -119,9 +119,7 @@ class Entries:
         names = [name.lower() for name in node.alias_column_names]
         if isinstance(node, exp.Values):
             rows = tuple(self.scalars.read(row) for row in node.expressions)
-            # A structure's fields are called as in the first row.
-            order = Order.FREE if _has_plain_values(node) else Order.MATTERS
-            source: QuerySource = Values(Operation("values", rows, order))
+            source: QuerySource = Values(Operation("values", rows, Order.FREE))
             return source, Item(
                 source=source, names=names or None, by_place=bool(names), tell=lambda: "values"
             )
@@ -186,15 +184,6 @@ class Entries:
             elif cte is not None:
                 found |= self._tables(cte.query, cte.around)
         return found
-
-
-def _has_plain_values(values: Any) -> bool:
-    return all(
-        isinstance(part, exp.Literal | exp.Null | exp.Boolean | exp.Neg | exp.Cast | exp.DataType)
-        for row in values.expressions
-        for value in (row.expressions if isinstance(row, exp.Tuple) else [row])
-        for part in value.walk()
-    )
 
 
 def _may_melt(block: Block, role: Role) -> bool:

@@ -154,10 +154,6 @@ OTHER: Mapping[str, Pair] = {
         "SELECT q.st AS v FROM (SELECT st FROM raw.u UNION ALL SELECT STRUCT(9 AS r)) AS q",
         "SELECT q.st AS v FROM (SELECT STRUCT(9 AS r) AS st UNION ALL SELECT st FROM raw.u) AS q",
     ),
-    "structures of two rows": (
-        "SELECT q.s AS v FROM VALUES (NAMED_STRUCT('p', 1)), (NAMED_STRUCT('r', 2)) AS q(s)",
-        "SELECT q.s AS v FROM VALUES (NAMED_STRUCT('r', 2)), (NAMED_STRUCT('p', 1)) AS q(s)",
-    ),
     "a LIMIT behind a scalar query": _value(
         "(SELECT MAX(k.k) FROM raw.k AS k)", "((SELECT MAX(k.k) FROM raw.k AS k) LIMIT 0)"
     ),
