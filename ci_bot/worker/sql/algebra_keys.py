@@ -18,6 +18,7 @@ from ci_bot.worker.sql.algebra_blocks import (
     Block,
     Derived,
     Generated,
+    Group,
     Interner,
     Nested,
     Outer,
@@ -139,9 +140,7 @@ class Sealer:
         group = block.group
         return (
             self._part(block.part, naming),
-            ("group", self._set(group.keys, naming), self._list(group.sets, naming))
-            if group is not None
-            else (),
+            self._group(group, naming) if group is not None else (),
             ("having", self._set(block.having, naming)),
             ("qualify", self._set(block.qualify, naming)),
             ("generators", self._list(block.generators, naming)),
@@ -150,6 +149,11 @@ class Sealer:
             ("order", self._list(block.order, naming) if in_order or block.limits else ()),
             ("limits", self._list(block.limits, naming)),
         )
+
+    def _group(self, group: Group, naming: KeyNames) -> tuple[object, ...]:
+        # `grouping_id()` counts the keys in their order, where there are sets of them.
+        listed = self._list if group.sets else self._set
+        return ("group", listed(group.keys, naming), self._list(group.sets, naming))
 
     def _part(self, part: Part, naming: KeyNames) -> TermKey:
         plain = sorted(str(naming.label(s)) for s in part.inner if not isinstance(s, Outer))

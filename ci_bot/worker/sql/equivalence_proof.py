@@ -13,7 +13,9 @@ from sqlglot import exp
 from ci_bot.worker.sql.algebra_blocks import Block, Interner, Operation, Term, TermKey
 from ci_bot.worker.sql.algebra_keys import Origins, Sealer, below
 from ci_bot.worker.sql.interval_filters import is_interval_predicate
+from ci_bot.worker.sql.name_scopes import is_spelled_alike, list_spellings
 from ci_bot.worker.sql.query_notes import Notes
+from ci_bot.worker.sql.spark_precedence import read_as_spark
 from ci_bot.worker.sql.translate_query import QueryTooLargeError, Reader
 
 
@@ -26,6 +28,8 @@ class Form:
         rows: the key of its rows; None where there is no telling.
         results: the keys of its results by name, in their order.
         notes: its clauses as they are met.
+        spelling: its names as they are written, by the same in lower case.
+        unclear: the gaps of which it is known that one text gives one result.
     """
 
     block: Block
@@ -34,6 +38,8 @@ class Form:
     gaps: tuple[str, ...]
     rows: TermKey | None
     results: Mapping[str, TermKey]
+    spelling: Mapping[str, str]
+    unclear: tuple[str, ...] = ()
 
     def proves_same(self, other: Form, *, one_text: bool = False) -> bool:
         """Whether both give the same rows on any data, up to the order of rows and columns.
@@ -42,14 +48,24 @@ class Form:
             one_text: Whether the engine gets one text for both; what is not understood may give
                 other rows all the same.
         """
-        if not (self.is_understood and other.is_understood):
-            return False
-        return one_text or (self.rows == other.rows and self.results == other.results)
+        if one_text:
+            return self._is_repeatable and other._is_repeatable
+        return (
+            self.is_understood
+            and other.is_understood
+            and self.rows == other.rows
+            and self.results == other.results
+            and is_spelled_alike(self.spelling, other.spelling)
+        )
 
     @property
     def is_understood(self) -> bool:
         """Whether there is nothing in the query of which it is unknown what it gives."""
         return not self.gaps and self.rows is not None
+
+    @property
+    def _is_repeatable(self) -> bool:
+        return self.rows is not None and set(self.gaps) <= set(self.unclear)
 
     @property
     def grouped_by(self) -> frozenset[str]:
@@ -76,18 +92,25 @@ def form_of(tree: Any, keys: Interner, new_names: Mapping[str, str] | None = Non
         new_names: tables that only got another name, so that both sides call them alike.
     """
     reader, sealer = Reader(new_names or {}), Sealer(keys)
+    reading = read_as_spark(tree)
+    spelling, is_clear = list_spellings(reading.tree)
+    unclear = (*reading.gaps, *([] if is_clear else ["names that differ in case only"]))
+    for gap in unclear:
+        reader.gap(gap)
     try:
-        block = reader.read(tree)
+        block = reader.read(reading.tree)
         if any("#" in name for name in block.outputs):
             reader.gap("two results of one name")
         sealed = sealer.seal(block)
     except KeyError:  # a column of a query around one that cannot see it
         reader.gap("a column from outside")
-        return Form(block, reader.notes, sealer, tuple(reader.gaps), None, {})
+        gaps = tuple(reader.gaps)
+        return Form(block, reader.notes, sealer, gaps, None, {}, spelling)
     except (RecursionError, QueryTooLargeError):
         return None
     gaps = tuple(reader.gaps)
-    return Form(block, reader.notes, sealer, gaps, sealed.rows, dict(sealed.outputs))
+    outputs = dict(sealed.outputs)
+    return Form(block, reader.notes, sealer, gaps, sealed.rows, outputs, spelling, unclear)
 
 
 # What a query does, so that two versions can be compared whatever their spelling.

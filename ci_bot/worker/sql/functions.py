@@ -92,6 +92,28 @@ _PLAIN: tuple[type, ...] = (
 )
 
 
+# They make a structure, whose fields are called as what they are made of.
+_STRUCTURES = known_classes("ArraysZip Struct Tuple")
+# A row in brackets is compared or listed there, and its fields have no names.
+_WITHOUT_FIELDS = known_classes("Cube Group GroupingSets In Rollup Values")
+
+
+def field_names(node: Any) -> tuple[str, ...]:
+    """The names that the value of `node` takes over from the columns that it is made of."""
+    if type(node) not in _STRUCTURES or isinstance(node.parent, _WITHOUT_FIELDS):
+        return ()
+    parts = [node.this] if isinstance(node.this, exp.Expression) else []
+    return tuple(_name_of(part) for part in (*parts, *node.expressions))
+
+
+def _name_of(part: Any) -> str:
+    while isinstance(part, exp.Paren | exp.Cast):
+        part = part.this
+    if isinstance(part, exp.PropertyEQ):
+        return str(part.this.name)
+    return str(part.output_name)
+
+
 def is_known(node: Any) -> bool:
     """Whether the value of `node` follows from its parts and the rows that it stands on."""
     if isinstance(node, exp.Anonymous):

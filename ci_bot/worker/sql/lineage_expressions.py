@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlglot import exp
 
+from ci_bot.worker.sql.functions import field_names
 from ci_bot.worker.sql.lineage_scopes import (
+    ANY,
     FromEntry,
     NameScope,
     Rowset,
     Terms,
     Traced,
+    at_place,
     blob,
     named,
 )
@@ -25,8 +29,7 @@ _SWAPPED = {exp.GT: "LT", exp.GTE: "LTE"}
 _BOTH_SIDES = frozenset({exp.LT, exp.LTE})
 
 _CONNECTORS = frozenset({exp.And, exp.Or})
-# Sums are none of them: SQLGlot reads `a + b % 2` as `(a + b) % 2`, and writes it without brackets.
-_ANY_ORDER = _CONNECTORS | {exp.EQ, exp.NEQ, exp.NullSafeEQ}
+_ANY_ORDER = _CONNECTORS | {exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.Add, exp.Mul}
 # Functions that make several rows of one, where they stand among the projections.
 _GENERATORS = (exp.Explode, exp.Inline, exp.Unnest, exp.UDTF, exp.Aliases)
 
@@ -97,7 +100,7 @@ class Expressions:
     def _node(self, node: Any, frame: NameScope) -> Traced:
         """A node by all of its arguments, each with its name."""
         deps = 0
-        parts: list[Any] = [type(node).__name__]
+        parts: list[Any] = [type(node).__name__, *field_names(node)]
         for name, argument in node.args.items():
             if argument is None or argument is False or argument == []:
                 continue
@@ -173,6 +176,29 @@ def _in_window(node: Any) -> bool:
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
 
+@dataclass(frozen=True)
+class _StarChanges:
+    """What EXCEPT, RENAME and REPLACE do to the columns of a star."""
+
+    left_out: set[str]
+    renamed: dict[str, str]
+    replaced: dict[str, Traced]
+
+    def find(self, source: FromEntry, name: str, terms: Terms) -> Traced | None:
+        """The column that the star shows as `name`, of a source that does not list its own."""
+        if name == ANY:
+            every = source.unlisted(ANY, terms)
+            parts = [*([every] if every is not None else ()), *self.replaced.values()]
+            told = (*sorted(self.left_out), *sorted(self.renamed.items()), *self.replaced)
+            return terms.value("star", parts, *told) if told else every
+        if name in self.replaced:
+            return self.replaced[name]
+        old = next((old for old, new in self.renamed.items() if new == name), name)
+        if name in self.left_out or (old == name and name in self.renamed):
+            return None
+        return source.unlisted(old, terms)
+
+
 # The projections of a SELECT: its columns, their order, and what they do to the rows.
 
 
@@ -187,7 +213,7 @@ class Projections:
         self.multiplied: list[Traced] = []
         self.ungrouped: list[Traced] = []  # what GROUP BY ALL groups by
         self.aggregated = self.spread = self._starred = False
-        self._open: list[FromEntry] = []
+        self._open: list[tuple[FromEntry, _StarChanges]] = []
         self._order = 0
         for position, item in enumerate(node.expressions):
             star = _star_of(item)
@@ -197,7 +223,8 @@ class Projections:
                 self._one(item, position)
 
     def _one(self, item: Any, position: int) -> None:
-        value = self._expressions.value(item, self._frame)
+        made = item.this if isinstance(item, exp.Aliases) else item
+        value = self._expressions.value(made, self._frame)
         found = traits(item)
         self.aggregated = self.aggregated or found.aggregates
         self.spread = self.spread or found.spreads
@@ -206,13 +233,16 @@ class Projections:
         if not found.aggregates or found.mixes:
             self.ungrouped.append(value)
         if isinstance(item, exp.Aliases):
-            names = [name.name.lower() for name in item.args["expressions"]]
+            listed = [
+                (name.name.lower(), at_place(self._terms, value, place))
+                for place, name in enumerate(item.args["expressions"])
+            ]
         else:
-            names = [item.output_name.lower() or f"\n{position}"]
-        for name in names:
-            self._put(name, value)
+            listed = [(item.output_name.lower() or f"\n{position}", value)]
+        for name, one in listed:
+            self._put(name, one)
             if isinstance(item, exp.Alias | exp.Aliases):
-                self._frame.aliases.setdefault(name, value)
+                self._frame.aliases.setdefault(name, one)
 
     def _star(self, item: Any, star: Any) -> None:
         self._starred = True
@@ -235,7 +265,7 @@ class Projections:
         for source in sources:
             self._order |= source.relation.order
             if source.relation.missing is not None:
-                self._open.append(source)
+                self._open.append((source, _StarChanges(left_out, renamed, replaced)))
             for name in source.relation.columns:
                 if name in left_out:
                     continue
@@ -288,8 +318,12 @@ class Projections:
         )
 
     def _missing(self, name: str) -> Traced:
-        found = [source.unlisted(name, self._terms) for source in self._open]
-        return self._terms.value("open", [value for value in found if value is not None])
+        found = [
+            value
+            for source, changes in self._open
+            if (value := changes.find(source, name, self._terms)) is not None
+        ]
+        return self._terms.value("open", found)
 
     def _tables(self) -> frozenset[str]:
         return frozenset(t for source in self._frame.sources for t in source.relation.tables)

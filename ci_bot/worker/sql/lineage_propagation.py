@@ -19,6 +19,7 @@ from ci_bot.worker.sql.lineage_query import (
     reading_of,
 )
 from ci_bot.worker.sql.lineage_scopes import ANY, ANYWHERE, DOUBT, ORDER, ROWS, Atom, Rowset, Terms
+from ci_bot.worker.sql.name_scopes import is_spelled_alike, list_spellings
 
 # What a change changes of a model itself: columns that are computed differently, and rows.
 
@@ -76,11 +77,27 @@ def differences(model: Model, columns: KnownColumns) -> list[OwnPart]:
         new = read_definition(after, terms, tables, with_written=hides)
     except UnreadableError as error:
         return [*found, OwnPart(model.name, None, "unknown", f"Its query cannot be read: {error}.")]
+    cannot = _incomparable(model.name, before, after, (*old.gaps, *new.gaps))
+    if cannot is not None:
+        return [*found, cannot]
     known = {part.column for part in found if part.column is not None}
     found += [part for part in _of_queries(model.name, old, new) if part.column not in known]
     if hides and (old.written is None or new.written is None) and before.text != after.text:
         found.append(OwnPart(model.name, None, "rows", "Its Jinja differs in what times decide."))
     return _once(found)
+
+
+def _incomparable(
+    model: str, before: Definition, after: Definition, gaps: tuple[str, ...]
+) -> OwnPart | None:
+    """What is said where equal computations need not be equal."""
+    if gaps:
+        why = f"Spark may read it in another way: {', '.join(sorted(set(gaps)))}."
+        return OwnPart(model, None, "unknown", why)
+    (old, _), (new, _) = list_spellings(before.rendered), list_spellings(after.rendered)
+    if not is_spelled_alike(old, new):  # the project tells capital letters from small ones
+        return OwnPart(model, None, "rows", "It spells a name with other letters.")
+    return None
 
 
 def _listed(model: Model) -> Iterator[OwnPart]:

@@ -29,6 +29,7 @@ from ci_bot.worker.sql.lineage_scopes import (
     named,
 )
 from ci_bot.worker.sql.lineage_sources import FromClause, StoredTable
+from ci_bot.worker.sql.spark_precedence import read_as_spark
 from ci_bot.worker.sqlmesh_compat import FROM, WITH, Tree
 
 _READ = frozenset(
@@ -41,6 +42,7 @@ _WITHOUT_EFFECT = frozenset(
     | {"distribute", "sort", "cluster"}
 )
 
+_GROUPING_SETS = ("grouping_sets", "cube", "rollup")
 _OF_SETS = frozenset({"this", "expression", "distinct", "by_name"})
 
 
@@ -214,11 +216,16 @@ class QueryReader:
     def _group(self, node: Any, frame: NameScope, outputs: Projections) -> Traced:
         group = node.args["group"]
         keys = [outputs.ordinal(item, frame) for item in group.expressions]
-        keys += self._values(group, ("grouping_sets", "cube", "rollup"), frame)
+        keys += self._values(group, _GROUPING_SETS, frame)
         if group.args.get("all"):
             keys += outputs.ungrouped
         flags = [name for name in ("all", "totals") if group.args.get(name)]
-        return self.terms.value("group", sorted(set(keys), key=lambda value: value.key), *flags)
+        sets = [item for name in _GROUPING_SETS for item in group.args.get(name) or ()]
+        if any(isinstance(part, exp.Literal) for item in sets for part in item.walk()):
+            keys += outputs.values  # it may be a position
+        if not sets:
+            keys = sorted(set(keys), key=lambda value: value.key)  # else their order counts
+        return self.terms.value("group", keys, *flags)
 
     def _limit(
         self, node: Any, frame: NameScope, columns: list[Traced], *, root: bool
@@ -307,10 +314,16 @@ class StoredTables:
 
 @dataclass(frozen=True)
 class Relations:
-    """A definition's results: of the rendered tree, and of the others where those were read."""
+    """A definition's results: of the rendered tree, and of the others where those were read.
+
+    Attributes:
+        gaps: what Spark may compute otherwise than it stands in the tree, in words: it depends on
+            what it is made of all the same.
+    """
 
     rendered: Rowset
     written: Rowset | None
+    gaps: tuple[str, ...] = ()
     incremental: Rowset | None = None
 
     @property
@@ -331,22 +344,25 @@ def read_definition(
         UnreadableError: It is of a kind that is not known here, or too deeply nested.
     """
     try:
-        rendered = QueryReader(terms, tables.relation, strict=True).read(definition.rendered)
-        written = None
+        reading = read_as_spark(definition.rendered)
+        rendered = QueryReader(terms, tables.relation, strict=True).read(reading.tree)
+        gaps, written = set(reading.gaps), None
         if with_written and definition.written is not None:
-            reader = QueryReader(terms, tables.relation, strict=False)
-            written = reader.read(definition.written)
+            reading = read_as_spark(definition.written)
+            written = QueryReader(terms, tables.relation, strict=False).read(reading.tree)
+            gaps |= set(reading.gaps)
         incremental = None
         if definition.incremental is not None:
-            reader = QueryReader(terms, tables.relation, strict=True)
-            incremental = reader.read(definition.incremental)
+            reading = read_as_spark(definition.incremental)
+            incremental = QueryReader(terms, tables.relation, strict=True).read(reading.tree)
+            gaps |= set(reading.gaps)
     except UnreadableError:
         raise
     except RecursionError:
         raise UnreadableError("it is nested too deeply") from None
     except Exception as error:  # a tree of a shape that nobody foresaw must not pass as harmless
         raise UnreadableError(f"reading it ended with {type(error).__name__}") from None
-    return Relations(rendered, written, incremental)
+    return Relations(rendered, written, tuple(sorted(gaps)), incremental)
 
 
 def reading_of(relations: Relations, terms: Terms) -> Dependencies:

@@ -128,6 +128,11 @@ def named(
     return columns, pairs if len(columns) < len(pairs) else ()
 
 
+def at_place(terms: Terms, value: Traced, place: int) -> Traced:
+    """A column of what is made of `value`, whose name says nothing: a list of aliases gave it."""
+    return Traced(value.deps, terms.key("at place", place, value.key))
+
+
 def blob(terms: Terms, value: Traced, names: Iterable[str], tables: frozenset[str]) -> Rowset:
     """A relation of which is only known what it is made of: any column may hold any of it."""
 

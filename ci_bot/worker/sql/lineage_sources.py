@@ -9,7 +9,16 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.sql.lineage_expressions import Expressions, ReadQuery, UnreadableError
-from ci_bot.worker.sql.lineage_scopes import ANY, FromEntry, NameScope, Rowset, Traced, blob, named
+from ci_bot.worker.sql.lineage_scopes import (
+    ANY,
+    FromEntry,
+    NameScope,
+    Rowset,
+    Traced,
+    at_place,
+    blob,
+    named,
+)
 from ci_bot.worker.sql.model_query import table_name
 from ci_bot.worker.sqlmesh_compat import FROM, Tree
 
@@ -137,8 +146,9 @@ class FromClause:
         old = relation.listed()
         if relation.missing is not None or relation.unplaced or len(names) > len(old):
             value = relation.content(self._terms)
-            renamed = blob(self._terms, value, names, relation.tables)
-            return replace(renamed, rows=relation.rows)
+            renamed = blob(self._terms, value, (), relation.tables)
+            columns = {n: at_place(self._terms, value, place) for place, n in enumerate(names)}
+            return replace(renamed, columns=columns, rows=relation.rows)
         pairs = [
             (names[place] if place < len(names) else name, Traced(v.deps | relation.order, v.key))
             for place, (name, v) in enumerate(old)

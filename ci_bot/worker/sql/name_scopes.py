@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from sqlglot import exp
+
 from ci_bot.worker.sql.algebra_blocks import Block, Derived, QuerySource, SourceColumn, Term
 
 
@@ -110,6 +112,25 @@ class Frame:
         if not isinstance(kept, SourceColumn) or not isinstance(other, SourceColumn):
             return False
         return (_place(kept), _place(other)) in self.equal
+
+
+def list_spellings(tree: Any) -> tuple[dict[str, str], bool]:
+    """The names in a query by their lower case, and whether each has one spelling.
+
+    Names are read in lower case. Where a project tells capital letters from small ones, they are
+    not lower case in its rendering, and a name is another one if its spelling is.
+    """
+    found: dict[str, str] = {}
+    is_clear = True
+    for identifier in tree.find_all(exp.Identifier):
+        name = str(identifier.this)
+        is_clear = found.setdefault(name.lower(), name) == name and is_clear
+    return found, is_clear
+
+
+def is_spelled_alike(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether the names that two queries share are spelled alike in both."""
+    return all(other.get(lower, name) == name for lower, name in one.items())
 
 
 def _place(column: SourceColumn) -> tuple[int, str]:

@@ -165,10 +165,10 @@ class Clauses:
             ):
                 self._star(item, self.scalars.frame, found)
                 continue
-            if used is not None and name not in used:
-                continue
-            # Two results of one name cannot be told apart by it.
-            found[f"{name}#{place}" if name in found else name] = self.scalars.read(item.unalias())
+            if used is None or name in used:
+                # Two results of one name cannot be told apart by it.
+                told = f"{name}#{place}" if name in found else name
+                found[told] = self.scalars.read(item.unalias())
             if item.alias:
                 self.scalars.frame.results[name] = item.this
         return found
@@ -196,7 +196,8 @@ class Clauses:
         """GROUP BY; a group of everything where there are only aggregates."""
         node = select.args.get("group")
         if node is None:
-            return Group() if own.aggregates else None
+            # HAVING alone makes one group of everything, too.
+            return Group() if own.aggregates or select.args.get("having") is not None else None
         group = Group()
         for item in node.expressions:
             chosen = _numbered_result(item, select)
@@ -216,6 +217,8 @@ class Clauses:
             self.host.gap("GROUP BY WITH TOTALS")
         for name in ("rollup", "cube", "grouping_sets"):
             for item in node.args.get(name) or []:
+                if any(_numbered_result(part, select) for part in item.find_all(exp.Literal)):
+                    self.host.gap(f"a number in {name}")
                 # Without keys of its own it is one of all keys, in their order.
                 inside = [self.scalars.read(key) for key in item.expressions] or group.keys
                 group.sets.append(Operation(name, tuple(inside)))

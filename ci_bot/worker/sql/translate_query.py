@@ -41,6 +41,8 @@ _SET_CLAUSES = frozenset({"this", "expression", "distinct", WITH, "order", "limi
 
 _TWO = 2
 
+_STRUCTURES = (exp.DataType.Type.STRUCT, exp.DataType.Type.OBJECT, exp.DataType.Type.VARIANT)
+
 
 def kind_of(node: Any) -> SetKind | None:
     """Which set operation it is; None for one with clauses that change what it does."""
@@ -70,7 +72,8 @@ def combined(
         terms = list(branch.outputs.values())
         branch.outputs = {str(new): terms[old] for new, old in enumerate(places)}
     names = [names[place] for place in places]
-    source = SetOperation(kind, distinct, branches, names, loose=loose or len(branches) == _TWO)
+    loose = loose or (len(branches) == _TWO and _has_no_structures(node))
+    source = SetOperation(kind, distinct, branches, names, loose=loose)
     return source, names
 
 
@@ -116,6 +119,17 @@ def _has_one_type_for_each_column(node: Any) -> bool:
     )
 
 
+def _has_no_structures(node: Any) -> bool:
+    """Whether no column is a structure, whose fields are called as in the first branch."""
+    types = [item.type for select in _selects(node) for item in select.expressions]
+    return all(
+        kind is not None
+        and not kind.is_type(exp.DataType.Type.UNKNOWN)
+        and not any(part.is_type(*_STRUCTURES) for part in kind.find_all(exp.DataType))
+        for kind in types
+    )
+
+
 def _selects(node: Any) -> list[Any]:
     query = node.unnest() if isinstance(node, exp.Subquery) else node
     if isinstance(query, exp.SetOperation):
@@ -128,7 +142,7 @@ MOST_SELECTS = 500
 
 _CLAUSES = frozenset(
     {WITH, FROM, "expressions", "joins", "laterals", "where", "group", "having", "qualify"}
-    | {"distinct", "order", "limit", "offset", "hint", "sort", "cluster", "distribute"}
+    | {"distinct", "order", "limit", "offset", "hint", "sort", "cluster", "distribute", "windows"}
 )
 
 
@@ -289,6 +303,7 @@ class Reader:
         own = translate_clauses.mentions(select)
         frame = Frame(ctes, outer)
         scalars = Scalars(self, frame)
+        scalars.windows = {w.name.lower(): w for w in select.args.get("windows") or ()}
         sources = Sources(self, frame, scalars, own)
         found = sources.read(select, lambda block: _may_stand_for(block, select, own))
         return self._rest(select, found, own, scalars, used)

@@ -49,12 +49,15 @@ class Scalars:
         host: reads subqueries, and is told what is not understood.
         frame: what names stand for.
         results_first: a bare name is first looked for among the results, as in ORDER BY.
+        windows: what the SELECT names in its WINDOW clause.
     """
 
     def __init__(self, host: Host, frame: Frame) -> None:
         self.host = host
         self.frame = frame
         self.results_first = False
+        self.windows: dict[str, Any] = {}
+        self._bound: dict[str, str] = {}
         self._special: dict[type, Callable[[Any], Term]] = {
             exp.Column: self._column,
             exp.Paren: lambda node: self.read(node.this),
@@ -80,7 +83,9 @@ class Scalars:
             exp.PropertyEQ: self._named,
             exp.DataType: lambda node: leaf("type", node.sql(dialect="spark")),
             exp.Var: lambda node: leaf("var", node.name.upper()),
-            exp.Identifier: lambda node: leaf("name", node.name.lower()),
+            exp.Identifier: self._name,
+            exp.Dot: self._field,
+            exp.Lambda: self._lambda,
         }
 
     def read(self, node: Any) -> Term:
@@ -93,20 +98,23 @@ class Scalars:
             return comparison(_COMPARISONS[kind], self.read(node.this), self.read(node.expression))
         if not functions.is_known(node):
             self.host.gap(f"{node.key} is not understood")
+        if node.args.get("negate"):
+            return negation(self._generic(node, without="negate"))
         return self._generic(node)
 
-    def _generic(self, node: Any) -> Term:
+    def _generic(self, node: Any, without: str = "") -> Term:
         """An operation by its name and those of its arguments, in whose order its parts stand."""
         names: list[str] = []
         parts: list[Term] = []
         for name in sorted(node.args, key=lambda arg: _FIRST.get(arg, arg)):
             value = node.args[name]
             items = value if isinstance(value, list) else [value]
-            if value is not None and items:
+            if value is not None and items and name != without:
                 names.append(f"{name}{len(items) if isinstance(value, list) else ''}")
                 parts += [self._argument(item) for item in items]
+        fields = functions.field_names(node)
         return Operation(
-            f"{node.key}({','.join(names)})",
+            f"{node.key}({','.join(names)}){','.join(fields)}",
             tuple(parts),
             Order.FREE if isinstance(node, _COMMUTATIVE) else Order.MATTERS,
             ordered=functions.looks_at_order(node),
@@ -130,9 +138,34 @@ class Scalars:
             if found is not None:
                 return found
             self.host.gap(f"it is not known what {node.table} is")
+        elif name in self._bound:
+            return leaf("bound", self._bound[name])
         else:
             return self._bare(node, name)
         return leaf("unknown", node.sql().lower())
+
+    def _name(self, node: Any) -> Term:
+        name = node.name.lower()
+        return leaf("bound", self._bound[name]) if name in self._bound else leaf("name", name)
+
+    def _field(self, node: Any) -> Term:
+        if not isinstance(node.expression, exp.Identifier):
+            return self._generic(node)
+        return Operation(
+            "field", (self.read(node.this), leaf("name", node.expression.name.lower()))
+        )
+
+    def _lambda(self, node: Any) -> Term:
+        """A function within an expression: its parameters count by their places."""
+        if any(value for name, value in node.args.items() if name not in {"this", "expressions"}):
+            return self._generic(node)
+        around, depth = self._bound, len(self._bound)
+        places = enumerate(node.expressions, depth)
+        self._bound = {**around, **{item.name.lower(): f"{depth}.{n}" for n, item in places}}
+        try:
+            return Operation(f"lambda{len(node.expressions)}", (self.read(node.this),))
+        finally:
+            self._bound = around
 
     def _bare(self, node: Any, name: str) -> Term:
         result = self.frame.results.get(name)
@@ -222,9 +255,12 @@ class Scalars:
         return self._generic(node)
 
     def _window(self, node: Any) -> Term:
+        function = self.read(node.this)
+        named = node.args.get("alias")
+        if named is not None:
+            node = self.windows.get(named.name.lower(), node)
         if node.args.get("alias") is not None or node.args.get("first") is not None:
             self.host.gap("a named window")
-        function = self.read(node.this)
         by = [self.read(item) for item in node.args.get("partition_by") or []]
         order, frame = node.args.get("order"), node.args.get("spec")
         keys = [self.read(item) for item in order.expressions] if order is not None else []
@@ -250,10 +286,10 @@ class Scalars:
         """A name that is a part of the value, as that of a field."""
         name = node.alias if isinstance(node, exp.Alias) else node.this.name
         value = node.this if isinstance(node, exp.Alias) else node.expression
-        return Operation(f"named:{name.lower()}", (self.read(value),))
+        return Operation(f"named:{name}", (self.read(value),))
 
     def _nested(self, query: Any, columns: int | None) -> Nested:
-        return Nested(self.host.nested(query.unnest(), self.frame, columns))
+        return Nested(self.host.nested(query, self.frame, columns))
 
     def _value_of_query(self, node: Any) -> Term:
         return Operation("value of", (self._nested(node, 1),))

@@ -1,0 +1,275 @@
+"""The tree of a query as Spark reads its text.
+
+SQLMesh sends the rendering of SQLGlot's tree, which has no brackets but those of the file. Where
+SQLGlot gives an operator another precedence than Spark's grammar (`SqlBaseParser.g4`), its tree is
+not what Spark computes: SQLGlot reads `a + b % 2` as `(a + b) % 2`. Here such a tree is put right,
+or told as a gap. `tests/integration/test_spark_precedence.py` holds this against Spark's parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.worker.sqlmesh_compat import WITH, known_classes
+
+# How tightly Spark binds what is written without brackets, from the loosest.
+_OR, _AND, _NOT, _PREDICATE, _COMPARISON = range(5)
+_BIT_OR, _BIT_XOR, _BIT_AND, _SUM, _PRODUCT, _SIGN, _WHOLE = range(5, 12)
+
+# Operators between two values: each takes its left side first.
+_VALUES: dict[type, int] = {
+    exp.EQ: _COMPARISON,
+    exp.NEQ: _COMPARISON,
+    exp.GT: _COMPARISON,
+    exp.GTE: _COMPARISON,
+    exp.LT: _COMPARISON,
+    exp.LTE: _COMPARISON,
+    exp.BitwiseOr: _BIT_OR,
+    exp.BitwiseXor: _BIT_XOR,
+    exp.BitwiseAnd: _BIT_AND,
+    exp.Add: _SUM,
+    exp.Sub: _SUM,
+    exp.DPipe: _SUM,
+    exp.Mul: _PRODUCT,
+    exp.Div: _PRODUCT,
+    exp.IntDiv: _PRODUCT,
+    exp.Mod: _PRODUCT,
+}
+_CONNECTORS: dict[type, int] = {exp.And: _AND, exp.Or: _OR}
+# What stands behind one value and says yes or no; a second one cannot follow. SQLGlot writes `<=>`
+# as IS NOT DISTINCT FROM, which is one of them.
+_PREDICATES = known_classes(
+    "Between Escape Glob ILike In Is Like NullSafeEQ NullSafeNEQ RegexpLike"
+)
+_SIGNS: tuple[type, ...] = (exp.Neg, exp.BitwiseNot)
+_COMPARED_AS_NULL_SAFE = known_classes("NullSafeEQ NullSafeNEQ")
+# What is closed by itself, or stands where brackets or commas close it.
+_CLOSED: tuple[type, ...] = (exp.Dot, exp.Collate, exp.Kwarg, exp.PropertyEQ, exp.Func)
+# The operand of these is written right before something that binds tightest.
+_TIGHT: tuple[type, ...] = (exp.Bracket, exp.Collate, exp.Dot)
+
+_SETS: dict[type, int] = {exp.Union: 0, exp.Except: 0, exp.Intersect: 1}
+_END_OF_SET = (WITH, "order", "limit", "offset")
+
+
+@dataclass(frozen=True)
+class SparkReading:
+    """A query as Spark reads it.
+
+    Attributes:
+        tree: the query that was given, where Spark reads the same; a copy where it does not.
+        gaps: what Spark may read otherwise and is left as it was, in words.
+    """
+
+    tree: Any
+    gaps: tuple[str, ...] = ()
+
+
+def read_as_spark(tree: Any) -> SparkReading:
+    """The tree that Spark makes of the text of `tree`."""
+    if not any(_differs(node) for node in _walk(tree)):
+        return SparkReading(tree)
+    copied = _put_sets_right(tree.copy())
+    for node in list(_walk(copied)):
+        if type(node) in _VALUES and _differs(node):
+            copied = _put_operators_right(node, copied)
+    gaps = {_describe(node) for node in _walk(copied) if _differs(node)}
+    return SparkReading(copied, tuple(sorted(gaps)))
+
+
+def _walk(tree: Any) -> Iterator[Any]:
+    queue = [tree]
+    while queue:
+        node = queue.pop()
+        yield node
+        queue.extend(node.iter_expressions())
+
+
+def _level(node: Any) -> int:
+    """How tightly the text of a node holds together."""
+    kind = type(node)
+    if kind in _VALUES:
+        return _VALUES[kind]
+    if kind in _CONNECTORS:
+        return _CONNECTORS[kind]
+    if isinstance(node, _PREDICATES):
+        return _PREDICATE
+    if isinstance(node, exp.Not):
+        return _NOT
+    return _SIGN if isinstance(node, _SIGNS) else _WHOLE
+
+
+def _differs(node: Any) -> bool:
+    """Whether Spark may read the operands of a node otherwise than they stand in the tree."""
+    kind: Any = type(node)
+    check = _check_of(kind)
+    return check is not None and check(node)
+
+
+@cache
+def _check_of(kind: Any) -> Callable[[Any], bool] | None:
+    for kinds, check in (
+        (tuple(_VALUES), _differs_as_value),
+        (tuple(_CONNECTORS), _differs_as_connector),
+        (exp.SetOperation, _differs_as_set),
+        (_PREDICATES, _differs_as_predicate),
+        (exp.Not, lambda node: _level(node.this) < _NOT),
+        (_SIGNS, lambda node: _level(node.this) < _SIGN),
+        (exp.Interval, lambda node: node.this is not None and _level(node.this) < _SIGN),
+        (_TIGHT, lambda node: isinstance(node.this, exp.Expression) and _level(node.this) < _WHOLE),
+        (exp.Join, _is_comma_before_outer),
+    ):
+        if issubclass(kind, kinds):
+            return check
+    # Nobody knows how tightly another operator binds.
+    is_operator = issubclass(kind, exp.Binary) and not issubclass(kind, _CLOSED)
+    return (lambda node: True) if is_operator else None
+
+
+def _differs_as_value(node: Any) -> bool:
+    level = _VALUES[type(node)]
+    return _level(node.this) < level or _level(node.expression) <= level
+
+
+def _differs_as_connector(node: Any) -> bool:
+    level = _CONNECTORS[type(node)]
+    return _level(node.this) < level or _level(node.expression) < level
+
+
+def _differs_as_predicate(node: Any) -> bool:
+    if isinstance(node, exp.Escape):  # the end of the LIKE that is its operand
+        return not isinstance(node.this, _PREDICATES) or _level(node.expression) < _WHOLE
+    if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null | exp.Boolean):
+        return True
+    # Versions of SQLGlot that write `<=>` give it the place of a comparison.
+    least = _BIT_OR if isinstance(node, _COMPARED_AS_NULL_SAFE) else _COMPARISON
+    operands = [node.this, *(node.args.get(name) for name in ("expression", "low", "high"))]
+    return any(isinstance(one, exp.Expression) and _level(one) < least for one in operands)
+
+
+def _differs_as_set(node: Any) -> bool:
+    level = _SETS.get(type(node), 0)
+    for branch, least in ((node.this, level), (node.expression, level + 1)):
+        if isinstance(branch, exp.SetOperation) and (
+            _SETS.get(type(branch), 0) < least or any(branch.args.get(end) for end in _END_OF_SET)
+        ):
+            return True
+    return False
+
+
+def _is_comma_before_outer(join: Any) -> bool:
+    """Whether a comma stands for this join: Spark puts it behind all joins that follow."""
+    if any(value for name, value in join.args.items() if name != "this"):
+        return False
+    later = list(join.parent.args.get("joins") or ()) if join.parent is not None else []
+    place = next((place for place, other in enumerate(later) if other is join), len(later))
+    return any(other.side in {"RIGHT", "FULL"} for other in later[place + 1 :])
+
+
+def _describe(node: Any) -> str:
+    if isinstance(node, exp.SetOperation):
+        return "set operations without brackets"
+    if isinstance(node, exp.Join):
+        return "a comma beside an outer join"
+    return f"{node.key} beside other operators without brackets"
+
+
+def _put_operators_right(node: Any, tree: Any) -> Any:
+    """`tree` with the operators around `node` as Spark reads them; as it was where it cannot."""
+    root = node
+    while root.parent is not None and type(root.parent) in _VALUES:
+        root = root.parent
+    items = list(_in_line(root))
+    if any(_level(item) < _SIGN for item in items[::2]):
+        return tree
+    for above in _ancestors(root):  # worked out from another tree
+        above._type = None
+    place = root.parent, root.arg_key, root.index
+    built = _climb(items, _COMPARISON)
+    return _put(built, place, tree)
+
+
+def _in_line(node: Any) -> Iterator[Any]:
+    """Operands and operators as they follow each other in the text."""
+    if type(node) not in _VALUES:
+        yield node
+        return
+    yield from _in_line(node.this)
+    yield node
+    yield from _in_line(node.expression)
+
+
+def _climb(items: list[Any], least: int) -> Any:
+    """The tree of `items` from the first on, by Spark's levels; takes away what it has used."""
+    found = items.pop(0)
+    while items and _VALUES[type(items[0])] >= least:
+        operator = items.pop(0)
+        right = _climb(items, _VALUES[type(operator)] + 1)
+        rest = {k: v for k, v in operator.args.items() if k not in {"this", "expression"}}
+        found = type(operator)(this=found, expression=right, **rest)
+    return found
+
+
+def _ancestors(node: Any) -> Iterator[Any]:
+    while node is not None and not isinstance(node, exp.Query):
+        yield node
+        node = node.parent
+
+
+def _put_sets_right(tree: Any) -> Any:
+    """`tree` with INTERSECT before UNION and EXCEPT."""
+    roots = [
+        node
+        for node in _walk(tree)
+        if isinstance(node, exp.SetOperation) and not isinstance(node.parent, exp.SetOperation)
+    ]
+    for root in roots:
+        items = list(_sets_in_line(root))
+        if not any(_differs_as_set(item) for item in items[1::2]) or any(
+            item.args.get(end) for item in items[1::2] if item is not root for end in _END_OF_SET
+        ):
+            continue
+        ends = {
+            name: value
+            for name, value in root.args.items()
+            if name in _END_OF_SET and value is not None
+        }
+        place = root.parent, root.arg_key, root.index
+        built = _climb_sets(items, 0)
+        for name, value in ends.items():
+            built.set(name, value)
+        tree = _put(built, place, tree)
+    return tree
+
+
+def _sets_in_line(node: Any) -> Iterator[Any]:
+    if not isinstance(node, exp.SetOperation):
+        yield node
+        return
+    yield from _sets_in_line(node.this)
+    yield node
+    yield from _sets_in_line(node.expression)
+
+
+def _climb_sets(items: list[Any], least: int) -> Any:
+    found = items.pop(0)
+    while items and _SETS.get(type(items[0]), 0) >= least:
+        operator = items.pop(0)
+        right = _climb_sets(items, _SETS.get(type(operator), 0) + 1)
+        left_out = {"this", "expression", *_END_OF_SET}
+        rest = {k: v for k, v in operator.args.items() if k not in left_out}
+        found = type(operator)(this=found, expression=right, **rest)
+    return found
+
+
+def _put(built: Any, place: tuple[Any, Any, Any], tree: Any) -> Any:
+    parent, name, index = place
+    if parent is None:
+        return built
+    parent.set(name, built, index)
+    return tree

@@ -1,0 +1,60 @@
+"""What differs on Spark is neither proved to be the same nor left out of the column impact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ci_bot.worker.sql.algebra_blocks import Interner
+from ci_bot.worker.sql.equivalence_proof import Form, form_of
+from ci_bot.worker.sql.lineage_facts import Definition, Model
+from ci_bot.worker.sql.lineage_propagation import differences
+from ci_bot.worker.sql.model_query import Queries
+from tests.unit.rules.spark_pairs import OTHER, SAME, TABLES, UNDECLARED
+from tests.unit.rules.world import models
+
+
+def render(text: str) -> Any:
+    files = {"models/m.sql": f"MODEL (name a.b, kind FULL); {text}"}
+    query = Queries().of(models(files, external=TABLES)['"spark_catalog"."a"."b"'])
+    if query is None or query.rendered is None:
+        raise AssertionError(f"cannot be rendered: {text}")
+    return query.rendered
+
+
+def read_forms(before: str, after: str) -> tuple[Form, Form]:
+    keys = Interner()
+    old, new = (form_of(render(text), keys) for text in (before, after))
+    if old is None or new is None:
+        raise AssertionError("a query cannot be taken apart")
+    return old, new
+
+
+def list_changes(before: str, after: str) -> set[str | None]:
+    """The columns that the impact lists as changed; None for the rows."""
+    tables = (*TABLES, *UNDECLARED)
+    model = Model(
+        "spark_catalog.a.b",
+        parents=tuple(f"spark_catalog.{table}" for table in tables),
+        change="direct",
+        before=lambda: Definition(rendered=render(before)),
+        after=lambda: Definition(rendered=render(after)),
+    )
+    columns = {f"spark_catalog.{table}": tuple(names) for table, names in TABLES.items()}
+    return {part.column for part in differences(model, columns)}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_others__are_not_proved_and_listed(name: str) -> None:
+    old, new = read_forms(*OTHER[name])
+
+    assert not new.proves_same(old)
+    assert list_changes(*OTHER[name])
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_sames__are_proved(name: str) -> None:
+    old, new = read_forms(*SAME[name])
+
+    assert new.proves_same(old), (old.gaps, new.gaps)
