@@ -70,8 +70,18 @@ class SparkJudge:
         """Whether overflows and casts that fail are errors."""
         self._session.conf.set(_ANSI, mode)
 
-    def create_tables(self, tables: Iterable[Table], data: Data) -> None:
-        """Tables that hold the rows of a data set."""
+    def use_database(self, name: str) -> None:
+        """From now on tables are created and read there."""
+        self._session.sql(f"CREATE DATABASE IF NOT EXISTS {name}")
+        self._session.catalog.setCurrentDatabase(name)
+
+    def create_tables(self, tables: Iterable[Table], data: Data, *, kept: bool = False) -> None:
+        """Tables that hold the rows of a data set.
+
+        Args:
+            kept: in the current database, beside those of other databases.
+        """
+        kind = "VIEW" if kept else "TEMPORARY VIEW"
         for table in tables:
             typed = ", ".join(f"CAST({c} AS {kind}) AS {c}" for c, kind in table.types.items())
             rows = data[table.name]
@@ -82,7 +92,7 @@ class SparkJudge:
                 else f"(SELECT {', '.join(f'NULL AS {c}' for c in table.types)}) WHERE false"
             )
             self._session.sql(
-                f"CREATE OR REPLACE TEMPORARY VIEW {table.name} AS SELECT {typed} FROM {source}"
+                f"CREATE OR REPLACE {kind} {table.name} AS SELECT {typed} FROM {source}"
             )
 
     def run(self, query: str) -> Result:

@@ -62,7 +62,7 @@ class QueryPair:
     name: str
     base: str
     head: str
-    expected: Answer
+    expected: Answer | None
     tables: tuple[Table, ...]
     idea: str = ""
 

@@ -22,8 +22,9 @@ def score_pairs(pairs: Iterable[QueryPair]) -> dict[str, Verdict]:
 
 def list_wrong(pairs: Iterable[QueryPair], verdicts: Mapping[str, Verdict]) -> list[str]:
     """Names of pairs of which the product claims what is not so."""
-    opposite = {"same": "differs", "differs": "same"}
-    return [pair.name for pair in pairs if verdicts[pair.name] == opposite[pair.expected]]
+    return [
+        pair.name for pair in pairs if {pair.expected, verdicts[pair.name]} == {"same", "differs"}
+    ]
 
 
 def format_score(pairs: Iterable[QueryPair], verdicts: Mapping[str, Verdict]) -> str:

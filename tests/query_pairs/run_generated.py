@@ -1,0 +1,145 @@
+"""`python -m tests.query_pairs.run_generated OUT --pairs 5000` holds the product against Spark.
+
+Pairs are generated, the product is asked for each, and those that it calls the same are run in one
+session of Spark as SQLMesh renders them. OUT lists each that differs, made small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlglot.errors import SqlglotError
+from sqlmesh.utils.errors import SQLMeshError
+
+from tests.query_pairs.generate import TABLES, Generated, data_sets, generate_mix
+from tests.query_pairs.judge import judge_pair, models_of, rendered_text
+from tests.query_pairs.on_spark import SparkJudge, open_judge
+
+# Steps that are tried to make one pair smaller.
+STEPS = 300
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A pair that is called the same and differs."""
+
+    name: str
+    base: str
+    head: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"- {self.name}: {self.how}\n  - `{self.base}`\n  - `{self.head}`"
+
+
+@dataclass
+class Findings:
+    """How the pairs came out, and those that are wrong."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    wrong: list[Wrong] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
+        return "\n".join([f"{self.counts.total()} pairs: {counts}", "", *map(str, self.wrong), ""])
+
+
+class GeneratedRun:
+    """The tables of the generator, one database for each data set, and what happens to a pair."""
+
+    def __init__(self, judge: SparkJudge) -> None:
+        self._judge = judge
+        judge.set_ansi("false")
+        self._databases = []
+        for number, data in enumerate(data_sets()):
+            self._databases.append(f"d{number}")
+            judge.use_database(f"d{number}")
+            judge.create_tables(TABLES, data, kept=True)
+
+    def check(self, generated: Generated) -> str:
+        """What becomes of a pair: `not parsed`, `not known`, `one text`, `same`, `not run`, or,
+        where it is called the same and is not, `differs: ` and how."""
+        try:
+            if judge_pair(generated.pair) != "same":
+                return "not known"
+            base, head = (rendered_text(model) for model in models_of(generated.pair))
+        except (SqlglotError, SQLMeshError):
+            return "not parsed"
+        return "one text" if base == head else self._compare(base, head)
+
+    def _compare(self, base: str, head: str) -> str:
+        ran = False
+        modes = [("false", database) for database in self._databases]
+        for mode, database in (*modes, ("true", self._databases[1])):
+            self._judge.set_ansi(mode)
+            self._judge.use_database(database)
+            first, second = self._judge.run(base), self._judge.run(head)
+            how = first.differs_from(second)
+            ran = ran or not (first.error or second.error)
+            if how:
+                told = f" {first.error or '-'} {second.error or '-'}" if how == "error" else ""
+                return f"differs: {how}{told}{' (ANSI)' if mode == 'true' else ''}"
+        return "same" if ran else "not run"
+
+    def shrink(self, generated: Generated, how: str) -> Generated:
+        """The smallest pair that still is called the same and differs in the same way."""
+        steps = STEPS
+        while steps > 0:
+            for smaller in generated.smaller():
+                steps -= 1
+                if steps < 0 or self.check(smaller) == how:
+                    break
+            else:
+                return generated
+            generated = generated if steps < 0 else smaller
+        return generated
+
+    def run(self, pairs: Iterable[Generated], *, called_same: int | None = None) -> Findings:
+        """Checks the pairs, at most until so many were called the same."""
+        found = Findings()
+        for generated in pairs:
+            answer = self.check(generated)
+            kind, _, how = answer.partition(": ")
+            found.counts[kind] += 1
+            if how:
+                small = self.shrink(generated, answer).pair
+                found.wrong.append(Wrong(generated.pair.name, small.base, small.head, how))
+            if called_same is not None and found.counts["same"] + found.counts["differs"] >= (
+                called_same
+            ):
+                break
+        return found
+
+
+def _told(pairs: Iterable[Generated]) -> Iterator[Generated]:
+    """The pairs, with a line on standard error now and then."""
+    for number, pair in enumerate(pairs):
+        if number % 250 == 249:
+            print(f"{number + 1} pairs", file=sys.stderr, flush=True)
+        yield pair
+
+
+def main() -> None:
+    """Fails where a pair is called the same and differs."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--pairs", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    with tempfile.TemporaryDirectory() as directory, open_judge(Path(directory)) as judge:
+        found = GeneratedRun(judge).run(_told(generate_mix(options.seed, options.pairs)))
+    options.out.write_text(str(found))
+    sys.stdout.write(str(found))
+    sys.exit(1 if found.wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
