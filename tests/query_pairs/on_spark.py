@@ -6,6 +6,7 @@ takes hundredths of a second. What a query gives does not depend on either.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -21,6 +23,7 @@ from tests.query_pairs.pairs import Data, Table
 # Both are in use: of Spark 4, the first is the default.
 ANSI_MODES = ("true", "false")
 _ANSI = "spark.sql.ansi.enabled"
+_ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _SMALL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -100,9 +103,9 @@ class SparkJudge:
         try:
             frame = self._session.sql(query)
             rows = frame.collect()
-        except PySparkException as error:
-            name = getattr(error, "getErrorClass", lambda: None)()
-            return Result((), Counter(), error=name or type(error).__name__)
+        except (PySparkException, Py4JJavaError) as error:
+            name = _ERROR_CLASS.search(str(error))
+            return Result((), Counter(), error=name[1] if name else type(error).__name__)
         columns = [(f.name.lower(), f.dataType.simpleString()) for f in frame.schema.fields]
         order = sorted(range(len(columns)), key=lambda place: columns[place])
         return Result(

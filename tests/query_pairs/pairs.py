@@ -57,7 +57,11 @@ class Table:
 
 @dataclass(frozen=True)
 class QueryPair:
-    """Two queries over the same tables."""
+    """Two queries over the same tables.
+
+    `expected` is of what SQLMesh sends to Spark. Where it renders two queries alike that differ on
+    Spark as they are written, `as_written` says so.
+    """
 
     name: str
     base: str
@@ -65,6 +69,7 @@ class QueryPair:
     expected: Answer | None
     tables: tuple[Table, ...]
     idea: str = ""
+    as_written: Answer | None = None
 
     @property
     def data_sets(self) -> Iterator[Data]:
@@ -104,6 +109,7 @@ def parse_pairs(topic: str, written: Mapping[str, Any]) -> Iterator[QueryPair]:
             expected=pair["expected"],
             tables=tables,
             idea=pair["idea"],
+            as_written=pair.get("as_written", pair["expected"]),
         )
 
 
