@@ -11,6 +11,9 @@ from tests.query_pairs.choices import Choices
 from tests.query_pairs.expressions import operator_pairs
 from tests.query_pairs.pairs import Data, QueryPair, Table
 from tests.query_pairs.queries import GRAMMARS
+from tests.unit.rules.pairs.bases import base as base_tree
+from tests.unit.rules.pairs.misses import MISSES
+from tests.unit.rules.pairs.rewriting import REWRITES
 
 _TYPES = {
     "id": "int",
@@ -36,14 +39,17 @@ _VALUES = {
     "struct<A:int,b:string>": ("named_struct('A', 1, 'b', 'x')", "NULL"),
 }
 _NARROW = {"id": "int", "a": "int", "b": "int", "k": "string"}
-_SHAPES = ((24, 10, 8), (7, 5, 3), (0, 4, 2), (5, 0, 0))
+_SHAPES = ((24, 10, 8, 14, 9, 0), (7, 5, 3, 5, 4, 0), (0, 4, 2, 0, 3, 0), (5, 0, 0, 4, 0, 0))
 
 
 def _table(name: str, types: dict[str, str]) -> Table:
     return Table(name, types, {column: _VALUES[kind] for column, kind in types.items()}, ())
 
 
-TABLES = (_table("t", _TYPES), _table("u", _NARROW), _table("w", _NARROW))
+# Of the trees that the proof's own tests rewrite, which DuckDB judges there.
+_OF_TREES = {"k": "int", "g": "int", "v": "int", "s": "string"}
+_TREES = tuple(_table(f"tree_{name}", _OF_TREES) for name in "tue")
+TABLES = (_table("t", _TYPES), _table("u", _NARROW), _table("w", _NARROW), *_TREES)
 
 
 def data_sets() -> Iterator[Data]:
@@ -123,9 +129,28 @@ def generate_pairs(seed: int = 0) -> Iterator[Generated]:
                 yield Generated(pair, grammar, first.taken, second.taken)
 
 
+def generate_tree_pairs(seed: int = 0) -> Iterator[Generated]:
+    """Rewrites and near misses of the proof's own tests, each kind in turn, without end."""
+    while True:
+        for name, change in (*REWRITES.items(), *MISSES.items()):
+            seed += 1
+            before = base_tree(seed)
+            after = change(before.copy(), Random(seed))
+            if after is not None:
+                base, head = (
+                    tree.sql(dialect="spark").replace("db.", "tree_") for tree in (before, after)
+                )
+                yield Generated(QueryPair(f"trees {name} {seed}", base, head, None, TABLES))
+
+
 def generate_mix(seed: int, count: int) -> Iterator[Generated]:
-    """A quarter is operators, taken evenly from all of them; the rest is of the grammars."""
+    """A quarter is operators, taken evenly from all; a tenth is trees; the rest is of grammars."""
     operators = list(generate_operator_pairs())
     wanted = min(count // 4, len(operators))
-    yield from Random(seed).sample(operators, wanted)
-    yield from islice(generate_pairs(seed), count - wanted)
+    mixed = [
+        *Random(seed).sample(operators, wanted),
+        *islice(generate_tree_pairs(seed), count // 10),
+        *islice(generate_pairs(seed), count - wanted - count // 10),
+    ]
+    Random(seed).shuffle(mixed)
+    yield from mixed

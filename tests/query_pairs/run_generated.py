@@ -11,17 +11,25 @@ import logging
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlglot.errors import SqlglotError
 from sqlmesh.utils.errors import SQLMeshError
 
-from tests.query_pairs.generate import TABLES, Generated, data_sets, generate_mix
-from tests.query_pairs.judge import judge_pair, models_of, rendered_text
+from tests.query_pairs.generate import (
+    TABLES,
+    Generated,
+    data_sets,
+    generate_mix,
+    generate_operator_pairs,
+)
+from tests.query_pairs.judge import Verdict, judge_pair, models_of, rendered_text
 from tests.query_pairs.on_spark import SparkJudge, open_judge
+from tests.query_pairs.pairs import QueryPair
 
+Claim = Callable[[QueryPair], Verdict]
 # Spark's modes and the data sets: all rows at once are enough for what goes row by row.
 _BY_ROW = (("false", "d0"), ("true", "d1"))
 _BY_TABLE = (("false", "d0"), ("true", "d1"), ("false", "d2"), ("false", "d3"))
@@ -35,12 +43,13 @@ class Wrong:
     """A pair that is called the same and differs."""
 
     name: str
-    base: str
-    head: str
     how: str
+    texts: tuple[str, str]
+    rendered: tuple[str, str]
 
     def __str__(self) -> str:
-        return f"- {self.name}: {self.how}\n  - `{self.base}`\n  - `{self.head}`"
+        lines = [f"- {self.name}: {self.how}", *(f"  - `{text}`" for text in self.texts)]
+        return "\n".join([*lines, *(f"  - runs as `{text}`" for text in self.rendered)])
 
 
 @dataclass
@@ -65,8 +74,8 @@ class Findings:
 class GeneratedRun:
     """The tables of the generator, one database for each data set, and what happens to a pair."""
 
-    def __init__(self, judge: SparkJudge) -> None:
-        self._judge = judge
+    def __init__(self, judge: SparkJudge, claim: Claim = judge_pair) -> None:
+        self._judge, self._claim = judge, claim
         judge.set_ansi("false")
         for number, data in enumerate(data_sets()):
             judge.use_database(f"d{number}")
@@ -78,9 +87,9 @@ class GeneratedRun:
         Of what is called the same and is not: `differs: ` and how, or `fails: ` and which side.
         """
         try:
-            if judge_pair(generated.pair) != "same":
+            if self._claim(generated.pair) != "same":
                 return "not known"
-            base, head = (rendered_text(model) for model in models_of(generated.pair))
+            base, head = _rendered(generated.pair)
         except (SqlglotError, SQLMeshError):
             return "not parsed"
         if base == head:
@@ -123,14 +132,19 @@ class GeneratedRun:
             found.counts[kind] += 1
             if how:
                 small = self.shrink(generated, answer).pair
-                found_here = found.wrong if kind == "differs" else found.failing
-                found_here.append(Wrong(generated.pair.name, small.base, small.head, how))
-                print(found_here[-1], file=sys.stderr, flush=True)
+                texts = (small.base, small.head)
+                wrong = Wrong(generated.pair.name, how, texts, _rendered(small))
+                (found.wrong if kind == "differs" else found.failing).append(wrong)
             if called_same is not None and found.counts["same"] + found.counts["differs"] >= (
                 called_same
             ):
                 break
         return found
+
+
+def _rendered(pair: QueryPair) -> tuple[str, str]:
+    base, head = models_of(pair)
+    return rendered_text(base), rendered_text(head)
 
 
 def _told(pairs: Iterable[Generated]) -> Iterator[Generated]:
@@ -147,10 +161,13 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--pairs", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--operators", action="store_true", help="every pair of operators alone")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
+    mix = generate_mix(options.seed, options.pairs)
+    pairs = generate_operator_pairs() if options.operators else mix
     with tempfile.TemporaryDirectory() as directory, open_judge(Path(directory)) as judge:
-        found = GeneratedRun(judge).run(_told(generate_mix(options.seed, options.pairs)))
+        found = GeneratedRun(judge).run(_told(pairs))
     options.out.write_text(str(found))
     sys.stdout.write(str(found))
     sys.exit(1 if found.wrong else 0)
