@@ -65,6 +65,8 @@ def operator_pairs() -> Iterator[tuple[str, str, str]]:
             yield f"{one} {other} left", *texts
             yield f"{one} {other} right", texts[0], third
             yield f"{one} {other} both", texts[1], third
+            yield f"{one} {other} first swapped", texts[0], f"{y} {one} {x} {other} {z}"
+            yield f"{one} {other} last swapped", texts[0], f"{x} {one} {z} {other} {y}"
     for (one, first), (other, second) in product(PREFIX.items(), BINARY.items()):
         x, y = COLUMNS[first][0], COLUMNS[second][1]
         yield f"{one} {other} whole", f"{one} {x} {other} {y}", f"{one} ({x} {other} {y})"

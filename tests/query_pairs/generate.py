@@ -10,11 +10,13 @@ from random import Random
 from tests.query_pairs.choices import Choices
 from tests.query_pairs.expressions import operator_pairs
 from tests.query_pairs.pairs import Data, QueryPair, Table
-from tests.query_pairs.queries import GRAMMARS
+from tests.query_pairs.queries import GRAMMARS, set_operation_pairs
 from tests.unit.rules.pairs.bases import base as base_tree
 from tests.unit.rules.pairs.misses import MISSES
 from tests.unit.rules.pairs.rewriting import REWRITES
 
+CASE_SENSITIVE = "spark, normalization_strategy=case_sensitive"
+KEEPS_CASE = ("names", "resolution")
 _TYPES = {
     "id": "int",
     "a": "int",
@@ -99,12 +101,18 @@ def _made(
     name: str, grammar: Callable[[Choices], str], base: dict[str, int], head: dict[str, int]
 ) -> Generated:
     first, second = Choices(None, dict(base)), Choices(None, dict(head))
-    pair = QueryPair(name, grammar(first), grammar(second), None, TABLES)
+    pair = _pair(name, grammar(first), grammar(second))
     return Generated(pair, grammar, first.taken, second.taken)
 
 
+def _pair(name: str, base: str, head: str) -> QueryPair:
+    """Every other pair about names is of a project that keeps their case."""
+    keeps = name.startswith(KEEPS_CASE) and int(name.split()[1]) % 2 == 0
+    return QueryPair(name, base, head, None, TABLES, dialect=CASE_SENSITIVE if keeps else "spark")
+
+
 def generate_operator_pairs() -> Iterator[Generated]:
-    """Every pair of operators, as a value; those that are conditions are filters in turn."""
+    """Every pair of operators, most as a value and some as a filter, and of set operations."""
     for place, (name, one, other) in enumerate(operator_pairs()):
         where = " FROM t WHERE " if place % 4 == 3 else ""
         base, head = (
@@ -112,6 +120,8 @@ def generate_operator_pairs() -> Iterator[Generated]:
             for text in (one, other)
         )
         yield Generated(QueryPair(f"operators {name}", base, head, None, TABLES))
+    for name, base, head in set_operation_pairs():
+        yield Generated(QueryPair(f"sets {name}", base, head, None, TABLES))
 
 
 def generate_pairs(seed: int = 0) -> Iterator[Generated]:
@@ -125,7 +135,7 @@ def generate_pairs(seed: int = 0) -> Iterator[Generated]:
             second = Choices(random, first.changed(random))
             head = grammar(second)
             if base != head:
-                pair = QueryPair(f"{name} {seed}", base, head, None, TABLES)
+                pair = _pair(f"{name} {seed}", base, head)
                 yield Generated(pair, grammar, first.taken, second.taken)
 
 

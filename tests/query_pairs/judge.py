@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,30 +27,30 @@ def judge_pair(pair: QueryPair) -> Verdict:
 
 def models_of(pair: QueryPair) -> tuple[Any, Any]:
     """Both queries as models of a project that knows the columns of what they read."""
-    return load_model(pair.base, pair.tables), load_model(pair.head, pair.tables)
+    base, head = (load_model(query, pair.tables, pair.dialect) for query in (pair.base, pair.head))
+    return base, head
 
 
-def load_model(query: str, tables: Iterable[Table]) -> Any:
+def load_model(query: str, tables: Iterable[Table], dialect: str = "spark") -> Any:
     """A model with one query, over external models."""
     model = load_sql_based_model(
-        d.parse(f"MODEL (name db.m, kind FULL); {query}", default_dialect="spark"),
-        defaults={"dialect": "spark", "start": "2023-01-01"},
-        dialect="spark",
+        d.parse(f"MODEL (name db.m, kind FULL); {query}", default_dialect=dialect),
+        defaults={"dialect": dialect, "start": "2023-01-01"},
+        dialect=dialect,
         path=Path("/repository/models/m.sql"),
         module_path=Path("/repository"),
     )
     schema = MappingSchema(normalize=False)
     for table in tables:
-        _add_table(schema, table.name, table.types)
+        _add_table(schema, table, dialect)
     model.update_schema(schema)
     return model
 
 
-def _add_table(schema: MappingSchema, name: str, types: Mapping[str, str]) -> None:
-    source = create_external_model(name, columns=dict(types), dialect="spark")
-    schema.add_table(
-        source.fqn, source.columns_to_types, dialect="spark", normalize=False, match_depth=False
-    )
+def _add_table(schema: MappingSchema, table: Table, dialect: str) -> None:
+    source = create_external_model(table.name, columns=dict(table.types), dialect=dialect)
+    columns = source.columns_to_types
+    schema.add_table(source.fqn, columns, dialect=dialect, normalize=False, match_depth=False)
 
 
 def rendered_text(model: Any) -> str:

@@ -70,6 +70,7 @@ class QueryPair:
     tables: tuple[Table, ...]
     idea: str = ""
     as_written: Answer | None = None
+    dialect: str = "spark"
 
     @property
     def data_sets(self) -> Iterator[Data]:
@@ -110,6 +111,7 @@ def parse_pairs(topic: str, written: Mapping[str, Any]) -> Iterator[QueryPair]:
             tables=tables,
             idea=pair["idea"],
             as_written=pair.get("as_written", pair["expected"]),
+            dialect=pair.get("dialect", "spark"),
         )
 
 
