@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
 from tests.oracle.fuzzing import FULL
-from tests.query_pairs.generate import generate_mix, generate_operator_pairs
+from tests.query_pairs.generate import generate_mix, generate_operator_pairs, generate_pairs
 from tests.query_pairs.on_spark import SparkJudge, open_judge
+from tests.query_pairs.queries import GRAMMARS
 from tests.query_pairs.run_generated import GeneratedRun
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
@@ -31,6 +34,29 @@ def test_generated_pairs__called_the_same_give_the_same_rows(judge: SparkJudge) 
 
     assert not found.wrong, "\n".join(map(str, found.wrong))
     assert found.counts["same"] >= CALLED_SAME
+
+
+@pytest.mark.night
+def test_operators__called_the_same_give_the_same_rows(judge: SparkJudge) -> None:
+    found = GeneratedRun(judge).run(generate_operator_pairs())
+    print(found)
+
+    assert not found.wrong, "\n".join(map(str, found.wrong))
+    assert found.counts["same"] >= CALLED_SAME
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_grammars__make_pairs_that_run_and_of_which_some_differ(
+    name: str, judge: SparkJudge
+) -> None:
+    of_grammar = (pair for pair in generate_pairs() if pair.pair.name.split()[0] == name)
+    run = GeneratedRun(judge, claim=lambda pair: "same")
+    counts = Counter(run.check(pair).partition(":")[0] for pair in islice(of_grammar, 40))
+    print(f"{name}: {dict(counts)}")
+
+    assert counts["differs"] >= 4
+    assert counts["same"] + counts["one text"] >= 4
 
 
 def test_mutation__a_claim_that_forgets_parentheses_is_caught(judge: SparkJudge) -> None:

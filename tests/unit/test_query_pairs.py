@@ -113,7 +113,7 @@ def test_mix__has_as_many_as_asked_for() -> None:
     kinds = Counter(generated.pair.name.split()[0] for generated in generate_mix(0, 400))
 
     assert kinds.total() == 400
-    assert kinds["operators"] == 100
+    assert kinds["operators"] + kinds["sets"] == 100
     assert kinds["trees"] == 40
     assert set(GRAMMARS) <= set(kinds)
 
