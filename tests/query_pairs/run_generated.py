@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 from sqlglot.errors import SqlglotError
 from sqlmesh.utils.errors import SQLMeshError
@@ -147,9 +148,13 @@ def _rendered(pair: QueryPair) -> tuple[str, str]:
     return rendered_text(base), rendered_text(head)
 
 
-def _told(pairs: Iterable[Generated]) -> Iterator[Generated]:
-    """The pairs, with a line on standard error now and then."""
+def _told(pairs: Iterable[Generated], minutes: float) -> Iterator[Generated]:
+    """The pairs while there is time, with a line on standard error now and then."""
+    end = monotonic() + 60 * minutes
     for number, pair in enumerate(pairs):
+        if monotonic() > end:
+            print(f"the time is over after {number} pairs", file=sys.stderr)
+            return
         if number % 250 == 249:
             print(f"{number + 1} pairs", file=sys.stderr, flush=True)
         yield pair
@@ -161,13 +166,14 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--pairs", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=30, help="after which no pair is begun")
     parser.add_argument("--operators", action="store_true", help="every pair of operators alone")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     mix = generate_mix(options.seed, options.pairs)
     pairs = generate_operator_pairs() if options.operators else mix
     with tempfile.TemporaryDirectory() as directory, open_judge(Path(directory)) as judge:
-        found = GeneratedRun(judge).run(_told(pairs))
+        found = GeneratedRun(judge).run(_told(pairs, options.minutes))
     options.out.write_text(str(found))
     sys.stdout.write(str(found))
     sys.exit(1 if found.wrong else 0)
