@@ -19,12 +19,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.query_pairs.pairs import Data, Table
+from tests.shared_jvm import OPTIONS
 
 # Both are in use: of Spark 4, the first is the default.
 ANSI_MODES = ("true", "false")
 _ANSI = "spark.sql.ansi.enabled"
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _SMALL = {
+    "spark.driver.extraJavaOptions": OPTIONS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "1",
