@@ -1,0 +1,1 @@
+"""Pairs of queries whose answer Spark gives, and what the product says of them."""

@@ -1,0 +1,61 @@
+"""What the product says of two queries: the proof, as a review asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlglot.schema import MappingSchema
+from sqlmesh.core import dialect as d
+from sqlmesh.core.model import create_external_model, load_sql_based_model
+
+from ci_bot.worker.rules.changes.results import gives_the_same
+from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.sql import Queries
+from tests.query_pairs.pairs import QueryPair, Table
+
+Verdict = Literal["same", "differs", "not known"]
+
+
+def judge_pair(pair: QueryPair) -> Verdict:
+    """The product's claim about a pair. Whatever the product has, it is asked for here only."""
+    before, after = models_of(pair)
+    same = gives_the_same(Pair(before, after, (), Queries()))
+    return "same" if same else "not known"
+
+
+def models_of(pair: QueryPair) -> tuple[Any, Any]:
+    """Both queries as models of a project that knows the columns of what they read."""
+    base, head = (load_model(query, pair.tables, pair.dialect) for query in (pair.base, pair.head))
+    return base, head
+
+
+def load_model(query: str, tables: Iterable[Table], dialect: str = "spark") -> Any:
+    """A model with one query, over external models."""
+    model = load_sql_based_model(
+        d.parse(f"MODEL (name db.m, kind FULL); {query}", default_dialect=dialect),
+        defaults={"dialect": dialect, "start": "2023-01-01"},
+        dialect=dialect,
+        path=Path("/repository/models/m.sql"),
+        module_path=Path("/repository"),
+    )
+    schema = MappingSchema(normalize=False)
+    for table in tables:
+        _add_table(schema, table, dialect)
+    model.update_schema(schema)
+    return model
+
+
+def _add_table(schema: MappingSchema, table: Table, dialect: str) -> None:
+    source = create_external_model(table.name, columns=dict(table.types), dialect=dialect)
+    columns = source.columns_to_types
+    schema.add_table(source.fqn, columns, dialect=dialect, normalize=False, match_depth=False)
+
+
+def rendered_text(model: Any) -> str:
+    """The text that SQLMesh sends to Spark for a model's query."""
+    query = model.render_query(needs_optimization=True)
+    if query is None:
+        raise AssertionError(f"cannot be rendered: {model.query}")
+    return str(query.sql(dialect="spark"))
