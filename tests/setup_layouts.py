@@ -93,7 +93,7 @@ def _example(name: str, below: str) -> dict[str, str]:
     return {
         f"{below}{path.relative_to(directory)}": path.read_text("utf-8")
         for path in directory.rglob("*")
-        if path.is_file() and path.suffix in (".yaml", ".sql")
+        if path.is_file() and path.suffix in (".yaml", ".sql", ".csv", ".py")
     }
 
 
