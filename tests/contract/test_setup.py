@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 from datetime import date
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from ci_bot.bot.cli.commands import commands
 from ci_bot.bot.policy import known_rules, read_policy
 from ci_bot.bot.policy.document import PolicyFile
 from ci_bot.bot.setup.plan_files import IMAGE_PYSPARK, IMAGE_PYTHON, IMAGE_SQLMESH
+from ci_bot.bot.setup.read_imports import IMAGE_MODULES
 from ci_bot.bot.setup.setup_command import load_template
 from tests.contract.test_actionlint import NOT_KNOWN_YET, found, program
 from tests.contract.test_linters import SCHEMA, ZIZMOR, assert_clean, lint
@@ -78,6 +80,18 @@ def test_image__has_the_versions_that_init_knows() -> None:
     assert f"\nsqlmesh=={IMAGE_SQLMESH} " in lock
     assert f"\npyspark=={IMAGE_PYSPARK} " in lock
     assert f"\nARG PYTHON_VERSION={IMAGE_PYTHON}\n" in (ROOT / "Dockerfile").read_text("utf-8")
+
+
+def test_image__has_the_modules_that_init_takes_to_be_there() -> None:
+    lock = (ROOT / "requirements.lock").read_text("utf-8")
+    locked = {normalized(name) for name in re.findall(r"(?m)^([\w.-]+)==", lock)}
+    packages = metadata.packages_distributions()
+    for module in IMAGE_MODULES:
+        assert {normalized(name) for name in packages[module]} & locked, module
+
+
+def normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def test_policy__of_init_is_one_and_so_are_the_examples_in_it() -> None:

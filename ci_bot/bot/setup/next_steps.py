@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.setup.github_settings import ENVIRONMENTS, Job, list_settings
-from ci_bot.bot.setup.plan_files import IMAGE_PYTHON, SetupRequest
+from ci_bot.bot.setup.plan_files import IMAGE_PYTHON, SetupRequest, list_unknown_imports
 from ci_bot.protocol.supported_versions import (
     PYSPARK_VERSIONS_TEXT,
     WAY_OUT,
@@ -220,6 +220,12 @@ def _version_notes(request: SetupRequest) -> Iterator[str]:
             f"{pyspark.file} has PySpark {pyspark.version}, and applies work with "
             f"{PYSPARK_VERSIONS_TEXT}. Reviews need no Spark."
         )
+    unknown = list_unknown_imports(request)
+    if unknown:
+        yield (
+            f"The project imports {', '.join(unknown)}, which the image does not have. Write a "
+            "requirements file with the packages, and name it in the input `requirements`."
+        )
     if repository.python not in (None, IMAGE_PYTHON):
         yield (
             f"The project names Python {repository.python}, and the image has {IMAGE_PYTHON}. "
@@ -268,6 +274,12 @@ def _bot_notes(request: SetupRequest) -> Iterator[str]:
 def _reading_notes(request: SetupRequest) -> Iterator[str]:
     for project in request.repository.projects:
         configuration = project.configuration
+        if project.is_dbt:
+            yield (
+                f"{project.path} is a dbt project. It needs `sqlmesh[dbt]` and the target's "
+                "adapter in the file that the input `requirements` names, and without a config.py it can "
+                "only be compared with prod's state: `--level apply`."
+            )
         if not configuration.is_whole:
             yield (
                 f"The configuration of {project.path} cannot be read as a whole without running "

@@ -24,7 +24,7 @@ from ci_bot.bot.setup.github_settings import (
 )
 from ci_bot.bot.setup.read_configuration import ConfigVariable
 from ci_bot.bot.setup.read_repository import WORKFLOWS, Repository
-from ci_bot.bot.setup.read_versions import FoundVersion
+from ci_bot.bot.setup.read_versions import FoundVersion, is_requirements
 from ci_bot.protocol.supported_versions import is_supported, source
 
 # What the image has; tests/contract/test_setup.py holds them to requirements.lock.
@@ -248,28 +248,42 @@ class _Requirements:
 
 
 def _review_requirements(request: SetupRequest) -> _Requirements | None:
-    """What the input `requirements` names; None where the image's versions are the project's."""
-    versions = request.repository.versions
+    """What the input `requirements` names; None where the image has all that the project needs."""
+    repository = request.repository
+    sqlmesh = repository.versions.get("sqlmesh")
+    if sqlmesh is not None and sqlmesh.version and not is_supported(sqlmesh.version):
+        return None
     other = {
         name: found
         for name, of_image in (("sqlmesh", IMAGE_SQLMESH), ("pyspark", IMAGE_PYSPARK))
-        if (found := versions.get(name)) is not None
+        if (found := repository.versions.get(name)) is not None
         and found.version not in (None, of_image)
         and _can_be_installed(name, found)
     }
-    if not other:
-        return None
-    files = {found.file for found in other.values() if found.is_in_requirements}
-    if len(files) == 1 and all(found.is_in_requirements for found in other.values()):
+    files = {found.file for found in other.values()}
+    if not other and repository.imports:
+        files = {*repository.requirements[:1]}
+    if len(files) == 1 and all(map(is_requirements, files)):
         return _Requirements(files.pop())
+    pinned = {**other, **{name: found for name, found in repository.imports if found is not None}}
     lines = "".join(
-        f"{name}=={found.version} # as {found.file} says\n" for name, found in other.items()
+        f"{name}=={found.version} # as {found.file} says\n" for name, found in pinned.items()
     )
+    if not lines:
+        return None
     return _Requirements(
         REVIEW_REQUIREMENTS,
         "# What this action installs beside its own packages, so that it plans as prod\n"
         "# is planned. Run `ci-bot init` again when the lock file changes.\n" + lines,
     )
+
+
+def list_unknown_imports(request: SetupRequest) -> list[str]:
+    """Packages that the models import and that no file of the repository brings."""
+    found = _review_requirements(request)
+    if found is not None and found.text is None:
+        return []
+    return [name for name, locked in request.repository.imports if locked is None]
 
 
 def _can_be_installed(name: str, found: FoundVersion) -> bool:

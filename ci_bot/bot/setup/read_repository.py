@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,11 +14,14 @@ from ci_bot.bot.setup.read_configuration import (
     read_python_file,
     read_yaml,
 )
+from ci_bot.bot.setup.read_imports import list_missing_imports
 from ci_bot.bot.setup.read_versions import (
     FoundVersion,
+    find_locked,
     find_python,
     find_versions,
     is_version_file,
+    list_requirements,
 )
 from ci_bot.errors import BadInput
 from ci_bot.static_config import FILES
@@ -34,6 +37,9 @@ _LOOKS_LIKE = re.compile(
 _IMPORTS_SQLMESH = re.compile(r"(?m)^\s*(?:from|import)\s+sqlmesh\b")
 _SKIPPED = frozenset({"node_modules", "site-packages", "venv", "env", "build", "dist", "target"})
 _DEEPEST, _MOST_DIRECTORIES, _LARGEST = 6, 20_000, 4_000_000
+_MOST_FILES = 2_000
+# Directories of a project whose Python code SQLMesh loads.
+_WITH_PYTHON = ("macros", "models", "audits", "signals", "materializations", "linter")
 _OLD_BOT = re.compile(r"\bsqlmesh_cicd\b")
 
 
@@ -60,6 +66,9 @@ class Repository:
         versions: Of SQLMesh and PySpark, by their names.
         python: The version of Python that the project names.
         old_bot: Workflows that run SQLMesh's own bot, relative to the repository.
+        requirements: The requirements files of pip, the one that counts first.
+        imports: Packages that the models import and the image does not have, each with the version
+            that a lock file names.
     """
 
     projects: tuple[Project, ...]
@@ -67,6 +76,8 @@ class Repository:
     versions: Mapping[str, FoundVersion] = field(default_factory=dict)
     python: str | None = None
     old_bot: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    imports: tuple[tuple[str, FoundVersion | None], ...] = ()
 
 
 def find_root(directory: Path) -> Path:
@@ -104,6 +115,8 @@ def read_repository(root: Path, projects: tuple[str, ...]) -> Repository:
         versions=find_versions(files),
         python=find_python(files),
         old_bot=tuple(_old_bot_workflows(root)),
+        requirements=tuple(list_requirements(files)),
+        imports=tuple((name, find_locked(name, files)) for name in _missing_imports(root, read)),
     )
 
 
@@ -173,6 +186,20 @@ def _version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
             if is_version_file(file.name) and file.is_file():
                 files[_relative(file, root)] = _text(file)
     return files
+
+
+def _missing_imports(root: Path, projects: Iterable[Project]) -> list[str]:
+    """What the projects' Python code imports beside the image's packages."""
+    texts, own = [], []
+    for project in projects:
+        directory = root / project.path
+        files = [directory / _PYTHON]
+        for name in _WITH_PYTHON:
+            files += sorted((directory / name).rglob("*.py"))[:_MOST_FILES]
+        texts += [_text(file) for file in files if file.is_file()]
+        for place in {directory, root, *(directory / name for name in _WITH_PYTHON)}:
+            own += [file.stem for file in place.iterdir()] if place.is_dir() else []
+    return list_missing_imports(texts, own)
 
 
 def _old_bot_workflows(root: Path) -> Iterator[str]:

@@ -81,7 +81,9 @@ def read_version(package: str, path: str, text: str) -> FoundVersion | None:
     if name == "Pipfile.lock":
         asked = _of_pipfile_lock(package, text)
     elif is_requirements(name):
-        asked = _asked(rf"(?mi)^\s*{package}(?![\w.-])\s*(?:\[[^\]]*\])?\s*([^;#\\\n]*)", text)
+        asked = _asked(
+            rf"(?mi)^[ \t]*{package}(?![\w.-])[ \t]*(?:\[[^\]]*\])?[ \t]*([^;#\\\n]*)", text
+        )
     else:
         # A line of a list (PEP 621), or a key of Poetry's table.
         asked = _asked(rf"(?i)['\"]{package}(?![\w.-])\s*(?:\[[^\]]*\])?\s*([^;'\"\n]*)['\"]", text)
@@ -105,6 +107,16 @@ def find_python(files: Mapping[str, str]) -> str | None:
             named = re.match(r"\s*(?:cpython-?)?(3\.\d+)", text)
             if named:
                 return named[1]
+    return None
+
+
+def find_locked(package: str, files: Mapping[str, str]) -> FoundVersion | None:
+    """The one version of any package that a lock file names; None where none does."""
+    for path, text in sorted(files.items(), key=lambda each: _order(each[0])):
+        if path.rpartition("/")[2] in _LOCKS:
+            found = read_version(re.escape(package), path, text)
+            if found is not None and found.version is not None:
+                return found
     return None
 
 

@@ -30,6 +30,7 @@ from tests.setup_layouts import locked
         ("requirements.txt", "sqlmesh>=0.228,<0.231\n", None),
         ("requirements.txt", "sqlmesh==0.230.*\n", None),
         ("requirements.txt", "sqlmesh\n", None),
+        ("requirements.txt", "sqlmesh[web]\npolars==1.0.0\n", None),
     ],
 )
 def test_version__of_each_format(file: str, text: str, version: str | None) -> None:
