@@ -277,7 +277,7 @@ def _reading_notes(request: SetupRequest) -> Iterator[str]:
         if project.is_dbt:
             yield (
                 f"{project.path} is a dbt project. It needs `sqlmesh[dbt]` and the target's "
-                "adapter in the file that the input `requirements` names, and without a config.py it "
+                "adapter in the file that the input `requirements` names. Without a config.py it "
                 "can only be compared with prod's state: `--level apply`."
             )
         if not configuration.is_whole:
