@@ -14,7 +14,8 @@ from pathlib import Path
 from ci_bot.bot.setup.action_release import find_action_release
 from ci_bot.bot.setup.plan_files import SetupRequest, list_workflows
 from ci_bot.bot.setup.read_configuration import ConfigVariable
-from ci_bot.bot.setup.read_repository import Repository, read_repository
+from ci_bot.bot.setup.read_repository import read_repository
+from ci_bot.bot.setup.repository_facts import RepositoryFacts
 from ci_bot.bot.setup.setup_command import load_template
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,12 +35,12 @@ def example_workflows() -> dict[str, str]:
     return {Path(file.path).name: file.text for file in list_workflows(request, load_template)}
 
 
-def _repository() -> Repository:
+def _repository() -> RepositoryFacts:
     (project,) = read_repository(COMPANY, (".",)).projects
     configuration = project.configuration
     variables = (*configuration.variables, TOKEN)
     with_token = replace(project, configuration=replace(configuration, variables=variables))
-    return Repository(projects=(with_token,))
+    return RepositoryFacts(projects=(with_token,))
 
 
 def main() -> None:

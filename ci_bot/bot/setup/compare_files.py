@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_bot.bot.setup.github_settings import LEVELS, Level
+from ci_bot.bot.setup.github_settings import LEVELS, SetupLevel
 from ci_bot.bot.setup.plan_files import PlannedFile
 
 # `new` is written, `changed` is one of ours that is written again, `moved` an edited one in which
 # only pins move. `edited`, `same` and `kept` stay as they are, and a `foreign` one refuses the run.
-Status = Literal["new", "same", "changed", "moved", "edited", "kept", "foreign"]
+FileStatus = Literal["new", "same", "changed", "moved", "edited", "kept", "foreign"]
 
 _SIGNATURE = re.compile(
     r"(?m)^# Made by `ci-bot init --level (?P<level>\w+)(?P<projects>(?: --project [^\s`]+)*)`; "
@@ -40,7 +40,7 @@ class ComparedFile:
     """
 
     planned: PlannedFile
-    status: Status
+    status: FileStatus
     text: str | None = None
     diff: str = ""
 
@@ -49,7 +49,7 @@ class ComparedFile:
 class MadeWith:
     """The options that a file was made with."""
 
-    level: Level
+    level: SetupLevel
     projects: tuple[str, ...]
 
 

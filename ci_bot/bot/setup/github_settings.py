@@ -14,12 +14,12 @@ from typing import Literal
 from ci_bot.bot.setup.read_configuration import ConfigVariable
 from ci_bot.redaction import Holds, holds, is_suspect
 
-Level = Literal["review", "apply", "full"]
-LEVELS: tuple[Level, ...] = ("review", "apply", "full")
+SetupLevel = Literal["review", "apply", "full"]
+LEVELS: tuple[SetupLevel, ...] = ("review", "apply", "full")
 # What a job is about: each has its own environment, except that a sweep is a cleanup.
-Job = Literal["review", "apply", "cleanup", "deploy"]
+SetupJob = Literal["review", "apply", "cleanup", "deploy"]
 
-ENVIRONMENTS: dict[Job, str] = {
+ENVIRONMENTS: dict[SetupJob, str] = {
     "review": "sqlmesh-review",
     "apply": "sqlmesh-apply",
     "cleanup": "sqlmesh-cleanup",
@@ -47,7 +47,7 @@ _ADDRESS_WITH_PASSWORD = re.compile(
 
 
 @dataclass(frozen=True)
-class Setting:
+class JobVariable:
     """A variable of the project, as a job gets it.
 
     Attributes:
@@ -70,7 +70,9 @@ def is_secret(variable: ConfigVariable) -> bool:
     return is_suspect(variable.name) or bool(_ADDRESS_WITH_PASSWORD.search(variable.name))
 
 
-def list_settings(variables: Iterable[ConfigVariable], level: Level, job: Job) -> list[Setting]:
+def list_settings(
+    variables: Iterable[ConfigVariable], level: SetupLevel, job: SetupJob
+) -> list[JobVariable]:
     """The variables that a job has to get, those of the state first.
 
     One with a default keeps it: an empty value would take its place.
@@ -85,7 +87,7 @@ def list_settings(variables: Iterable[ConfigVariable], level: Level, job: Job) -
     return sorted(wanted, key=lambda each: order[each.name])
 
 
-def list_optional(variables: Iterable[ConfigVariable], job: Job) -> list[str]:
+def list_optional(variables: Iterable[ConfigVariable], job: SetupJob) -> list[str]:
     """The variables that keep the default of the configuration, and that a job has a use for."""
     return [
         each.name
@@ -96,7 +98,9 @@ def list_optional(variables: Iterable[ConfigVariable], job: Job) -> list[str]:
     ]
 
 
-def list_worker_env(settings: Iterable[Setting], variables: Iterable[ConfigVariable]) -> list[str]:
+def list_worker_env(
+    settings: Iterable[JobVariable], variables: Iterable[ConfigVariable]
+) -> list[str]:
     """What `worker-env` says: each name, or one prefix for those of one family.
 
     A prefix also lets a variable pass that the configuration gets later; it passes nothing that
@@ -120,7 +124,7 @@ def _family(name: str) -> str:
     return f"{first}_" if separator and first else ""
 
 
-def _setting(variable: ConfigVariable, level: Level, job: Job) -> Setting | None:
+def _setting(variable: ConfigVariable, level: SetupLevel, job: SetupJob) -> JobVariable | None:
     """How a job gets one variable; None where it does without."""
     if variable.has_default:
         return None
@@ -135,10 +139,10 @@ def _setting(variable: ConfigVariable, level: Level, job: Job) -> Setting | None
     else:
         github = name
     source: Literal["secrets", "vars"] = "secrets" if secret else "vars"
-    return Setting(name, source, github, f"${{{{ {source}.{github} }}}}")
+    return JobVariable(name, source, github, f"${{{{ {source}.{github} }}}}")
 
 
-def _unused(variable: ConfigVariable) -> Setting | None:
+def _unused(variable: ConfigVariable) -> JobVariable | None:
     """A variable of a job that never connects with it.
 
     Without it a YAML configuration gets the word `None`, which is no number; and a Python one may
@@ -149,9 +153,9 @@ def _unused(variable: ConfigVariable) -> Setting | None:
     if variable.scope == "other" and not is_secret(variable):
         # The project may use it for more than a connection, and who wants to can set it.
         expression = f"${{{{ vars.{variable.name} || '{value}' }}}}"
-        return Setting(variable.name, "vars", variable.name, expression)
+        return JobVariable(variable.name, "vars", variable.name, expression)
     if variable.is_required or is_number:
-        return Setting(variable.name, "written", "", f'"{value}"' if is_number else value)
+        return JobVariable(variable.name, "written", "", f'"{value}"' if is_number else value)
     return None
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_bot.bot.setup.github_settings import ENVIRONMENTS, Job, list_settings
+from ci_bot.bot.setup.github_settings import ENVIRONMENTS, SetupJob, list_settings
 from ci_bot.bot.setup.plan_files import IMAGE_PYTHON, SetupRequest, list_unknown_imports
 from ci_bot.protocol.supported_versions import (
     PYSPARK_VERSIONS_TEXT,
@@ -17,7 +17,7 @@ from ci_bot.protocol.supported_versions import (
 )
 
 CHECK = "Review the plan"
-_JOBS: dict[str, tuple[Job, ...]] = {
+_JOBS: dict[str, tuple[SetupJob, ...]] = {
     "review": ("review",),
     "apply": ("review", "apply", "cleanup"),
     "full": ("review", "apply", "cleanup", "deploy"),
@@ -28,7 +28,7 @@ _DOCS = "docs/bundled-bot.md"
 
 
 @dataclass(frozen=True)
-class Step:
+class RemainingStep:
     """Something that a person has to do.
 
     Attributes:
@@ -42,7 +42,7 @@ class Step:
 
 def list_steps(
     request: SetupRequest, written: Sequence[str], load: Callable[[str], str | None]
-) -> list[Step]:
+) -> list[RemainingStep]:
     """What is left to do, in order.
 
     Args:
@@ -60,7 +60,7 @@ def list_steps(
     if request.level != "review":
         projects = " ".join(f"--project {each.path}" for each in request.repository.projects)
         steps.append(
-            Step(
+            RemainingStep(
                 "Look before the first apply",
                 "On a machine that reaches the state and the cluster, with the same variables. It "
                 "changes nothing.",
@@ -81,10 +81,12 @@ def list_notes(request: SetupRequest) -> list[str]:
     ]
 
 
-def _state_rights(request: SetupRequest, load: Callable[[str], str | None]) -> Iterator[Step]:
+def _state_rights(
+    request: SetupRequest, load: Callable[[str], str | None]
+) -> Iterator[RemainingStep]:
     script = load(_RIGHTS.get(request.state or "", ""))
     if script:
-        yield Step(
+        yield RemainingStep(
             "Give two accounts their rights on the state database",
             "Run this as the database's owner, with passwords and names of your own: the first "
             "account reads for reviews, the second one writes for applies and cleanups. "
@@ -93,7 +95,7 @@ def _state_rights(request: SetupRequest, load: Callable[[str], str | None]) -> I
         )
 
 
-def _environments(request: SetupRequest) -> Step:
+def _environments(request: SetupRequest) -> RemainingStep:
     lines = []
     for job in _JOBS[request.level]:
         name = ENVIRONMENTS[job]
@@ -110,7 +112,7 @@ def _environments(request: SetupRequest) -> Step:
             f"echo '{policy}' | gh api --silent --method PUT {address} --input -",
             f"gh api --silent --method POST {address}/deployment-branch-policies -f name={branch}",
         ]
-    return Step(
+    return RemainingStep(
         "Make the GitHub environments",
         "They keep the accounts apart. All but the one for reviews are limited to the default "
         "branch. Add required reviewers to sqlmesh-apply or sqlmesh-prod under Settings > "
@@ -119,7 +121,7 @@ def _environments(request: SetupRequest) -> Step:
     )
 
 
-def _values(request: SetupRequest) -> Iterator[Step]:
+def _values(request: SetupRequest) -> Iterator[RemainingStep]:
     """The secrets and variables; a variable that several jobs share is one of the repository."""
     secrets: list[str] = []
     shared: dict[str, str] = {}
@@ -138,7 +140,7 @@ def _values(request: SetupRequest) -> Iterator[Step]:
                 shared[setting.github] = f"gh variable set {setting.github}"
     lines = dict.fromkeys([*shared.values(), *own, *secrets])
     if lines:
-        yield Step(
+        yield RemainingStep(
             "Set the variables and secrets",
             "Each command asks for the value. What ends in READER is of the account that reads, "
             "what ends in WRITER of the one that writes; prod's own are in sqlmesh-prod."
@@ -148,14 +150,14 @@ def _values(request: SetupRequest) -> Iterator[Step]:
             tuple(lines),
         )
     if optional:
-        yield Step(
+        yield RemainingStep(
             "Set variables that models read, if any do",
             "A review works without them: it connects with nothing that they name.",
             tuple(f"gh variable set {name}" for name in dict.fromkeys(optional)),
         )
 
 
-def _pull_request(request: SetupRequest, written: Sequence[str]) -> Step:
+def _pull_request(request: SetupRequest, written: Sequence[str]) -> RemainingStep:
     commands = (
         "git switch --create sqlmesh-plan-review",
         f"git add {' '.join(written)}",
@@ -169,10 +171,10 @@ def _pull_request(request: SetupRequest, written: Sequence[str]) -> Step:
         else "The review runs on this pull request already; what builds and removes runs once it "
         "is merged."
     )
-    return Step("Open a pull request with these files", first, commands)
+    return RemainingStep("Open a pull request with these files", first, commands)
 
 
-def _required_check() -> Step:
+def _required_check() -> RemainingStep:
     rules = {
         "name": "SQLMesh review",
         "target": "branch",
@@ -189,7 +191,7 @@ def _required_check() -> Step:
         ],
     }
     address = "repos/{owner}/{repo}/rulesets"
-    return Step(
+    return RemainingStep(
         "Require the review, once you trust it",
         f"The check `{CHECK}` fails for a No-Go. The workflow also runs in a merge queue.",
         (f"echo '{json.dumps(rules)}' | gh api --silent --method POST {address} --input -",),

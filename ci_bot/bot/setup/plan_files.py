@@ -16,15 +16,15 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from ci_bot.bot.setup.action_release import ActionRelease
 from ci_bot.bot.setup.github_settings import (
-    Job,
-    Level,
+    SetupJob,
+    SetupLevel,
     list_optional,
     list_settings,
     list_worker_env,
 )
 from ci_bot.bot.setup.read_configuration import ConfigVariable
-from ci_bot.bot.setup.read_repository import WORKFLOWS, Repository
 from ci_bot.bot.setup.read_versions import FoundVersion, is_requirements
+from ci_bot.bot.setup.repository_facts import WORKFLOWS, RepositoryFacts
 from ci_bot.protocol.supported_versions import is_supported, source
 
 # What the image has; tests/contract/test_setup.py holds them to requirements.lock.
@@ -65,8 +65,8 @@ class SetupRequest:
         deploy_requirements: What deploy.yml installs; None for a file of our own.
     """
 
-    repository: Repository
-    level: Level
+    repository: RepositoryFacts
+    level: SetupLevel
     release: ActionRelease
     gateway: str | None = None
     deploy_requirements: str | None = None
@@ -92,9 +92,9 @@ class SetupRequest:
 @dataclass(frozen=True)
 class _Workflow:
     name: str
-    job: Job | None
+    job: SetupJob | None
     why: str
-    levels: tuple[Level, ...]
+    levels: tuple[SetupLevel, ...]
 
 
 _WORKFLOWS = (
@@ -210,7 +210,7 @@ def list_workflow_names() -> list[str]:
     return [workflow.name for workflow in _WORKFLOWS]
 
 
-def _context(request: SetupRequest, job: Job | None) -> dict[str, Any]:
+def _context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:
     """What a template is filled with."""
     variables = request.variables
     settings = list_settings(variables, request.level, job) if job else []

@@ -18,7 +18,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ci_bot.bot.setup.read_python_configuration import read_python
 
 # What a variable is for: the state database, the warehouse, or anything else.
-Scope = Literal["state", "warehouse", "other"]
+VariablePurpose = Literal["state", "warehouse", "other"]
 
 _EXPRESSION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _BLOCK = re.compile(r"\{%(.*?)%\}", re.DOTALL)
@@ -44,7 +44,7 @@ class ConfigVariable:
     """
 
     name: str
-    scope: Scope
+    scope: VariablePurpose
     key: str = ""
     gateway: str | None = None
     has_default: bool = False
@@ -193,7 +193,7 @@ def _read_as_text(text: str) -> Configuration:
 
 
 def _variables_in(
-    expression: str, scope: Scope, key: str, gateway: str | None
+    expression: str, scope: VariablePurpose, key: str, gateway: str | None
 ) -> Iterator[ConfigVariable]:
     for call in _CALL.finditer(expression):
         # `env_var('X') or 'y'` has a default, too.
@@ -232,7 +232,7 @@ def _keys(root: Node | None, name: str) -> tuple[str, ...]:
     return ()
 
 
-def _scope(path: tuple[str, ...]) -> Scope:
+def _scope(path: tuple[str, ...]) -> VariablePurpose:
     if _STATE in path:
         return "state"
     # A profile of dbt has its connections under `outputs`.

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ci_bot.bot.setup.read_configuration import (
-    Configuration,
     join_configurations,
     read_python_file,
     read_yaml,
 )
 from ci_bot.bot.setup.read_imports import list_missing_imports
 from ci_bot.bot.setup.read_versions import (
-    FoundVersion,
     find_locked,
     find_python,
     find_versions,
     is_version_file,
     list_requirements,
 )
+from ci_bot.bot.setup.repository_facts import WORKFLOWS, FoundProject, RepositoryFacts
 from ci_bot.errors import BadInput
 from ci_bot.static_config import FILES
 
-WORKFLOWS = ".github/workflows"
 _PYTHON = "config.py"
 _DBT, _PROFILES = "dbt_project.yml", "profiles.yml"
 # Names that any program may use for its settings: these have to look like SQLMesh's.
@@ -41,43 +38,6 @@ _MOST_FILES = 2_000
 # Directories of a project whose Python code SQLMesh loads.
 _WITH_PYTHON = ("macros", "models", "audits", "signals", "materializations", "linter")
 _OLD_BOT = re.compile(r"\bsqlmesh_cicd\b")
-
-
-@dataclass(frozen=True)
-class Project:
-    """A SQLMesh project.
-
-    Attributes:
-        path: Its directory, relative to the repository; `.` is the repository itself.
-        is_dbt: Whether its models are dbt's.
-    """
-
-    path: str
-    configuration: Configuration
-    is_dbt: bool = False
-
-
-@dataclass(frozen=True)
-class Repository:
-    """What is known of a repository.
-
-    Attributes:
-        branch: The default branch.
-        versions: Of SQLMesh and PySpark, by their names.
-        python: The version of Python that the project names.
-        old_bot: Workflows that run SQLMesh's own bot, relative to the repository.
-        requirements: The requirements files of pip, the one that counts first.
-        imports: Packages that the models import and the image does not have, each with the version
-            that a lock file names.
-    """
-
-    projects: tuple[Project, ...]
-    branch: str = "main"
-    versions: Mapping[str, FoundVersion] = field(default_factory=dict)
-    python: str | None = None
-    old_bot: tuple[str, ...] = ()
-    requirements: tuple[str, ...] = ()
-    imports: tuple[tuple[str, FoundVersion | None], ...] = ()
 
 
 def find_root(directory: Path) -> Path:
@@ -105,11 +65,11 @@ def find_projects(root: Path) -> list[str]:
     return found
 
 
-def read_repository(root: Path, projects: tuple[str, ...]) -> Repository:
+def read_repository(root: Path, projects: tuple[str, ...]) -> RepositoryFacts:
     """Everything that the workflows of these projects depend on."""
     read = tuple(_read_project(root, project) for project in projects)
     files = _version_files(root, projects)
-    return Repository(
+    return RepositoryFacts(
         projects=read,
         branch=_default_branch(root),
         versions=find_versions(files),
@@ -125,7 +85,7 @@ def is_project(directory: Path) -> bool:
     return bool(_configuration_files(directory))
 
 
-def _read_project(root: Path, project: str) -> Project:
+def _read_project(root: Path, project: str) -> FoundProject:
     directory = root / project
     parts = [
         read_python_file(_text(file)) if file.suffix == ".py" else read_yaml(_text(file))
@@ -134,7 +94,7 @@ def _read_project(root: Path, project: str) -> Project:
     is_dbt = (directory / _DBT).is_file()
     if is_dbt:
         parts += [read_yaml(_text(file)) for file in _dbt_files(directory, root)]
-    return Project(project, join_configurations(parts), is_dbt)
+    return FoundProject(project, join_configurations(parts), is_dbt)
 
 
 def _configuration_files(directory: Path) -> list[Path]:
@@ -188,7 +148,7 @@ def _version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
     return files
 
 
-def _missing_imports(root: Path, projects: Iterable[Project]) -> list[str]:
+def _missing_imports(root: Path, projects: Iterable[FoundProject]) -> list[str]:
     """What the projects' Python code imports beside the image's packages."""
     texts, own = [], []
     for project in projects:

@@ -18,8 +18,8 @@ from ci_bot.bot.setup.compare_files import (
     compare_files,
     read_signature,
 )
-from ci_bot.bot.setup.github_settings import LEVELS, Level
-from ci_bot.bot.setup.next_steps import Step, list_notes, list_steps
+from ci_bot.bot.setup.github_settings import LEVELS, SetupLevel
+from ci_bot.bot.setup.next_steps import RemainingStep, list_notes, list_steps
 from ci_bot.bot.setup.plan_files import (
     PLAIN,
     PlannedFile,
@@ -28,12 +28,12 @@ from ci_bot.bot.setup.plan_files import (
     plan_files,
 )
 from ci_bot.bot.setup.read_repository import (
-    WORKFLOWS,
     find_projects,
     find_root,
     is_project,
     read_repository,
 )
+from ci_bot.bot.setup.repository_facts import WORKFLOWS
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, Refused
 from ci_bot.host import Machine
 
@@ -60,7 +60,7 @@ class SetupOptions:
     """
 
     projects: tuple[str, ...] = ()
-    level: Level | None = None
+    level: SetupLevel | None = None
     gateway: str | None = None
     action: str | None = None
     upgrade: bool = False
@@ -346,7 +346,7 @@ def _left_over(request: SetupRequest, target: Path) -> Iterable[str]:
             )
 
 
-def _render_steps(machine: Machine, steps: Sequence[Step]) -> str:
+def _render_steps(machine: Machine, steps: Sequence[RemainingStep]) -> str:
     """The steps; commands stand at the margin, so that they can be pasted."""
     parts = []
     for number, step in enumerate(steps, start=1):

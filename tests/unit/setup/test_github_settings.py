@@ -5,14 +5,19 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.setup.github_settings import (
-    Job,
-    Level,
+    SetupJob,
+    SetupLevel,
     is_secret,
     list_optional,
     list_settings,
     list_worker_env,
 )
-from ci_bot.bot.setup.read_configuration import ConfigVariable, Scope, read_python_file, read_yaml
+from ci_bot.bot.setup.read_configuration import (
+    ConfigVariable,
+    VariablePurpose,
+    read_python_file,
+    read_yaml,
+)
 from tests.setup_layouts import IN_PYTHON, SPARK_ON_POSTGRES
 
 
@@ -22,7 +27,7 @@ def of(text: str) -> list[ConfigVariable]:
     return configuration.variables_of(configuration.default_gateway)
 
 
-def values(text: str, level: Level, job: Job) -> dict[str, str]:
+def values(text: str, level: SetupLevel, job: SetupJob) -> dict[str, str]:
     return {each.name: each.value for each in list_settings(of(text), level, job)}
 
 
@@ -59,7 +64,7 @@ def test_review__gives_words_to_a_configuration_that_fails_without() -> None:
 
 
 @pytest.mark.parametrize("scope", ["state", "warehouse", "other"])
-def test_review__a_number_stays_one(scope: Scope) -> None:
+def test_review__a_number_stays_one(scope: VariablePurpose) -> None:
     found = list_settings([ConfigVariable("PG_PORT", scope, "port")], "review", "review")
     assert [each.value for each in found] == (
         ["${{ vars.PG_PORT || '1' }}"] if scope == "other" else ['"1"']
