@@ -32,6 +32,7 @@ PAGES = [
     "RELEASING.md",
     "docs/architecture.md",
     "docs/bundled-bot.md",
+    "docs/init.md",
     "docs/installation.md",
     "docs/state.md",
     "docs/where-spark-runs.md",

@@ -205,9 +205,9 @@ def _with_tags(template: str | None) -> str | None:
     return None if template is None else _STATEMENT.sub(r"<%% \1 %%>", template)
 
 
-def list_workflow_names() -> list[str]:
-    """The names of all workflows that a level may have."""
-    return [workflow.name for workflow in _WORKFLOWS]
+def list_workflow_names(level: SetupLevel = "full") -> list[str]:
+    """The names of a level's workflows; the highest level has all of them."""
+    return [workflow.name for workflow in _WORKFLOWS if level in workflow.levels]
 
 
 def _context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from ci_bot.bot.setup.compare_files import (
     compare_files,
     read_signature,
 )
-from ci_bot.bot.setup.github_settings import LEVELS, SetupLevel
+from ci_bot.bot.setup.github_settings import SetupLevel
 from ci_bot.bot.setup.next_steps import RemainingStep, list_notes, list_steps
 from ci_bot.bot.setup.plan_files import (
     PLAIN,
@@ -313,7 +313,9 @@ def _render(
         return f"{text}\nNothing is to be written: the files are as this command makes them.\n"
     if options.dry_run:
         return f"{text}\nNothing was written. Without `--dry-run` these files are.\n"
-    return text + _render_steps(machine, list_steps(request, written, load_template))
+    # Files that lie elsewhere have to be copied before they can be committed.
+    committed = [] if options.output else written
+    return text + _render_steps(machine, list_steps(request, committed, load_template))
 
 
 def _title(request: SetupRequest, options: SetupOptions, written: Sequence[str]) -> str:
@@ -331,12 +333,7 @@ def _add_diffs(page: Page, compared: Iterable[ComparedFile]) -> None:
 
 def _left_over(request: SetupRequest, target: Path) -> Iterable[str]:
     """Workflows of a higher level that an earlier run has left."""
-    mine = {
-        name
-        for level, names in zip(LEVELS, (1, 3, len(list_workflow_names())), strict=True)
-        if level == request.level
-        for name in list_workflow_names()[:names]
-    }
+    mine = list_workflow_names(request.level)
     for name in list_workflow_names():
         text = None if name in mine else _read_text(target / WORKFLOWS / name)
         if text is not None and read_signature(text) is not None:

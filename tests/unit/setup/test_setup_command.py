@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 
 from ci_bot.bot.actions.inputs import Inputs
 from ci_bot.bot.cli.commands import commands
+from ci_bot.bot.cli.options import choose_projects
 from ci_bot.bot.sandbox.worker_environment import parse_worker_variables
 from ci_bot.bot.setup import SetupOptions, set_up_repository
 from ci_bot.bot.setup.action_release import find_action_release, parse_action_release
@@ -325,7 +326,8 @@ def test_dry_run__writes_nothing_and_says_what_it_would(tmp_path: Path) -> None:
 def test_output__writes_elsewhere(tmp_path: Path) -> None:
     repository = clone(tmp_path / "here", "pip")
     before = repository.files()
-    repository.init(output="../there")
+    told = repository.init(output="../there")
+    assert "git add" not in told
     assert repository.files() == before
     assert (tmp_path / "there/.github/workflows/review.yml").is_file()
 
@@ -379,6 +381,14 @@ def test_command__hands_its_options_on(tmp_path: Path, monkeypatch: pytest.Monke
     done = CliRunner().invoke(commands, line)
     assert done.exit_code == 0, done.output
     assert "            sales\n            finance\n" in repository.workflow("apply")
+
+
+def test_command__asks_which_project_is_meant() -> None:
+    with CliRunner().isolation(input="7\n2\n") as streams:
+        chosen = choose_projects(["finance", "sales"])
+        asked = streams[1].getvalue().decode() if streams[1] else ""
+    assert chosen == ("sales",)
+    assert "2  sales" in asked
 
 
 @pytest.mark.parametrize("value", ["acme/x@v1", "acme@" + "a" * 40, "acme/x@" + "a" * 39])
