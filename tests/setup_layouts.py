@@ -152,7 +152,7 @@ class Clone:
         *,
         level: str | None = None,
         projects: tuple[str, ...] = (),
-        action: str = RELEASE,
+        action: str | None = RELEASE,
         directory: str = ".",
         **options: object,
     ) -> str:

@@ -14,6 +14,8 @@ _NAMED = re.compile(
     r"(?P<repository>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})(?:\s*#\s*(?P<version>v[\w.+-]+))?"
 )
 _ADDRESS = re.compile(r"^(?:\w+://|git@)[^/:]+[/:](?P<repository>[\w.-]+/[\w.-]+?)(?:\.git)?/?$")
+# A review takes the action in the directory `review`.
+_USED = re.compile(r"uses: ([\w.-]+/[\w.-]+)/review@([0-9a-f]{40}) # (v[\w.+-]+)")
 _TAG = re.compile(r"v\d+\.\d+\.\d+")
 
 
@@ -53,6 +55,13 @@ def find_action_release(direct_url: str | None) -> ActionRelease:
             from elsewhere.
     """
     return _of_git(direct_url) or parse_action_release(_RELEASED)
+
+
+def read_action_release(workflow: str) -> ActionRelease | None:
+    """The release that a review.yml names; None where it names the placeholder, or none."""
+    used = _USED.search(workflow)
+    release = parse_action_release(f"{used[1]}@{used[2]} # {used[3]}") if used else None
+    return release if release is not None and release.is_released else None
 
 
 def _of_git(direct_url: str | None) -> ActionRelease | None:

@@ -21,7 +21,8 @@ from ci_bot.bot.setup.plan_files import PlannedFile
 FileStatus = Literal["new", "same", "changed", "moved", "edited", "kept", "foreign"]
 
 _SIGNATURE = re.compile(
-    r"(?m)^# Made by `ci-bot init --level (?P<level>\w+)(?P<projects>(?: --project [^\s`]+)*)`; "
+    r"(?m)^# Made by `ci-bot init --level (?P<level>\w+)(?P<projects>(?: --project [^\s`]+)*)"
+    r"(?: --gateway (?P<gateway>[^\s`]+))?`; "
     r"checksum (?P<sum>[0-9a-f]{16})\.\n?\Z"
 )
 # `uses:` of a workflow, and a requirement from git.
@@ -51,6 +52,7 @@ class MadeWith:
 
     level: SetupLevel
     projects: tuple[str, ...]
+    gateway: str | None = None
 
 
 def compare_files(
@@ -71,9 +73,11 @@ def compare_files(
 
 def sign_text(text: str, made_with: MadeWith) -> str:
     """A file's text with its last line, which says how it was made."""
-    projects = "".join(f" --project {each}" for each in made_with.projects if each != ".")
+    options = "".join(f" --project {each}" for each in made_with.projects if each != ".")
+    if made_with.gateway:
+        options += f" --gateway {made_with.gateway}"
     return (
-        f"{text}# Made by `ci-bot init --level {made_with.level}{projects}`; "
+        f"{text}# Made by `ci-bot init --level {made_with.level}{options}`; "
         f"checksum {_checksum(text)}.\n"
     )
 
@@ -87,7 +91,7 @@ def read_signature(text: str) -> MadeWith | None:
     if level is None:
         return None
     projects = tuple(re.findall(r"--project (\S+)", found["projects"]))
-    return MadeWith(level, projects or (".",))
+    return MadeWith(level, projects or (".",), found["gateway"])
 
 
 def is_unedited(text: str) -> bool:
@@ -97,8 +101,11 @@ def is_unedited(text: str) -> bool:
 
 
 def move_pins(text: str, source: str) -> str:
-    """A text with the commits that another one names for the same actions."""
-    known = {_key(pin): pin for pin in _PIN.finditer(source)}
+    """A text with the commits that another one names for the same actions.
+
+    The placeholder of the documents is no commit, and moves nothing.
+    """
+    known = {_key(pin): pin for pin in _PIN.finditer(source) if pin["commit"].strip("0")}
 
     def moved(pin: re.Match[str]) -> str:
         other = known.get(_key(pin))

@@ -11,7 +11,12 @@ from importlib import metadata
 from pathlib import Path
 
 from ci_bot.bot.report import Page, new_page, resource
-from ci_bot.bot.setup.action_release import find_action_release, parse_action_release
+from ci_bot.bot.setup.action_release import (
+    ActionRelease,
+    find_action_release,
+    parse_action_release,
+    read_action_release,
+)
 from ci_bot.bot.setup.compare_files import (
     ComparedFile,
     MadeWith,
@@ -87,22 +92,21 @@ def set_up_repository(
     before = _read_options_of_before(target)
     projects = _choose_projects(machine.directory, root, options.projects, before, choose)
     level = options.level or (before.level if before else "review")
+    gateway = options.gateway or (before.gateway if before else None)
     repository = read_repository(root, projects)
-    _check_names((*projects, repository.branch, *([options.gateway] if options.gateway else [])))
-    _check_gateway(options.gateway, [each.configuration.gateways for each in repository.projects])
+    _check_names((*projects, repository.branch, *([gateway] if gateway else [])))
+    _check_gateway(gateway, [each.configuration.gateways for each in repository.projects])
     request = SetupRequest(
         repository=repository,
         level=level,
-        release=parse_action_release(options.action)
-        if options.action
-        else find_action_release(_read_direct_url()),
-        gateway=options.gateway,
+        release=_choose_release(options, target),
+        gateway=gateway,
     )
     planned = plan_files(request, load_template)
     compared = compare_files(
         planned,
         _read_existing(target, planned),
-        MadeWith(level, projects),
+        MadeWith(level, projects, gateway),
         upgrade=options.upgrade,
     )
     _refuse_foreign(compared)
@@ -132,7 +136,9 @@ def _choose_projects(
 ) -> tuple[str, ...]:
     """The projects to set up, relative to the repository."""
     if given:
-        return tuple(dict.fromkeys(_named_project(directory, root, each) for each in given))
+        named = tuple(dict.fromkeys(_named_project(directory, root, each) for each in given))
+        _refuse_other_projects(named, before)
+        return named
     if before is not None and all(is_project(root / each) for each in before.projects):
         return before.projects
     found = find_projects(root)
@@ -155,6 +161,30 @@ def _choose_projects(
         hint=f"Say which one: {options}. Several that share one state are named together.",
         reason_code="several_projects",
     )
+
+
+def _refuse_other_projects(named: Sequence[str], before: MadeWith | None) -> None:
+    """Workflows of some projects do not become those of others in silence."""
+    if before is None or set(before.projects) <= set(named):
+        return
+    both = " ".join(f"--project {each}" for each in dict.fromkeys((*before.projects, *named)))
+    raise Refused(
+        f"The workflows here are of {', '.join(before.projects)}, and would not be any more.",
+        hint=f"For projects that share one state: `ci-bot init {both}`. To replace them, delete "
+        "the workflows first.",
+        reason_code="several_projects",
+    )
+
+
+def _choose_release(options: SetupOptions, target: Path) -> ActionRelease:
+    """The release to name: that of the files that are there, unless it is to move."""
+    there = _read_text(target / WORKFLOWS / "review.yml") or ""
+    kept = None if options.upgrade else read_action_release(there)
+    if kept is not None:
+        return kept
+    if options.action:
+        return parse_action_release(options.action)
+    return find_action_release(_read_direct_url())
 
 
 def _named_project(directory: Path, root: Path, given: str) -> str:

@@ -426,3 +426,39 @@ def test_release__from_elsewhere_is_the_placeholder_and_is_told(
     assert not found.is_released
     told = clone(tmp_path, "pip").init(action=f"{found.repository}@{found.commit}")
     assert "This ci-bot was not installed from a release" in told
+
+
+def test_again__without_the_options_of_before_changes_nothing(tmp_path: Path) -> None:
+    """Neither the release nor the gateway has to be said again."""
+    repository = clone(tmp_path, "python")
+    repository.init(level="full", gateway="local")
+    first = repository.files()
+    assert "gateway: local" in repository.workflow("review")
+
+    told = repository.init(action=None)
+
+    assert "Nothing is to be written" in told
+    assert repository.files() == first
+    assert "Another one is --gateway NAME" not in told
+
+
+def test_again__a_release_takes_the_place_of_the_placeholder(tmp_path: Path) -> None:
+    repository = clone(tmp_path, "pip")
+    repository.init(action=None)
+    assert f"@{'0' * 40} # v0.0.0" in repository.workflow("review")
+    repository.init(action=RELEASE)
+    assert RELEASE.partition("@")[2] in repository.workflow("review")
+    assert "Replace by the release" not in repository.workflow("review")
+
+
+def test_again__another_project_does_not_take_the_place_of_the_first(tmp_path: Path) -> None:
+    repository = clone(tmp_path, "several")
+    repository.init(projects=("sales",))
+    before = repository.files()
+    with pytest.raises(Refused, match="The workflows here are of sales") as caught:
+        repository.init(projects=("finance",))
+    assert "`ci-bot init --project sales --project finance`" in (caught.value.hint or "")
+    assert repository.files() == before
+
+    repository.init(projects=("sales", "finance"))
+    assert "            sales\n            finance\n" in repository.workflow("review")
