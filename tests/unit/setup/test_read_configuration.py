@@ -65,7 +65,8 @@ def test_yaml__each_spelling_of_a_variable_is_seen(line: str, has_default: bool)
 
 def test_yaml__comments_name_no_variable() -> None:
     text = f"{DUCKDB}# password: {{{{ env_var('NOT_READ') }}}}\n{{# {{{{ env_var('NOR_THIS') }}}} #}}\n"
-    assert read_yaml(text).variables == ()
+    configuration = read_yaml(text)
+    assert (configuration.variables, configuration.is_whole) == ((), True)
 
 
 def test_yaml__of_another_gateway_is_left_out() -> None:
