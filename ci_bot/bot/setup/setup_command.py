@@ -42,6 +42,8 @@ from ci_bot.bot.setup.repository_facts import WORKFLOWS
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, Refused
 from ci_bot.host import Machine
 
+# More would be no sentence.
+_MOST_NAMED = 6
 _DISTRIBUTION = "sqlmesh-plan-review"
 _WORDS = {
     "new": ("new", "green"),
@@ -155,7 +157,9 @@ def _choose_projects(
         return (found[0],)
     if choose is not None:
         return tuple(choose(found))
-    options = " or ".join(f"`--project {each}`" for each in found)
+    options = " or ".join(f"`--project {each}`" for each in found[:_MOST_NAMED])
+    if len(found) > _MOST_NAMED:
+        options += f" or another one of {len(found)}"
     raise BadInput(
         f"There are {len(found)} SQLMesh projects here, and their workflows differ.",
         hint=f"Say which one: {options}. Several that share one state are named together.",
@@ -345,7 +349,9 @@ def _render(
         return f"{text}\nNothing was written. Without `--dry-run` these files are.\n"
     # Files that lie elsewhere have to be copied before they can be committed.
     committed = [] if options.output else written
-    return text + _render_steps(machine, list_steps(request, committed, load_template))
+    return f"{text}\nWhat is left to do:\n" + _render_steps(
+        machine, list_steps(request, committed, load_template)
+    )
 
 
 def _title(request: SetupRequest, options: SetupOptions, written: Sequence[str]) -> str:

@@ -124,6 +124,13 @@ def test_init__several_projects_have_to_be_named(tmp_path: Path) -> None:
     assert "project: sales #" in repository.workflow("review")
 
 
+def test_init__of_many_projects_some_are_named(tmp_path: Path) -> None:
+    repository = clone(tmp_path, {f"p{number:02}/sqlmesh.yaml": "" for number in range(9)})
+    with pytest.raises(BadInput) as caught:
+        repository.init()
+    assert "`--project p05` or another one of 9." in (caught.value.hint or "")
+
+
 def test_init__several_projects_are_chosen_by_a_person(tmp_path: Path) -> None:
     clone(tmp_path, "several")
     asked = []
