@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -469,3 +470,52 @@ def test_again__another_project_does_not_take_the_place_of_the_first(tmp_path: P
 
     repository.init(projects=("sales", "finance"))
     assert "            sales\n            finance\n" in repository.workflow("review")
+
+
+def test_stop__where_nothing_can_be_made_nothing_is_left(tmp_path: Path) -> None:
+    repository = clone(tmp_path, "pip")
+    (tmp_path / ".github").symlink_to(tmp_path / "gone")
+    before = repository.files()
+    with pytest.raises(BadInput, match="No file can be written to .* Nothing was written"):
+        repository.init()
+    assert repository.files() == before
+
+
+def test_work_tree__knows_the_branch_of_its_repository(tmp_path: Path) -> None:
+    main = clone(tmp_path / "main", "pip")
+    linked = main.root / ".git" / "worktrees" / "tree"
+    linked.mkdir(parents=True)
+    (linked / "commondir").write_text("../..\n")
+    tree = clone(tmp_path / "tree", "pip")
+    shutil.rmtree(tree.root / ".git")
+    (tree.root / ".git").write_text(f"gitdir: {linked}\n")
+    tree.init(level="full")
+    assert "branches: [trunk]" in tree.workflow("deploy")
+
+
+@pytest.mark.parametrize(("head", "branch"), [("master", "master"), ("work", "main")])
+def test_clone__without_an_origin_deploys_from_the_usual_branch(
+    head: str, branch: str, tmp_path: Path
+) -> None:
+    repository = clone(tmp_path, "pip")
+    (tmp_path / ".git/refs/remotes/origin/HEAD").unlink()
+    (tmp_path / ".git/HEAD").write_text(f"ref: refs/heads/{head}\n")
+    repository.init(level="full")
+    assert f"branches: [{branch}]" in repository.workflow("deploy")
+
+
+def test_notes__of_a_configuration_that_cannot_be_read_as_a_whole(tmp_path: Path) -> None:
+    told = " ".join(clone(tmp_path, {"sqlmesh.yaml": "gateways: [\n"}).init().split())
+    assert "The configuration of . cannot be read as a whole without running it." in told
+
+
+def test_notes__of_a_state_that_is_not_written_and_a_spark_that_is_not_served(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "sqlmesh.yaml": "gateways: {spark: {connection: {type: spark}}}\n",
+        "requirements.txt": "pyspark==2.4.0\n",
+    }
+    told = " ".join(clone(tmp_path, files).init(level="apply").split())
+    assert "No state connection is written in the configuration." in told
+    assert "requirements.txt has PySpark 2.4.0, and applies work with 3.4" in told
