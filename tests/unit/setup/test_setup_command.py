@@ -476,7 +476,7 @@ def test_stop__where_nothing_can_be_made_nothing_is_left(tmp_path: Path) -> None
     repository = clone(tmp_path, "pip")
     (tmp_path / ".github").symlink_to(tmp_path / "gone")
     before = repository.files()
-    with pytest.raises(BadInput, match="No file can be written to .* Nothing was written"):
+    with pytest.raises(BadInput, match=r"No file can be written to .* Nothing was written"):
         repository.init()
     assert repository.files() == before
 
