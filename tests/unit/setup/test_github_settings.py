@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.setup.github_settings import (
+    UNUSED,
     SetupJob,
     SetupLevel,
     is_secret,
@@ -18,7 +19,8 @@ from ci_bot.bot.setup.read_configuration import (
     read_python_file,
     read_yaml,
 )
-from tests.setup_layouts import IN_PYTHON, SPARK_ON_POSTGRES
+from ci_bot.redaction import Redactor
+from tests.setup_layouts import IN_PYTHON, ROOT, SPARK_ON_POSTGRES
 
 
 def of(text: str) -> list[ConfigVariable]:
@@ -59,7 +61,7 @@ def test_review__needs_no_secret_and_nothing_of_a_yaml_configuration() -> None:
 
 def test_review__gives_words_to_a_configuration_that_fails_without() -> None:
     assert values(IN_PYTHON, "review", "review") == dict.fromkeys(
-        ("DB_HOST", "DB_PASSWORD", "DB_USER", "LAKE_TOKEN"), "unused"
+        ("DB_HOST", "DB_PASSWORD", "DB_USER", "LAKE_TOKEN"), UNUSED
     )
 
 
@@ -73,7 +75,16 @@ def test_review__a_number_stays_one(scope: VariablePurpose) -> None:
 
 def test_review__models_may_read_what_is_no_connection() -> None:
     found = list_settings([ConfigVariable("SCHEMA", "other")], "review", "review")
-    assert [each.value for each in found] == ["${{ vars.SCHEMA || 'unused' }}"]
+    assert [each.value for each in found] == ["${{ vars.SCHEMA || 'not-needed-by-reviews' }}"]
+
+
+def test_review__its_words_hide_nothing_in_a_comment() -> None:
+    """What the project gets is taken out of every text, and nobody writes these on their own."""
+    redactor = Redactor([UNUSED, "1"])
+    for page in (ROOT / "docs" / "rules").glob("*.md"):
+        text = page.read_text("utf-8")
+        assert redactor.redact(text) == Redactor([]).redact(text)
+    assert redactor.redact("1 unused column, not needed") == "1 unused column, not needed"
 
 
 def test_apply__the_review_reads_and_the_apply_writes() -> None:
@@ -94,7 +105,7 @@ def test_apply__the_review_reads_and_the_apply_writes() -> None:
 
 def test_apply__the_review_gets_a_word_for_the_warehouse_that_it_never_reaches() -> None:
     found = values(IN_PYTHON, "apply", "review")
-    assert found["LAKE_TOKEN"] == "unused"
+    assert found["LAKE_TOKEN"] == UNUSED
     assert found["DB_PASSWORD"] == "${{ secrets.DB_READER_PASSWORD }}"
 
 
