@@ -62,7 +62,17 @@ def test_review__its_options_are_what_is_asked_for() -> None:
 def test_commands__stand_in_the_order_of_use() -> None:
     listed = commands.commands.list_commands(click.Context(commands.commands))
     assert listed == [
-        *("review", "explain", "doctor", "estimate", "apply", "prod-plan", "cleanup", "sweep"),
+        *(
+            "init",
+            "review",
+            "explain",
+            "doctor",
+            "estimate",
+            "apply",
+            "prod-plan",
+            "cleanup",
+            "sweep",
+        ),
         "learn",
         *("policy", "demo", "schema", "run"),
     ]

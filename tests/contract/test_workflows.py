@@ -20,15 +20,17 @@ EXAMPLES = sorted(set(DEPLOY.parent.glob("*.yml")) - {DEPLOY})
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 ACTION = "your-org/sqlmesh-plan-review"
 # What needs no Spark takes the small image.
-WITHOUT_SPARK = {"review", "commands", "fork-comment"}
+WITHOUT_SPARK = {"review", "comments"}
 ALL_PERMISSIONS = {"contents": "read", "pull-requests": "write"}
+# Of each job, in the order of the file.
 PERMISSIONS = {
-    "review": ALL_PERMISSIONS,
-    "apply": {**ALL_PERMISSIONS, "actions": "read"},
-    "commands": {"actions": "write", "pull-requests": "write"},
-    "cleanup": ALL_PERMISSIONS,
-    "sweep": ALL_PERMISSIONS,
-    "fork-comment": {"actions": "read", "pull-requests": "write"},
+    "review": [ALL_PERMISSIONS],
+    "apply": [{**ALL_PERMISSIONS, "actions": "read"}],
+    "cleanup": [ALL_PERMISSIONS],
+    "comments": [
+        {"actions": "write", "pull-requests": "write"},
+        {"actions": "read", "pull-requests": "write"},
+    ],
 }
 
 
@@ -64,7 +66,7 @@ every = pytest.mark.parametrize("path", [*OWN, *EXAMPLES, DEPLOY], ids=by_name)
 every_example = pytest.mark.parametrize("path", EXAMPLES, ids=by_name)
 
 
-def test_examples__of_this_action_are_the_six() -> None:
+def test_examples__of_this_action_are_the_four() -> None:
     assert {path.stem for path in EXAMPLES} == set(PERMISSIONS)
 
 
@@ -86,8 +88,7 @@ def test_permissions__nothing_by_default_and_a_reason_for_each_grant(path: Path)
 
 @every_example
 def test_permissions__are_exactly_what_the_activity_needs(path: Path) -> None:
-    (job,) = jobs(load(path))
-    assert job["permissions"] == PERMISSIONS[path.stem]
+    assert [job["permissions"] for job in jobs(load(path))] == PERMISSIONS[path.stem]
 
 
 @every
@@ -150,12 +151,15 @@ def test_secrets__come_from_a_protected_environment(path: Path) -> None:
 
 
 @every_example
-def test_action__is_used_once_with_known_inputs(path: Path) -> None:
-    (step,) = uses(load(path), ACTION)
+def test_action__is_used_once_a_job_with_known_inputs(path: Path) -> None:
+    workflow = load(path)
+    used = uses(workflow, ACTION)
+    assert len(used) == len(workflow["jobs"])
     known = load(ROOT / "action.yml")["inputs"]
-    assert set(step.get("with", {})) <= set(known)
-    small = step["uses"].startswith(f"{ACTION}/review@")
-    assert small == (path.stem in WITHOUT_SPARK)
+    for step in used:
+        assert set(step.get("with", {})) <= set(known)
+        small = step["uses"].startswith(f"{ACTION}/review@")
+        assert small == (path.stem in WITHOUT_SPARK)
 
 
 def test_review__runs_on_pull_request_or_by_hand_and_never_on_its_target() -> None:
@@ -164,7 +168,7 @@ def test_review__runs_on_pull_request_or_by_hand_and_never_on_its_target() -> No
     actions = ["opened", "synchronize", "reopened", "ready_for_review", "edited"]
     assert workflow["on"]["pull_request"] == {"types": actions}
     inputs = workflow["on"]["workflow_dispatch"]["inputs"]
-    # commands.yml's run sends this one by name; it must need no other.
+    # comments.yml's run sends this one by name; it must need no other.
     assert [name for name, given in inputs.items() if given.get("required")] == ["pr-number"]
     (step,) = uses(workflow, ACTION)
     for name in inputs:
@@ -286,7 +290,9 @@ def test_apply_and_cleanup__wait_for_each_other_and_are_never_cancelled() -> Non
         assert concurrency["queue"] == "max"
     prefix = "sqlmesh-environment-pr-"
     assert apply["group"] == prefix + "${{ inputs.pr-number }}"
-    assert cleanup["group"] == prefix + "${{ github.event.pull_request.number }}"
+    closed = {"github": {"event": {"pull_request": PULL}}, "inputs": {}}
+    assert fill(cleanup["group"], **closed) == fill(apply["group"], inputs={"pr-number": "7"})
+    assert fill(cleanup["group"], github={"event": {}}, inputs={}) == "sqlmesh-sweep"
 
 
 def test_apply__is_started_by_dispatch_only() -> None:
@@ -294,7 +300,7 @@ def test_apply__is_started_by_dispatch_only() -> None:
     assert set(workflow["on"]) == {"workflow_dispatch"}
     inputs = workflow["on"]["workflow_dispatch"]["inputs"]
     assert inputs["pr-number"]["required"] is True
-    # commands.yml's run sends these by name.
+    # comments.yml's run sends these by name.
     assert {"pr-number", "plan-id", "comment-id", "mode", "override-reason"} <= set(inputs)
     (step,) = uses(workflow, ACTION)
     for name in inputs:
@@ -309,22 +315,44 @@ def test_apply__checks_out_the_merge_commit_but_not_for_a_cleanup() -> None:
     )
 
 
-def test_commands__no_checkout_no_secrets_and_no_job_for_other_comments() -> None:
-    workflow = example("commands")
-    assert workflow["on"] == {"issue_comment": {"types": ["created"]}}
-    (job,) = jobs(workflow)
+def test_comments__no_checkout_and_no_secrets_in_any_job() -> None:
+    workflow = example("comments")
+    assert set(workflow["on"]) == {"issue_comment", "workflow_run"}
+    assert uses(workflow, "actions/checkout") == []
+    for job in jobs(workflow):
+        assert "secrets." not in str(job)
+        # No unpacking on the disk, no script: one step, and it parses in memory.
+        assert len(job["steps"]) == 1
+
+
+def test_comments__each_event_starts_the_job_that_is_for_it() -> None:
+    command, report = jobs(example("comments"))
+    assert command["if"].startswith("github.event_name == 'issue_comment'")
+    assert report["if"].startswith("github.event_name == 'workflow_run'")
+    for job in (command, report):
+        # Nothing of the condition can be true for the other event.
+        assert " || " not in re.sub(r"\(.*\)", "", job["if"])
+
+
+def test_comments__a_command_does_not_wait_for_another_one() -> None:
+    group = example("comments")["concurrency"]["group"]
+    for event in ({"comment": {"id": 5}}, {"workflow_run": {"head_sha": 5}}):
+        assert fill(group, github={"event": event}) == "sqlmesh-comments-5"
+
+
+def test_comments__no_job_for_other_comments() -> None:
+    workflow = example("comments")
+    assert workflow["on"]["issue_comment"] == {"types": ["created"]}
+    job, _ = jobs(workflow)
     assert "github.event.issue.pull_request" in job["if"]
     for blanks in ("", " ", "  ", "   "):
         assert f"startsWith(github.event.comment.body, '{blanks}/sqlmesh')" in job["if"]
-    assert uses(workflow, "actions/checkout") == []
-    assert "secrets." not in str(job)
-    assert len(job["steps"]) == 1
 
 
 def test_cleanup__runs_for_every_closed_pull_request() -> None:
     # A `paths` or `branches` filter, or a condition on the job, is how closings get lost.
     workflow = example("cleanup")
-    assert workflow["on"] == {"pull_request_target": {"types": ["closed"]}}
+    assert workflow["on"]["pull_request_target"] == {"types": ["closed"]}
     assert all("if" not in job for job in jobs(workflow))
 
 
@@ -340,21 +368,28 @@ def test_cleanup__checks_out_the_default_branch_and_nothing_of_the_pull_request(
 
 
 def test_sweep__is_nightly_or_by_hand_one_at_a_time() -> None:
-    workflow = example("sweep")
-    assert set(workflow["on"]) == {"schedule", "workflow_dispatch"}
+    workflow = example("cleanup")
+    assert set(workflow["on"]) == {"pull_request_target", "schedule", "workflow_dispatch"}
     assert workflow["concurrency"]["cancel-in-progress"] is False
-    (checkout,) = uses(workflow, "actions/checkout")
-    assert "ref" not in checkout["with"]
+    (step,) = uses(workflow, ACTION)
+    for event, mode, cache in (
+        ("pull_request_target", "cleanup", "none"),
+        ("schedule", "sweep", "base"),
+        ("workflow_dispatch", "sweep", "base"),
+    ):
+        run = {"github": {"event_name": event}, "inputs": {}}
+        assert fill(step["with"]["mode"], **run) == mode
+        # Noted is what the default branch has, by a run that nobody outside can start.
+        assert fill(step["with"]["cache"], **run) == cache
+    (save,) = uses(workflow, "actions/cache/save")
+    assert "github.event_name != 'pull_request_target'" in save["if"]
 
 
 def test_fork_comment__sees_the_report_only_as_data() -> None:
-    workflow = example("fork-comment")
+    workflow = example("comments")
     assert workflow["on"]["workflow_run"]["workflows"] == [example("review")["name"]]
     assert workflow["on"]["workflow_run"]["types"] == ["completed"]
-    (job,) = jobs(workflow)
-    # No checkout, no unpacking on the disk, no script: one step, and it parses in memory.
-    assert len(job["steps"]) == 1
-    assert "secrets." not in str(job)
+    _, job = jobs(workflow)
     assert "head_repository.full_name != github.repository" in job["if"]
     assert "conclusion != 'skipped'" in job["if"]
 

@@ -86,6 +86,11 @@ OPTIONS = {
     "--timeout-minutes": MINUTES,
     "--output": PATH,
     "--keep": PATH,
+    "--level": words("review", "apply", "full"),
+    "--action": dict.fromkeys(
+        ["", "acme/bot", "acme/bot@v1.2.3", f"acme/bot@{'a' * 39}", f"bot@{'a' * 40}", NO_UTF8],
+        "must be OWNER/NAME@COMMIT",
+    ),
     "--plan-id": {"": "must be 8 to 64 hexadecimal digits", **PLAN_ID},
     "--expect": {
         "": "must be 8 to 64 hexadecimal digits",
@@ -124,7 +129,7 @@ ARGUMENTS = {
         (command, "path"): PATH
         for command in (
             *("review", "estimate", "apply", "prod-plan", "cleanup", "sweep", "doctor"),
-            "learn",
+            *("learn", "init"),
         )
     },
     ("schema", "document"): words("report", "apply", "cleanup"),

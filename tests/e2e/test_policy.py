@@ -69,7 +69,7 @@ def weights(outcome: Outcome) -> dict[str, str]:
 
 
 def command(change: Change, text: str, author: str = "writer") -> Outcome:
-    """Somebody writes a command, and commands.yml starts apply.yml for it."""
+    """Somebody writes a command, and comments.yml starts apply.yml for it."""
     asked = change.pull.add_comment(text, author)
     inputs = {"mode": "accept", "comment-id": str(asked["id"])}
     return change.dispatch(inputs, actor=BOT)

@@ -46,7 +46,7 @@ class Team:
             repo.add_workflow(
                 name, {name: bool(given.get("required")) for name, given in declared.items()}
             )
-        job = example("commands.yml")["jobs"]["command"]
+        job = example("comments.yml")["jobs"]["command"]
         self.machine = RunnerMachine(
             api_url=standin.url,
             repository=repo.full_name,
@@ -70,7 +70,7 @@ class Team:
         self.pull.add_comment(f"{markers.encode(marker)}\nThe review.", BOT)
 
     def say(self, text: str, login: str = "writer") -> tuple[Ran, dict[str, Any]]:
-        """Somebody comments, and GitHub starts commands.yml."""
+        """Somebody comments, and GitHub starts comments.yml."""
         comment = self.pull.add_comment(text, login)
         return self.machine.run("issue_comment", self.pull.comment_event(comment)), comment
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.standin
 
 ROOT = Path(__file__).parents[2]
 BOT = "github-actions[bot]"
-EXAMPLE = ROOT / ".github" / "examples" / "fork-comment.yml"
+EXAMPLE = ROOT / ".github" / "examples" / "comments.yml"
 
 
 class Fork:
@@ -39,7 +39,7 @@ class Fork:
         workflow = repo.add_workflow("review.yml")
         repo.set_ref("theirs-head", self.pull.head_sha)
         self.review: Run = repo.add_run(workflow, "theirs-head")
-        job = YAML(typ="safe").load(EXAMPLE.read_text("utf-8"))["jobs"]["comment"]
+        job = YAML(typ="safe").load(EXAMPLE.read_text("utf-8"))["jobs"]["fork-report"]
         self.machine = RunnerMachine(
             api_url=standin.url,
             repository=repo.full_name,
@@ -64,7 +64,7 @@ class Fork:
         self.repo.add_artifact(self.review, "ci-bot-report", files)
 
     def post(self, **changes: Any) -> Ran:
-        """GitHub starts fork-comment.yml."""
+        """GitHub starts comments.yml."""
         facts = events.PullFacts.from_api(self.pull.json)
         event = events.workflow_run(facts=facts, run_id=self.review.id)
         event["workflow_run"] |= changes

@@ -57,7 +57,7 @@ class Night:
                 jvm.sql(f"CREATE TABLE {schema}.notes USING parquet AS SELECT 1 AS a")
 
     def sweep(self, **inputs: str) -> Ran:
-        """sweep.yml on its schedule, on the default branch's checkout."""
+        """cleanup.yml on its schedule, on the default branch's checkout."""
         event = events.schedule(repo=self.repo.full_name)
         return self.machine.run("schedule", event, workspace=self.shop.project, **inputs)
 

@@ -164,3 +164,10 @@ def environment_prefix(value: str) -> str:
 
 intervals = whole_number(0, MOST_INTERVALS)
 minutes = whole_number(1, MOST_MINUTES)
+
+
+# A release of an action, as `uses:` names it.
+action_release = matching(
+    r"[\w.-]+/[\w.-]+@[0-9a-f]{40}(\s*#\s*v[\w.+-]+)?",
+    "must be OWNER/NAME@COMMIT, with the 40 digits of the commit",
+)

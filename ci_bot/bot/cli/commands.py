@@ -68,6 +68,54 @@ def _command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
 
 
 @_command(
+    "ci-bot init",
+    "ci-bot init --level full --project warehouse",
+    "ci-bot init --upgrade --dry-run",
+)
+@shared.project_argument
+@option(
+    "--project",
+    "projects",
+    type=Value(values.path),
+    multiple=True,
+    metavar="PATH",
+    help="Directory of a SQLMesh project; looked for otherwise. Repeatable, for one state.",
+)
+@option(
+    "--level",
+    type=Word("review", "apply", "full"),
+    help="`review` needs no secret. `apply` adds PR environments. `full` adds commands, forks, the "
+    "nightly sweep and the deployment. The level of before, else review.",
+)
+@shared.GATEWAY
+@option(
+    "--action",
+    type=Value(values.action_release),
+    metavar="OWNER/NAME@COMMIT",
+    help="The release that the workflows name; the one that is installed otherwise.",
+)
+@option("--upgrade", is_flag=True, help="Move pins to this release, in edited files, too.")
+@option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@option(
+    "--output",
+    type=Value(values.path),
+    metavar="DIR",
+    help="Write into this directory in place of the repository.",
+)
+def init(**options: Any) -> None:
+    """Write the workflows that this repository needs, and say what is left to do.
+
+    The project is read and not loaded. Files that somebody has edited stay as they are.
+    """
+    from ci_bot.bot.setup import SetupOptions, set_up_repository
+
+    given = {**options, "projects": (*options["path"], *options["projects"])}
+    del given["path"]
+    choose = shared.choose_projects if sys.stdin is not None and sys.stdin.isatty() else None
+    guarded(lambda machine: set_up_repository(machine, SetupOptions(**given), choose))
+
+
+@_command(
     "ci-bot review",
     "ci-bot review warehouse --base-ref origin/develop --short",
     "ci-bot review --environment pr_7 --fail-on high --max-intervals 500",

@@ -269,6 +269,15 @@ def with_projects(options: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "projects": tuple(dict.fromkeys(named)) or (".",)}
 
 
+def choose_projects(found: Sequence[str]) -> Sequence[str]:
+    """Asks a person at the terminal which of several projects is meant."""
+    for number, project in enumerate(found, start=1):
+        click.echo(f"  {number}  {project}", err=True)
+    asked = f"Which SQLMesh project, 1 to {len(found)}"
+    number = click.prompt(asked, type=click.IntRange(1, len(found)), err=True)
+    return (found[number - 1],)
+
+
 def environment(what: str, default: str | None = None) -> Callable[[Function], Function]:
     """`--environment`, which a command needs unless it has a default."""
     more = {"required": True} if default is None else {"default": default, "show_default": True}

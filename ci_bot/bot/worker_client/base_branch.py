@@ -1,8 +1,8 @@
 """What is known of the base branch: the base cache on disk, and which unit tests failed there.
 
 A run on the default branch notes the cache, and a review reads it. A workflow keeps the directory
-between runs (`.github/examples/sweep.yml`, `review.yml`). A review only reads it, and what it reads
-travels inside the request: the project's code sees a copy of its own, and nothing that a pull
+between runs (`.github/examples/cleanup.yml`, `review.yml`). A review only reads it, and what it
+reads travels inside the request: the project's code sees a copy of its own, and nothing that a pull
 request computed is written anywhere.
 """
 

@@ -58,6 +58,10 @@ _FOLDER = Path(".github") / "workflows"
 # This action, or its directory for reviews, by whoever publishes it.
 _USES = re.compile(r"[\w.-]+/sqlmesh-plan-review(?:/review)?@")
 
+# The one with Spark, which alone can build.
+_BUILDS = re.compile(r"[\w.-]+/sqlmesh-plan-review@")
+_PLACEHOLDER = "@" + "0" * 40
+
 _LARGEST = 1_000_000
 # `/sqlmesh` in a comment starts another workflow, by the token of the job that reads the comment.
 _STARTED_BY_A_JOB = "workflow_dispatch"
@@ -79,6 +83,33 @@ def check(repository: Path) -> ProjectCheck | None:
     return ProjectCheck(name="workflows", status="ok", message=message, fix=f"{fix}.")
 
 
+def check_missing(repository: Path) -> Iterator[ProjectCheck]:
+    """What the workflows of this action still lack, each with the command that writes it."""
+    used = [workflow for workflow in _workflows(repository) if _uses_this_action(workflow)]
+    if any(_PLACEHOLDER in str(step.get("uses")) for each in used for step in _steps(each)):
+        yield ProjectCheck(
+            name="workflows",
+            status="warn",
+            message="a workflow names the commit that stands for a release in the documents, and "
+            "no run can begin with it",
+            fix="`ci-bot init --action OWNER/NAME@COMMIT --upgrade` names a real one.",
+        )
+    events = {event for workflow in used for event in _events(workflow)}
+    builds = any(
+        _STARTED_BY_A_JOB in _events(workflow)
+        and any(_BUILDS.match(str(step.get("uses"))) for step in _steps(workflow))
+        for workflow in used
+    )
+    if builds and not events & {"pull_request_target", "schedule"}:
+        yield ProjectCheck(
+            name="workflows",
+            status="warn",
+            message="a workflow builds environments, and none removes them when a pull request "
+            "is closed",
+            fix="`ci-bot init --level apply` writes cleanup.yml.",
+        )
+
+
 def _workflows(repository: Path) -> Iterator[Mapping[str, Any]]:
     """The workflows of a repository that can be read."""
     for file in sorted((repository / _FOLDER).glob("*.y*ml")):
@@ -89,15 +120,18 @@ def _workflows(repository: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _uses_this_action(workflow: Mapping[str, Any]) -> bool:
+    return any(_USES.match(str(step.get("uses"))) for step in _steps(workflow))
+
+
+def _steps(workflow: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     jobs = workflow.get("jobs")
-    steps = [
+    return [
         step
         for job in (jobs.values() if isinstance(jobs, dict) else ())
         if isinstance(job, dict) and isinstance(job.get("steps"), list)
         for step in job["steps"]
         if isinstance(step, dict)
     ]
-    return any(_USES.match(str(step.get("uses"))) for step in steps)
 
 
 def _events(workflow: Mapping[str, Any]) -> list[str]:
@@ -236,6 +270,8 @@ class _Doctor:
         found = check(self.place.repository)
         if found is not None:
             self._add(found)
+        for missing in check_missing(self.place.repository):
+            self._add(missing)
 
     def _connection(self) -> None:
         self._add(validation.connection(self.context))

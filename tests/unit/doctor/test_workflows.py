@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.doctor.examination import check
+from ci_bot.worker.doctor.examination import check, check_missing
+from tests.setup_layouts import clone
 
 EXAMPLES = Path(__file__).resolve().parents[3] / ".github" / "examples"
 
@@ -59,3 +60,24 @@ def test_check__where_no_workflow_uses_it__says_nothing(tmp_path: Path) -> None:
     assert check(tmp_path) is None
     write(tmp_path, "other.yml", "on: push\njobs: {build: {steps: [{uses: octo/other@v1}]}}\n")
     assert check(tmp_path) is None
+
+
+def test_missing__of_the_examples__is_the_release(tmp_path: Path) -> None:
+    for file in EXAMPLES.glob("*.yml"):
+        write(tmp_path, file.name, file.read_text("utf-8"))
+    (found,) = check_missing(tmp_path)
+    assert "names the commit that stands for a release" in found.message
+
+
+@pytest.mark.parametrize("level", ["review", "apply", "full"])
+def test_missing__of_what_init_writes__is_nothing(tmp_path: Path, level: str) -> None:
+    clone(tmp_path, "company").init(level=level)
+    assert list(check_missing(tmp_path)) == []
+
+
+def test_missing__a_workflow_that_removes_what_another_builds(tmp_path: Path) -> None:
+    clone(tmp_path, "company").init(level="apply")
+    (tmp_path / ".github" / "workflows" / "cleanup.yml").unlink()
+    (found,) = check_missing(tmp_path)
+    assert "none removes them" in found.message
+    assert found.fix == "`ci-bot init --level apply` writes cleanup.yml."

@@ -1,0 +1,170 @@
+"""What stands in a repository beside what is planned: new, the same, ours, or edited by people.
+
+Each file ends in a line that says how it was made, with a checksum of the lines above. So a file
+that nobody has edited can be written again, and one that somebody has edited is left alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_bot.bot.setup.github_settings import LEVELS, SetupLevel
+from ci_bot.bot.setup.plan_files import PlannedFile
+
+# `new` is written, `changed` is one of ours that is written again, `moved` an edited one in which
+# only pins move. `edited`, `same` and `kept` stay as they are, and a `foreign` one refuses the run.
+FileStatus = Literal["new", "same", "changed", "moved", "edited", "kept", "foreign"]
+
+_SIGNATURE = re.compile(
+    r"(?m)^# Made by `ci-bot init --level (?P<level>\w+)(?P<projects>(?: --project [^\s`]+)*)"
+    r"(?: --gateway (?P<gateway>[^\s`]+))?`; "
+    r"checksum (?P<sum>[0-9a-f]{16})\.\n?\Z"
+)
+# `uses:` of a workflow, and a requirement from git.
+_PIN = re.compile(
+    r"(?P<name>(?:[\w.-]+/)+[\w.-]+)@(?P<commit>[0-9a-f]{40})(?P<version>[ \t]+#[ \t]*v[\w.+-]+)?"
+)
+
+
+@dataclass(frozen=True)
+class ComparedFile:
+    """A planned file, and what becomes of it.
+
+    Attributes:
+        text: What is to be written; None where nothing is.
+        diff: What stands there against what would be written, where somebody has edited it.
+    """
+
+    planned: PlannedFile
+    status: FileStatus
+    text: str | None = None
+    diff: str = ""
+
+
+@dataclass(frozen=True)
+class MadeWith:
+    """The options that a file was made with."""
+
+    level: SetupLevel
+    projects: tuple[str, ...]
+    gateway: str | None = None
+
+
+def compare_files(
+    planned: Iterable[PlannedFile],
+    existing: Mapping[str, str],
+    made_with: MadeWith,
+    *,
+    upgrade: bool,
+) -> list[ComparedFile]:
+    """What becomes of each planned file.
+
+    Args:
+        existing: The texts that are there, by their path.
+        upgrade: Whether pins move to those of this release; without it each file keeps its own.
+    """
+    return [_compare(file, existing.get(file.path), made_with, upgrade) for file in planned]
+
+
+def sign_text(text: str, made_with: MadeWith) -> str:
+    """A file's text with its last line, which says how it was made."""
+    options = "".join(f" --project {each}" for each in made_with.projects if each != ".")
+    if made_with.gateway:
+        options += f" --gateway {made_with.gateway}"
+    return (
+        f"{text}# Made by `ci-bot init --level {made_with.level}{options}`; "
+        f"checksum {_checksum(text)}.\n"
+    )
+
+
+def read_signature(text: str) -> MadeWith | None:
+    """The options that a file was made with; None where `ci-bot init` has not made it."""
+    found = _SIGNATURE.search(text)
+    if found is None:
+        return None
+    level = next((each for each in LEVELS if each == found["level"]), None)
+    if level is None:
+        return None
+    projects = tuple(re.findall(r"--project (\S+)", found["projects"]))
+    return MadeWith(level, projects or (".",), found["gateway"])
+
+
+def is_unedited(text: str) -> bool:
+    """Whether a file is as `ci-bot init` has written it."""
+    found = _SIGNATURE.search(text)
+    return found is not None and _checksum(text[: found.start()]) == found["sum"]
+
+
+def move_pins(text: str, source: str) -> str:
+    """A text with the commits that another one names for the same actions.
+
+    The placeholder of the documents is no commit, and moves nothing.
+    """
+    known = {_key(pin): pin for pin in _PIN.finditer(source) if pin["commit"].strip("0")}
+
+    def moved(pin: re.Match[str]) -> str:
+        other = known.get(_key(pin))
+        if other is None:
+            return pin[0]
+        return f"{other['name']}@{other['commit']}{other['version'] or ''}"
+
+    return _PIN.sub(moved, text)
+
+
+def _key(pin: re.Match[str]) -> str:
+    """What stays the same when a pin moves: of this action also its owner may be another one."""
+    address = "https:" if pin["name"].startswith("github.com/") else "uses:"
+    return address + re.sub(r"^.*?([\w.-]*sqlmesh-plan-review)", r"\1", pin["name"])
+
+
+def _compare(
+    planned: PlannedFile, there: str | None, made_with: MadeWith, upgrade: bool
+) -> ComparedFile:
+    if there is None:
+        text = planned.text if planned.is_kept else sign_text(planned.text, made_with)
+        return ComparedFile(planned, "new", text)
+    if planned.is_kept:
+        return ComparedFile(planned, "kept")
+    wanted = planned.text if upgrade else move_pins(planned.text, _body(there))
+    signed = sign_text(wanted, made_with)
+    if there == signed:
+        return ComparedFile(planned, "same")
+    # A copy of the example, as it is, is ours, too.
+    if is_unedited(there) or there == wanted:
+        return ComparedFile(planned, "changed", signed)
+    if read_signature(there) is None:
+        return ComparedFile(planned, "foreign")
+    return _compare_edited(planned, there, wanted, upgrade)
+
+
+def _compare_edited(planned: PlannedFile, there: str, wanted: str, upgrade: bool) -> ComparedFile:
+    """An edited file stays; an upgrade moves its pins only."""
+    moved = move_pins(there, wanted) if upgrade else there
+    diff = "".join(_diff(_body(moved), wanted, planned.path))
+    if moved != there:
+        return ComparedFile(planned, "moved", moved, diff)
+    return ComparedFile(planned, "edited", None, diff)
+
+
+def _body(text: str) -> str:
+    found = _SIGNATURE.search(text)
+    return text[: found.start()] if found else text
+
+
+def _diff(there: str, wanted: str, path: str) -> Iterator[str]:
+    yield from difflib.unified_diff(
+        there.splitlines(keepends=True),
+        wanted.splitlines(keepends=True),
+        f"{path} (as it stands)",
+        f"{path} (as it would be written)",
+        n=1,
+    )
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,174 @@
+"""Which GitHub secret or variable each variable of a configuration gets, in which environment.
+
+A review has an account of its own that reads, an apply and a cleanup one that writes. So what names
+or opens the account of the state has two names on GitHub, and everything else has one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_bot.bot.setup.read_configuration import ConfigVariable
+from ci_bot.redaction import Holds, holds, is_suspect
+
+SetupLevel = Literal["review", "apply", "full"]
+LEVELS: tuple[SetupLevel, ...] = ("review", "apply", "full")
+# What a job is about: each has its own environment, except that a sweep is a cleanup.
+SetupJob = Literal["review", "apply", "cleanup", "deploy"]
+
+ENVIRONMENTS: dict[SetupJob, str] = {
+    "review": "sqlmesh-review",
+    "apply": "sqlmesh-apply",
+    "cleanup": "sqlmesh-cleanup",
+    "deploy": "sqlmesh-prod",
+}
+# Stands for a value that a review never uses, where the configuration does not load without one.
+# The bot hides what it passes on, in every text: so it must be no word of any text.
+UNUSED = "not-needed-by-reviews"
+_UNUSED_PORT = "1"
+
+# Passed on without being named in `worker-env`.
+_PASSED_ON = ("SQLMESH_", "SPARK_", "PYSPARK_", "JAVA_", "HADOOP_")
+# The machine's and GitHub's own: no secret or variable may or should have such a name.
+_OF_THE_MACHINE = re.compile(
+    r"(?:GITHUB_|ACTIONS_|RUNNER_|INPUT_|CI_BOT_).*"
+    r"|CI|HOME|PATH|USER|USERNAME|LOGNAME|SHELL|PWD|TMPDIR|TMP|TEMP|LANG|LC_ALL|TERM|ENV|HOSTNAME"
+    r"|LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|BASH_ENV|PYTHONPATH|VIRTUAL_ENV"
+)
+_ACCOUNT = re.compile(r"(?:^|_)(?:USER|USERNAME|USER_NAME|LOGIN|ROLE|ACCOUNT)$", re.IGNORECASE)
+_ACCOUNT_KEYS = frozenset({"user", "username", "user_name", "login", "role"})
+# An address that carries a password in it.
+_ADDRESS_WITH_PASSWORD = re.compile(
+    r"(?:^|_)(?:DSN|CONN(?:ECTION)?_?STR(?:ING)?|(?:DATABASE|DB|STATE|POSTGRES|PG|MYSQL|JDBC|CONNECTION)_UR[LI])$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class JobVariable:
+    """A variable of the project, as a job gets it.
+
+    Attributes:
+        name: As the configuration reads it.
+        source: Where its value stands on GitHub: `secrets`, `vars`, or nowhere.
+        github: Its name there.
+        value: What the workflow's file says.
+    """
+
+    name: str
+    source: Literal["secrets", "vars", "written"]
+    github: str
+    value: str
+
+
+def is_secret(variable: ConfigVariable) -> bool:
+    """Whether a variable's value is to be kept secret, by its name and the setting that gets it."""
+    if variable.key and holds(variable.key) is not Holds.NOTHING:
+        return True
+    return is_suspect(variable.name) or bool(_ADDRESS_WITH_PASSWORD.search(variable.name))
+
+
+def list_settings(
+    variables: Iterable[ConfigVariable], level: SetupLevel, job: SetupJob
+) -> list[JobVariable]:
+    """The variables that a job has to get, those of the state first.
+
+    One with a default keeps it: an empty value would take its place.
+    """
+    wanted = [
+        setting
+        for variable in variables
+        if not _OF_THE_MACHINE.fullmatch(variable.name)
+        and (setting := _setting(variable, level, job)) is not None
+    ]
+    order = {each.name: ("state", "warehouse", "other").index(each.scope) for each in variables}
+    return sorted(wanted, key=lambda each: order[each.name])
+
+
+def list_optional(variables: Iterable[ConfigVariable], job: SetupJob) -> list[str]:
+    """The variables that keep the default of the configuration, and that a job has a use for."""
+    return [
+        each.name
+        for each in variables
+        if each.has_default
+        and not _OF_THE_MACHINE.fullmatch(each.name)
+        and not (job == "review" and each.scope == "warehouse")
+    ]
+
+
+def list_worker_env(
+    settings: Iterable[JobVariable], variables: Iterable[ConfigVariable]
+) -> list[str]:
+    """What `worker-env` says: each name, or one prefix for those of one family.
+
+    A prefix also lets a variable pass that the configuration gets later; it passes nothing that
+    the step's `env:` does not name.
+    """
+    families: dict[str, set[str]] = {}
+    for variable in variables:
+        families.setdefault(_family(variable.name), set()).add(variable.name)
+    named = [each.name for each in settings if not each.name.startswith(_PASSED_ON)]
+    return list(
+        dict.fromkeys(
+            f"{family}*" if (family := _family(name)) and len(families[family]) > 1 else name
+            for name in named
+        )
+    )
+
+
+def _family(name: str) -> str:
+    """`STATE_` of `STATE_HOST`; empty where the name has one word."""
+    first, separator, _ = name.partition("_")
+    return f"{first}_" if separator and first else ""
+
+
+def _setting(variable: ConfigVariable, level: SetupLevel, job: SetupJob) -> JobVariable | None:
+    """How a job gets one variable; None where it does without."""
+    if variable.has_default:
+        return None
+    if job == "review" and (level == "review" or variable.scope == "warehouse"):
+        return _unused(variable)
+    secret = is_secret(variable)
+    name = variable.name
+    if variable.scope == "state" and (secret or _is_account(variable)):
+        github = _of_account(name, "READER" if job == "review" else "WRITER")
+    elif job == "deploy" and secret:
+        github = f"PROD_{name}"
+    else:
+        github = name
+    source: Literal["secrets", "vars"] = "secrets" if secret else "vars"
+    return JobVariable(name, source, github, f"${{{{ {source}.{github} }}}}")
+
+
+def _unused(variable: ConfigVariable) -> JobVariable | None:
+    """A variable of a job that never connects with it.
+
+    Without it a YAML configuration gets the word `None`, which is no number; and a Python one may
+    not load at all. What is no secret may still be set, for models that read it.
+    """
+    is_number = variable.name.upper().endswith("PORT") or variable.key.endswith("port")
+    value = _UNUSED_PORT if is_number else UNUSED
+    if variable.scope == "other" and not is_secret(variable):
+        # The project may use it for more than a connection, and who wants to can set it.
+        expression = f"${{{{ vars.{variable.name} || '{value}' }}}}"
+        return JobVariable(variable.name, "vars", variable.name, expression)
+    if variable.is_required or is_number:
+        return JobVariable(variable.name, "written", "", f'"{value}"' if is_number else value)
+    return None
+
+
+def _is_account(variable: ConfigVariable) -> bool:
+    return variable.key in _ACCOUNT_KEYS or bool(_ACCOUNT.search(variable.name))
+
+
+def _of_account(name: str, role: str) -> str:
+    """`STATE_WRITER` of `STATE_USER`, `STATE_WRITER_PASSWORD` of `STATE_PASSWORD`."""
+    if _ACCOUNT.search(name) and "_" in name:
+        return _ACCOUNT.sub(f"_{role}", name)
+    before, separator, last = name.rpartition("_")
+    if not separator:
+        return f"{name}_{role}"
+    return f"{before}_{role}_{last}"

@@ -1,0 +1,313 @@
+"""Which files a repository gets for a level, each with its text and its reason. Pure.
+
+The workflows are made of the templates in `templates/workflows`, and the examples in
+`.github/examples` are made of the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import FunctionLoader, StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
+
+from ci_bot.bot.setup.action_release import ActionRelease
+from ci_bot.bot.setup.github_settings import (
+    SetupJob,
+    SetupLevel,
+    list_optional,
+    list_settings,
+    list_worker_env,
+)
+from ci_bot.bot.setup.read_configuration import ConfigVariable
+from ci_bot.bot.setup.read_versions import FoundVersion, is_requirements
+from ci_bot.bot.setup.repository_facts import WORKFLOWS, RepositoryFacts
+from ci_bot.protocol.supported_versions import is_supported, source
+
+# What the image has; tests/contract/test_setup.py holds them to requirements.lock.
+IMAGE_SQLMESH, IMAGE_PYSPARK, IMAGE_PYTHON = "0.236.4", "3.5.9", "3.11"
+
+REVIEW_REQUIREMENTS = ".github/sqlmesh-requirements.txt"
+DEPLOY_REQUIREMENTS = ".github/sqlmesh-deploy-requirements.txt"
+POLICY = ".sqlmesh-review.yaml"
+_DRIVERS = {"postgres": "psycopg2-binary", "gcp_postgres": "psycopg2-binary", "mysql": "pymysql"}
+# A line of a template that is no line of the file.
+_STATEMENT = re.compile(r"(?m)^[ \t]*#% (.*)\n")
+# Nothing of a path or a branch may mean anything to YAML, a shell or GitHub's expressions.
+PLAIN = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*")
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """A file of the repository.
+
+    Attributes:
+        path: Relative to the repository.
+        why: What it is for, as a sentence.
+        is_kept: Whether it stays as it is once it is there, because people are to edit it.
+    """
+
+    path: str
+    text: str
+    why: str
+    is_kept: bool = False
+
+
+@dataclass(frozen=True)
+class SetupRequest:
+    """What is to be set up.
+
+    Attributes:
+        gateway: The gateway that somebody asked for; None for the project's default.
+        deploy_requirements: What deploy.yml installs; None for a file of our own.
+    """
+
+    repository: RepositoryFacts
+    level: SetupLevel
+    release: ActionRelease
+    gateway: str | None = None
+    deploy_requirements: str | None = None
+
+    @property
+    def variables(self) -> list[ConfigVariable]:
+        """The variables of all projects, each once."""
+        found: dict[str, ConfigVariable] = {}
+        for project in self.repository.projects:
+            configuration = project.configuration
+            chosen = self.gateway or configuration.default_gateway
+            for variable in configuration.variables_of(chosen):
+                found.setdefault(variable.name, variable)
+        return [found[name] for name in sorted(found)]
+
+    @property
+    def state(self) -> str | None:
+        """The type of the state database, as the first project says."""
+        configuration = self.repository.projects[0].configuration
+        return configuration.state(self.gateway or configuration.default_gateway)
+
+
+@dataclass(frozen=True)
+class _Workflow:
+    name: str
+    job: SetupJob | None
+    why: str
+    levels: tuple[SetupLevel, ...]
+
+
+_WORKFLOWS = (
+    _Workflow(
+        "review.yml",
+        "review",
+        "Reviews each pull request and writes its comment. It alone runs on the pull request's "
+        "own ref, so it has credentials of its own, or none.",
+        ("review", "apply", "full"),
+    ),
+    _Workflow(
+        "apply.yml",
+        "apply",
+        "Builds the reviewed plan on request. It alone takes the pull request's code beside "
+        "accounts that write, and is started by a person or a comment only.",
+        ("apply", "full"),
+    ),
+    _Workflow(
+        "cleanup.yml",
+        "cleanup",
+        "Removes the environment of a closed pull request, and at level full sweeps every night. "
+        "It runs the default branch's code only.",
+        ("apply", "full"),
+    ),
+    _Workflow(
+        "comments.yml",
+        None,
+        "Answers `/sqlmesh` comments, and posts the comments of forks. It has no secret and checks "
+        "out nothing.",
+        ("full",),
+    ),
+    _Workflow(
+        "deploy.yml",
+        "deploy",
+        "Deploys prod after a merge, if its plan is the reviewed one. It alone has prod's "
+        "accounts.",
+        ("full",),
+    ),
+)
+
+
+def plan_files(request: SetupRequest, load: Callable[[str], str | None]) -> list[PlannedFile]:
+    """The files of a level, in the order in which they matter.
+
+    Args:
+        load: Gives the text of a template by its name.
+    """
+    files = [*list_workflows(request, load)]
+    requirements = _review_requirements(request)
+    if requirements is not None and requirements.text is not None:
+        files.append(
+            PlannedFile(
+                requirements.path,
+                requirements.text,
+                "The project's own versions, where the image has others.",
+            )
+        )
+    if request.level == "full" and request.deploy_requirements is None:
+        files.append(
+            PlannedFile(
+                DEPLOY_REQUIREMENTS,
+                _deploy_requirements_text(request),
+                "What deploy.yml installs. Add the packages that your models import.",
+            )
+        )
+    for project in request.repository.projects:
+        path = POLICY if project.path == "." else f"{project.path}/{POLICY}"
+        files.append(
+            PlannedFile(
+                path,
+                load("sqlmesh-review.yaml") or "",
+                "The team's own policy; it is yours to edit.",
+                is_kept=True,
+            )
+        )
+    return files
+
+
+def list_workflows(
+    request: SetupRequest, load: Callable[[str], str | None]
+) -> Iterable[PlannedFile]:
+    """The workflows of a level."""
+    environment = SandboxedEnvironment(
+        loader=FunctionLoader(lambda name: _with_tags(load(name))),
+        undefined=StrictUndefined,
+        # YAML, of values that `PLAIN` lets through or this program has made.
+        autoescape=False,
+        auto_reload=False,
+        keep_trailing_newline=True,
+        variable_start_string="<%",
+        variable_end_string="%>",
+        block_start_string="<%%",
+        block_end_string="%%>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+    )
+    for workflow in _WORKFLOWS:
+        if request.level in workflow.levels:
+            text = environment.get_template(workflow.name).render(_context(request, workflow.job))
+            yield PlannedFile(f"{WORKFLOWS}/{workflow.name}", text, workflow.why)
+
+
+def _with_tags(template: str | None) -> str | None:
+    """A template whose lines `#% if x` are tags of Jinja, each with its newline.
+
+    Jinja's own line statements take the empty lines after them away, too.
+    """
+    return None if template is None else _STATEMENT.sub(r"<%% \1 %%>", template)
+
+
+def list_workflow_names(level: SetupLevel = "full") -> list[str]:
+    """The names of a level's workflows; the highest level has all of them."""
+    return [workflow.name for workflow in _WORKFLOWS if level in workflow.levels]
+
+
+def _context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:
+    """What a template is filled with."""
+    variables = request.variables
+    settings = list_settings(variables, request.level, job) if job else []
+    projects = [project.path for project in request.repository.projects]
+    requirements = _review_requirements(request)
+    gateway = f" --gateway {request.gateway}" if request.gateway else ""
+    options = " ".join(f"--project {project}" for project in projects)
+    sqlmesh = "" if projects == ["."] else "".join(f" --paths {each}" for each in projects)
+    return {
+        "level": request.level,
+        "action": request.release.repository,
+        "commit": request.release.commit,
+        "version": request.release.version,
+        "is_released": request.release.is_released,
+        "projects": projects,
+        "gateway": request.gateway,
+        "branch": request.repository.branch,
+        "env": [(each.name, each.value) for each in settings],
+        "optional": list_optional(variables, job) if job and request.level != "review" else [],
+        "worker_env": list_worker_env(settings, variables),
+        "requirements": requirements.path if requirements else None,
+        "deploy_requirements": request.deploy_requirements or DEPLOY_REQUIREMENTS,
+        "python": request.repository.python or IMAGE_PYTHON,
+        "project_options": f"{options}{gateway}",
+        "sqlmesh_options": f"{sqlmesh}{gateway}",
+    }
+
+
+@dataclass(frozen=True)
+class _Requirements:
+    """A requirements file: one that is there already, or one with this text."""
+
+    path: str
+    text: str | None = None
+
+
+def _review_requirements(request: SetupRequest) -> _Requirements | None:
+    """What the input `requirements` names; None where the image has all that the project needs."""
+    repository = request.repository
+    sqlmesh = repository.versions.get("sqlmesh")
+    if sqlmesh is not None and sqlmesh.version and not is_supported(sqlmesh.version):
+        return None
+    other = {
+        name: found
+        for name, of_image in (("sqlmesh", IMAGE_SQLMESH), ("pyspark", IMAGE_PYSPARK))
+        if (found := repository.versions.get(name)) is not None
+        and found.version not in (None, of_image)
+        and _can_be_installed(name, found)
+    }
+    files = {found.file for found in other.values()}
+    if not other and repository.imports:
+        files = {*repository.requirements[:1]}
+    if len(files) == 1 and all(map(is_requirements, files)):
+        return _Requirements(files.pop())
+    pinned = {**other, **{name: found for name, found in repository.imports if found is not None}}
+    lines = "".join(
+        f"{name}=={found.version} # as {found.file} says\n" for name, found in pinned.items()
+    )
+    if not lines:
+        return None
+    return _Requirements(
+        REVIEW_REQUIREMENTS,
+        "# What this action installs beside its own packages, so that it plans as prod\n"
+        "# is planned. Run `ci-bot init` again when the lock file changes.\n" + lines,
+    )
+
+
+def list_unknown_imports(request: SetupRequest) -> list[str]:
+    """Packages that the models import and that no file of the repository brings."""
+    found = _review_requirements(request)
+    if found is not None and found.text is None:
+        return []
+    return [name for name, locked in request.repository.imports if locked is None]
+
+
+def _can_be_installed(name: str, found: FoundVersion) -> bool:
+    version = found.version or ""
+    return is_supported(version) if name == "sqlmesh" else source(version) is not None
+
+
+def _deploy_requirements_text(request: SetupRequest) -> str:
+    """What a runner needs to plan and build prod."""
+    versions = request.repository.versions
+    named = [found for found in versions.values() if found.is_in_requirements]
+    lines = ["# What deploy.yml installs: the project's own versions, and this action's release."]
+    if named and len({found.file for found in named}) == 1:
+        lines.append(f"--requirement ../{named[0].file}")
+    for name, of_image in (("sqlmesh", IMAGE_SQLMESH), ("pyspark", IMAGE_PYSPARK)):
+        found = versions.get(name)
+        if found is None or not found.is_in_requirements:
+            lines.append(f"{name}=={(found.version if found else None) or of_image}")
+    driver = _DRIVERS.get(request.state or "")
+    if driver:
+        lines.append(driver)
+    release = request.release
+    lines.append(
+        f"sqlmesh-plan-review @ git+https://github.com/{release.repository}@{release.commit}"
+        f" # {release.version}"
+    )
+    return "\n".join([*lines, ""])

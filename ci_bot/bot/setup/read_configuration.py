@@ -1,0 +1,266 @@
+"""What the text of a SQLMesh configuration says: gateways, connections, and the variables it reads.
+
+Nothing is rendered or run. Of YAML the nodes are read, with each Jinja expression kept as one word;
+of Python the syntax tree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from ci_bot.bot.setup.read_python_configuration import read_python
+
+# What a variable is for: the state database, the warehouse, or anything else.
+VariablePurpose = Literal["state", "warehouse", "other"]
+
+_EXPRESSION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_BLOCK = re.compile(r"\{%(.*?)%\}", re.DOTALL)
+_REMARK = re.compile(r"\{#.*?#\}", re.DOTALL)
+_CALL = re.compile(r"""env_var\(\s*(?P<quote>['"])(?P<name>\w+)(?P=quote)\s*(?P<default>,)?""")
+# In no text that could be written by hand; the number is that of the expression.
+_MARK = re.compile(r"\u2400(\d+)\u2400")
+_CONNECTIONS = ("connection", "test_connection", "default_connection", "default_test_connection")
+_STATE = "state_connection"
+# Engines that SQLMesh keeps its state in where no state connection is written.
+_ENGINES_WITH_STATE = frozenset({"duckdb", "postgres", "mysql", "mssql", "gcp_postgres"})
+
+
+@dataclass(frozen=True)
+class ConfigVariable:
+    """A variable of the environment that a configuration reads.
+
+    Attributes:
+        key: The setting that gets its value, as `password`; empty where that is not known.
+        gateway: The gateway that it belongs to; None where it belongs to all.
+        has_default: Whether the configuration says what holds without it.
+        is_required: Whether the configuration fails to load without it, as `os.environ["X"]` does.
+    """
+
+    name: str
+    scope: VariablePurpose
+    key: str = ""
+    gateway: str | None = None
+    has_default: bool = False
+    is_required: bool = False
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What the files of one project say.
+
+    Attributes:
+        default_gateway: The one that holds where none is named.
+        engines: The type of each gateway's connection.
+        states: The type of each gateway's state connection, where one is written.
+        bot_keys: What stands under `cicd_bot:`.
+        is_whole: Whether all of it could be read.
+    """
+
+    gateways: tuple[str, ...] = ()
+    default_gateway: str | None = None
+    engines: tuple[tuple[str, str], ...] = ()
+    states: tuple[tuple[str, str], ...] = ()
+    variables: tuple[ConfigVariable, ...] = ()
+    bot_keys: tuple[str, ...] = ()
+    is_whole: bool = True
+
+    def engine(self, gateway: str | None) -> str | None:
+        """The type of a gateway's connection, if it is written."""
+        return _of_gateway(self.engines, gateway)
+
+    def state(self, gateway: str | None) -> str | None:
+        """Where a gateway's state lies: its state connection, or an engine that can hold one."""
+        written = _of_gateway(self.states, gateway)
+        engine = self.engine(gateway)
+        return written or (engine if engine in _ENGINES_WITH_STATE else None)
+
+    def variables_of(self, gateway: str | None) -> list[ConfigVariable]:
+        """The variables that matter where this gateway is used, each once, by name.
+
+        Without a state connection the state lies in an engine that can hold one.
+        """
+        in_engine = _of_gateway(self.states, gateway) is None and self.state(gateway) is not None
+        found: dict[str, ConfigVariable] = {}
+        for variable in self.variables:
+            elsewhere = variable.gateway not in (None, gateway)
+            if elsewhere and not variable.is_required:
+                continue
+            mine = replace(variable, scope="other") if elsewhere else variable
+            if in_engine and mine.scope == "warehouse":
+                mine = replace(mine, scope="state")
+            found[mine.name] = _merged(found.get(mine.name), mine)
+        return [found[name] for name in sorted(found)]
+
+
+def read_yaml(text: str) -> Configuration:
+    """What a YAML configuration says."""
+    expressions: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        expressions.append(match[1])
+        return f"\u2400{len(expressions) - 1}\u2400"
+
+    without_remarks = _REMARK.sub("", text)
+    blocks = " ".join(_BLOCK.findall(without_remarks))
+    marked = _EXPRESSION.sub(keep, _BLOCK.sub("", without_remarks))
+    try:
+        root = YAML(typ="safe", pure=True).compose(marked)
+    except (YAMLError, ValueError, RecursionError):
+        return _read_as_text(text)
+    variables = list(_variables_in(blocks, "other", "", None))
+    gateways: list[str] = []
+    engines: list[tuple[str, str]] = []
+    states: list[tuple[str, str]] = []
+    default = None
+    for path, value in _scalars(root, (), set()):
+        scope, gateway = _scope(path), _gateway(path)
+        key = path[-1] if path else ""
+        if gateway is not None and gateway not in gateways:
+            gateways.append(gateway)
+        if key == "type" and not _MARK.search(value) and len(path) > 1:
+            if path[-2] == _STATE:
+                states.append((gateway or "", value))
+            elif path[-2] in ("connection", "default_connection"):
+                engines.append((gateway or "", value))
+        if path == ("default_gateway",) and not _MARK.search(value):
+            default = value
+        for number in _MARK.findall(value):
+            variables += _variables_in(expressions[int(number)], scope, key, gateway)
+    return Configuration(
+        gateways=tuple(gateways),
+        default_gateway=default or (gateways[0] if gateways else None),
+        engines=tuple(engines),
+        states=tuple(states),
+        variables=tuple(variables),
+        bot_keys=_keys(root, "cicd_bot"),
+    )
+
+
+def read_python_file(text: str) -> Configuration:
+    """What a `config.py` says, as far as it is written down."""
+    found = read_python(text)
+    if found is None:
+        return _read_as_text(text)
+    return Configuration(
+        gateways=found.gateways,
+        default_gateway=found.default_gateway or next(iter(found.gateways), None),
+        engines=tuple((gateway or "", engine) for gateway, engine in found.engines),
+        states=tuple((gateway or "", state) for gateway, state in found.states),
+        variables=tuple(
+            ConfigVariable(
+                name=use.name,
+                scope=_scope(use.path),
+                key=use.path[-1] if use.path else "",
+                gateway=use.gateway,
+                has_default=use.has_default,
+                is_required=use.is_required,
+            )
+            for use in found.uses
+        ),
+        bot_keys=found.bot_keys,
+    )
+
+
+def join_configurations(parts: Iterable[Configuration]) -> Configuration:
+    """One configuration of several files; the first that says something counts."""
+    joined = Configuration()
+    for part in parts:
+        joined = Configuration(
+            gateways=tuple(dict.fromkeys((*joined.gateways, *part.gateways))),
+            default_gateway=joined.default_gateway or part.default_gateway,
+            engines=(*joined.engines, *part.engines),
+            states=(*joined.states, *part.states),
+            variables=(*joined.variables, *part.variables),
+            bot_keys=tuple(dict.fromkeys((*joined.bot_keys, *part.bot_keys))),
+            is_whole=joined.is_whole and part.is_whole,
+        )
+    return joined
+
+
+def _read_as_text(text: str) -> Configuration:
+    """The variables alone, of a file that no parser takes."""
+    without_comments = re.sub(r"(?m)^\s*#.*$", "", _REMARK.sub("", text))
+    return Configuration(
+        variables=tuple(_variables_in(without_comments, "other", "", None)), is_whole=False
+    )
+
+
+def _variables_in(
+    expression: str, scope: VariablePurpose, key: str, gateway: str | None
+) -> Iterator[ConfigVariable]:
+    for call in _CALL.finditer(expression):
+        # `env_var('X') or 'y'` has a default, too.
+        rest = expression[call.end() :]
+        has_default = bool(call["default"]) or bool(re.search(r"\bor\b|\|\s*default\b", rest))
+        yield ConfigVariable(call["name"], scope, key, gateway, has_default)
+
+
+def _scalars(
+    node: Node | None, path: tuple[str, ...], seen: set[int]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each scalar with the keys above it. A node that several places name is read at the first."""
+    if node is None or (id(node) in seen and not isinstance(node, ScalarNode)):
+        return
+    seen.add(id(node))
+    if isinstance(node, MappingNode):
+        for key, value in node.value:
+            name = str(key.value) if isinstance(key, ScalarNode) else ""
+            if isinstance(value, MappingNode) and not value.value:
+                yield (*path, name, ""), ""
+            yield from _scalars(value, path if name == "<<" else (*path, name), seen)
+    elif isinstance(node, SequenceNode):
+        for value in node.value:
+            yield from _scalars(value, path, seen)
+    elif isinstance(node, ScalarNode):
+        yield path, str(node.value)
+
+
+def _keys(root: Node | None, name: str) -> tuple[str, ...]:
+    """The keys of a mapping at the top."""
+    if not isinstance(root, MappingNode):
+        return ()
+    for key, value in root.value:
+        if key.value == name and isinstance(value, MappingNode):
+            return tuple(str(each.value) for each, _ in value.value)
+    return ()
+
+
+def _scope(path: tuple[str, ...]) -> VariablePurpose:
+    if _STATE in path:
+        return "state"
+    # A profile of dbt has its connections under `outputs`.
+    return "warehouse" if {*_CONNECTIONS, "outputs"} & {*path} else "other"
+
+
+def _gateway(path: tuple[str, ...]) -> str | None:
+    """The gateway that a setting belongs to."""
+    # The gateway's own settings stand below its name; `gateways:` may also be a single one.
+    if path[:1] == ("gateways",) and path[2:] and path[1] not in (*_CONNECTIONS, _STATE):
+        return path[1]
+    return None
+
+
+def _of_gateway(facts: tuple[tuple[str, str], ...], gateway: str | None) -> str | None:
+    """What is said of a gateway, else what is said of all."""
+    known = dict(reversed(facts))
+    return known.get(gateway or "", known.get(""))
+
+
+def _merged(before: ConfigVariable | None, now: ConfigVariable) -> ConfigVariable:
+    """One variable of two uses: it needs what each of them needs."""
+    if before is None:
+        return now
+    order = ("state", "other", "warehouse")
+    first = min(before, now, key=lambda each: order.index(each.scope))
+    return replace(
+        first,
+        has_default=before.has_default and now.has_default,
+        is_required=before.is_required or now.is_required,
+    )

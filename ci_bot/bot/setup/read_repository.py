@@ -1,0 +1,215 @@
+"""What a repository holds that its workflows depend on. Files are read as text; nothing is run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ci_bot.bot.setup.read_configuration import (
+    join_configurations,
+    read_python_file,
+    read_yaml,
+)
+from ci_bot.bot.setup.read_imports import list_missing_imports
+from ci_bot.bot.setup.read_versions import (
+    find_locked,
+    find_python,
+    find_versions,
+    is_version_file,
+    list_requirements,
+)
+from ci_bot.bot.setup.repository_facts import WORKFLOWS, FoundProject, RepositoryFacts
+from ci_bot.errors import BadInput
+from ci_bot.static_config import FILES
+
+_PYTHON = "config.py"
+_DBT, _PROFILES = "dbt_project.yml", "profiles.yml"
+# Names that any program may use for its settings: these have to look like SQLMesh's.
+_SHARED_NAMES = frozenset({"config.yaml", "config.yml"})
+_LOOKS_LIKE = re.compile(
+    r"(?m)^(?:gateways|default_gateway|model_defaults|default_connection|state_connection):"
+)
+_IMPORTS_SQLMESH = re.compile(r"(?m)^\s*(?:from|import)\s+sqlmesh\b")
+_SKIPPED = frozenset({"node_modules", "site-packages", "venv", "env", "build", "dist", "target"})
+_DEEPEST, _MOST_DIRECTORIES, _LARGEST = 6, 20_000, 4_000_000
+_MOST_FILES = 2_000
+# Directories of a project whose Python code SQLMesh loads.
+_WITH_PYTHON = ("macros", "models", "audits", "signals", "materializations", "linter")
+_OLD_BOT = re.compile(r"\bsqlmesh_cicd\b")
+
+
+def find_root(directory: Path) -> Path:
+    """The root of the git repository that a directory lies in.
+
+    Raises:
+        BadInput: it lies in none.
+    """
+    for place in (directory, *directory.parents):
+        if (place / ".git").exists():
+            return place
+    raise BadInput(
+        f"{directory} lies in no git repository, so there is no place for workflows.",
+        hint="Change to a clone of your repository, or make one with `git init`.",
+        reason_code="no_repository",
+    )
+
+
+def find_projects(root: Path) -> list[str]:
+    """The directories of all SQLMesh projects, relative to the repository, in order."""
+    found = []
+    for directory in _directories(root):
+        if _configuration_files(directory):
+            found.append(_relative(directory, root))
+    return found
+
+
+def read_repository(root: Path, projects: tuple[str, ...]) -> RepositoryFacts:
+    """Everything that the workflows of these projects depend on."""
+    read = tuple(_read_project(root, project) for project in projects)
+    files = _version_files(root, projects)
+    return RepositoryFacts(
+        projects=read,
+        branch=_default_branch(root),
+        versions=find_versions(files),
+        python=find_python(files),
+        old_bot=tuple(_old_bot_workflows(root)),
+        requirements=tuple(list_requirements(files)),
+        imports=tuple((name, find_locked(name, files)) for name in _missing_imports(root, read)),
+    )
+
+
+def is_project(directory: Path) -> bool:
+    """Whether a directory has a configuration of SQLMesh."""
+    return bool(_configuration_files(directory))
+
+
+def _read_project(root: Path, project: str) -> FoundProject:
+    directory = root / project
+    parts = [
+        read_python_file(_text(file)) if file.suffix == ".py" else read_yaml(_text(file))
+        for file in _configuration_files(directory)
+    ]
+    is_dbt = (directory / _DBT).is_file()
+    if is_dbt:
+        parts += [read_yaml(_text(file)) for file in _dbt_files(directory, root)]
+    return FoundProject(project, join_configurations(parts), is_dbt)
+
+
+def _configuration_files(directory: Path) -> list[Path]:
+    """The files that configure SQLMesh in a directory, YAML first."""
+    found = [directory / name for name in FILES if (directory / name).is_file()]
+    files = [
+        file for file in found if file.name not in _SHARED_NAMES or _LOOKS_LIKE.search(_text(file))
+    ]
+    python = directory / _PYTHON
+    if python.is_file() and _IMPORTS_SQLMESH.search(_text(python)):
+        files.append(python)
+    return files
+
+
+def _dbt_files(directory: Path, root: Path) -> Iterator[Path]:
+    yield directory / _DBT
+    for place in (directory, root):
+        if (place / _PROFILES).is_file():
+            yield place / _PROFILES
+            return
+
+
+def _directories(root: Path) -> Iterator[Path]:
+    """The repository's directories, but hidden ones and those of other people's packages."""
+    for count, (place, names, _) in enumerate(os.walk(root)):
+        if count > _MOST_DIRECTORIES:
+            return
+        deep = len(Path(place).relative_to(root).parts)
+        names[:] = sorted(
+            name
+            for name in names
+            if deep < _DEEPEST
+            and not name.startswith(".")
+            and name not in _SKIPPED
+            and not (Path(place) / name / "pyvenv.cfg").exists()
+        )
+        yield Path(place)
+
+
+def _version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
+    """Lock and requirement files of the projects' directories, and of those above them."""
+    places: list[Path] = []
+    for project in projects:
+        directory = root / project
+        places += [directory, *(each for each in directory.parents if each.is_relative_to(root))]
+    files = {}
+    for place in dict.fromkeys([*places, root, root / "requirements"]):
+        for file in sorted(place.iterdir()) if place.is_dir() else ():
+            if is_version_file(file.name) and file.is_file():
+                files[_relative(file, root)] = _text(file)
+    return files
+
+
+def _missing_imports(root: Path, projects: Iterable[FoundProject]) -> list[str]:
+    """What the projects' Python code imports beside the image's packages."""
+    texts, own = [], []
+    for project in projects:
+        directory = root / project.path
+        files = [directory / _PYTHON]
+        for name in _WITH_PYTHON:
+            files += sorted((directory / name).rglob("*.py"))[:_MOST_FILES]
+        texts += [_text(file) for file in files if file.is_file()]
+        for place in {directory, root, *(directory / name for name in _WITH_PYTHON)}:
+            own += [file.stem for file in place.iterdir()] if place.is_dir() else []
+    return list_missing_imports(texts, own)
+
+
+def _old_bot_workflows(root: Path) -> Iterator[str]:
+    directory = root / WORKFLOWS
+    for file in sorted(directory.glob("*.y*ml")) if directory.is_dir() else ():
+        if file.is_file() and _OLD_BOT.search(_text(file)):
+            yield _relative(file, root)
+
+
+def _default_branch(root: Path) -> str:
+    """The branch that `origin` calls its default one; else the checked out `master`, or `main`."""
+    git = _git_directory(root)
+    for name in ("refs/remotes/origin/HEAD", "HEAD"):
+        head = re.fullmatch(
+            r"ref: refs/(?:remotes/origin|heads)/(\S+)\s*",
+            _text(git / name) if (git / name).is_file() else "",
+        )
+        if head and (name != "HEAD" or head[1] in ("main", "master")):
+            return head[1]
+    return "main"
+
+
+def _git_directory(root: Path) -> Path:
+    """The git directory; of a work tree that of its repository."""
+    git = root / ".git"
+    if git.is_file():
+        named = re.match(r"gitdir: (.+)", _text(git))
+        if named:
+            linked = root / named[1].strip()
+            common = linked / "commondir"
+            return linked / _text(common).strip() if common.is_file() else linked
+    return git
+
+
+def _relative(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix()
+
+
+def _text(file: Path) -> str:
+    """A file's text, as far as it is looked at; what is no UTF-8 is kept apart from the rest.
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_LARGEST).decode("utf-8", errors="replace")
+    except OSError as error:
+        raise BadInput(
+            f"{file} cannot be read: {error.strerror}.",
+            hint="Make it readable for this account.",
+            reason_code="bad_path",
+        ) from error

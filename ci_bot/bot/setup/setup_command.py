@@ -1,0 +1,391 @@
+"""`ci-bot init`: reads the repository, plans its files, writes them, says what is left to do."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from ci_bot.bot.report import Page, new_page, resource
+from ci_bot.bot.setup.action_release import (
+    ActionRelease,
+    find_action_release,
+    parse_action_release,
+    read_action_release,
+)
+from ci_bot.bot.setup.compare_files import (
+    ComparedFile,
+    MadeWith,
+    compare_files,
+    read_signature,
+)
+from ci_bot.bot.setup.github_settings import SetupLevel
+from ci_bot.bot.setup.next_steps import RemainingStep, list_notes, list_steps
+from ci_bot.bot.setup.plan_files import (
+    PLAIN,
+    PlannedFile,
+    SetupRequest,
+    list_workflow_names,
+    plan_files,
+)
+from ci_bot.bot.setup.read_repository import (
+    find_projects,
+    find_root,
+    is_project,
+    read_repository,
+)
+from ci_bot.bot.setup.repository_facts import WORKFLOWS
+from ci_bot.errors import EXIT_DONE, BadInput, BotError, Refused
+from ci_bot.host import Machine
+
+# More would be no sentence.
+_MOST_NAMED = 6
+_DISTRIBUTION = "sqlmesh-plan-review"
+_WORDS = {
+    "new": ("new", "green"),
+    "changed": ("changed", "yellow"),
+    "moved": ("pins moved", "yellow"),
+    "edited": ("edited", "yellow"),
+    "same": ("as it is", None),
+    "kept": ("yours", None),
+}
+
+
+@dataclass(frozen=True)
+class SetupOptions:
+    """The options of the command.
+
+    Attributes:
+        projects: Directories, as they were given; none means that they are looked for.
+        level: None means the level that was chosen before, at first `review`.
+        action: The release to name, as `owner/name@commit`; None means the one that is installed.
+        output: A directory that stands for the repository's own.
+    """
+
+    projects: tuple[str, ...] = ()
+    level: SetupLevel | None = None
+    gateway: str | None = None
+    action: str | None = None
+    upgrade: bool = False
+    dry_run: bool = False
+    output: str | None = None
+
+
+def set_up_repository(
+    machine: Machine,
+    options: SetupOptions,
+    choose: Callable[[Sequence[str]], Sequence[str]] | None = None,
+) -> int:
+    """Writes the workflows of a level, and prints what is left to do. Returns the exit code.
+
+    Args:
+        choose: Lets a person choose among several projects; None where nobody can answer.
+
+    Raises:
+        BadInput: there is no repository or no project, or nothing can be written there.
+        Refused: a file of somebody else's has the name of one of ours.
+    """
+    root = find_root(machine.directory)
+    target = machine.directory / options.output if options.output else root
+    before = _read_options_of_before(target)
+    projects = _choose_projects(machine.directory, root, options.projects, before, choose)
+    level = options.level or (before.level if before else "review")
+    gateway = options.gateway or (before.gateway if before else None)
+    repository = read_repository(root, projects)
+    _check_names((*projects, repository.branch, *([gateway] if gateway else [])))
+    _check_gateway(gateway, [each.configuration.gateways for each in repository.projects])
+    request = SetupRequest(
+        repository=repository,
+        level=level,
+        release=_choose_release(options, target),
+        gateway=gateway,
+    )
+    planned = plan_files(request, load_template)
+    compared = compare_files(
+        planned,
+        _read_existing(target, planned),
+        MadeWith(level, projects, gateway),
+        upgrade=options.upgrade,
+    )
+    _refuse_foreign(compared)
+    if not options.dry_run:
+        _write(target, compared)
+    print(
+        _render(machine, request, compared, options, target), file=machine.out, end="", flush=True
+    )
+    return EXIT_DONE
+
+
+def load_template(name: str) -> str | None:
+    """The text of a template or of another file that `ci-bot init` needs; None if there is none."""
+    for directory in ("workflows", "setup"):
+        file = resource("templates") / directory / name
+        if name and file.is_file():
+            return file.read_text("utf-8")
+    return None
+
+
+def _choose_projects(
+    directory: Path,
+    root: Path,
+    given: tuple[str, ...],
+    before: MadeWith | None,
+    choose: Callable[[Sequence[str]], Sequence[str]] | None,
+) -> tuple[str, ...]:
+    """The projects to set up, relative to the repository."""
+    if given:
+        named = tuple(dict.fromkeys(_named_project(directory, root, each) for each in given))
+        _refuse_other_projects(named, before)
+        return named
+    if before is not None and all(is_project(root / each) for each in before.projects):
+        return before.projects
+    found = find_projects(root)
+    if not found:
+        raise BadInput(
+            f"There is no SQLMesh project in {root}: no directory has a configuration of SQLMesh.",
+            hint="Name its directory with `--project PATH`, or make one with `sqlmesh init`.",
+            reason_code="no_project",
+        )
+    here = directory.relative_to(root).as_posix()
+    if here in found and here != ".":
+        return (here,)
+    if len(found) == 1:
+        return (found[0],)
+    if choose is not None:
+        return tuple(choose(found))
+    options = " or ".join(f"`--project {each}`" for each in found[:_MOST_NAMED])
+    if len(found) > _MOST_NAMED:
+        options += f" or another one of {len(found)}"
+    raise BadInput(
+        f"There are {len(found)} SQLMesh projects here, and their workflows differ.",
+        hint=f"Say which one: {options}. Several that share one state are named together.",
+        reason_code="several_projects",
+    )
+
+
+def _refuse_other_projects(named: Sequence[str], before: MadeWith | None) -> None:
+    """Workflows of some projects do not become those of others in silence."""
+    if before is None or set(before.projects) <= set(named):
+        return
+    both = " ".join(f"--project {each}" for each in dict.fromkeys((*before.projects, *named)))
+    raise Refused(
+        f"The workflows here are of {', '.join(before.projects)}, and would not be any more.",
+        hint=f"For projects that share one state: `ci-bot init {both}`. To replace them, delete "
+        "the workflows first.",
+        reason_code="several_projects",
+    )
+
+
+def _choose_release(options: SetupOptions, target: Path) -> ActionRelease:
+    """The release to name: that of the files that are there, unless it is to move."""
+    there = _read_text(target / WORKFLOWS / "review.yml") or ""
+    kept = None if options.upgrade else read_action_release(there)
+    if kept is not None:
+        return kept
+    if options.action:
+        return parse_action_release(options.action)
+    return find_action_release(_read_direct_url())
+
+
+def _named_project(directory: Path, root: Path, given: str) -> str:
+    place = Path(os.path.normpath(directory / given))
+    if not place.is_relative_to(root):
+        raise BadInput(
+            f"{given} lies outside of the repository {root}.",
+            hint="A workflow reaches only what is checked out.",
+            reason_code="bad_path",
+        )
+    if not is_project(place):
+        inside = [each for each in find_projects(root) if (root / each).is_relative_to(place)]
+        there = f"Below it there is {', '.join(inside)}. " if inside else ""
+        raise BadInput(
+            f"{given} has no configuration of SQLMesh.",
+            hint=f"{there}A project has a config.yaml, sqlmesh.yaml or config.py.",
+            reason_code="no_project",
+        )
+    return place.relative_to(root).as_posix()
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Refuses what a workflow or a shell could read as more than a name."""
+    for name in names:
+        if not PLAIN.fullmatch(name):
+            raise BadInput(
+                f"`{name!r}` cannot be written into a workflow safely.",
+                hint="Names of directories, branches and gateways may have letters, digits and "
+                "`_ . - /` here.",
+                reason_code="bad_path",
+            )
+
+
+def _check_gateway(gateway: str | None, known: Sequence[Sequence[str]]) -> None:
+    if gateway is None or all(gateway in names or not names for names in known):
+        return
+    names = dict.fromkeys(name for each in known for name in each)
+    raise BadInput(
+        f"The configuration has no gateway {gateway}.",
+        hint=f"It has {', '.join(names)}.",
+        reason_code="bad_input",
+    )
+
+
+def _read_direct_url() -> str | None:
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.distribution(_DISTRIBUTION).read_text("direct_url.json")
+    return None
+
+
+def _read_options_of_before(target: Path) -> MadeWith | None:
+    """The options of an earlier run, by the workflows that it has left."""
+    for name in list_workflow_names():
+        text = _read_text(target / WORKFLOWS / name)
+        made_with = read_signature(text) if text is not None else None
+        if made_with is not None:
+            return made_with
+    return None
+
+
+def _read_existing(target: Path, planned: Iterable[PlannedFile]) -> dict[str, str]:
+    texts = {file.path: _read_text(target / file.path) for file in planned}
+    return {path: text for path, text in texts.items() if text is not None}
+
+
+def _read_text(path: Path) -> str | None:
+    """A file's text; None where it is not there.
+
+    Raises:
+        BadInput: something else is there, or it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadInput(
+            f"{path} cannot be read: {error.strerror}.",
+            hint="Move it away, or name another directory with `--output`.",
+            reason_code="output",
+        ) from error
+
+
+def _refuse_foreign(compared: Iterable[ComparedFile]) -> None:
+    foreign = [file.planned.path for file in compared if file.status == "foreign"]
+    if foreign:
+        raise Refused(
+            f"{', '.join(foreign)} {'is' if len(foreign) == 1 else 'are'} there already, and "
+            "`ci-bot init` has not made it. Nothing was written.",
+            hint="Rename it, or write the files elsewhere with `--output DIR` and compare them.",
+            reason_code="foreign_file",
+        )
+
+
+def _write(target: Path, compared: Sequence[ComparedFile]) -> None:
+    """Writes all files or none: each beside its place first, then all are renamed.
+
+    Raises:
+        BadInput: a file cannot be written.
+        BotError: the disk failed between two files.
+    """
+    waiting: list[tuple[Path, Path]] = []
+    try:
+        for file in compared:
+            if file.text is not None:
+                path = target / file.planned.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                handle, name = tempfile.mkstemp(prefix=".ci-bot-", dir=path.parent)
+                waiting.append((Path(name), path))
+                with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as opened:
+                    opened.write(file.text)
+                Path(name).chmod(0o644)
+    except OSError as error:
+        for part, _ in waiting:
+            part.unlink(missing_ok=True)
+        raise BadInput(
+            f"No file can be written to {target}: {error.strerror}. Nothing was written.",
+            hint="Make it writable for this account, or name another directory with `--output`.",
+            reason_code="output",
+        ) from error
+    try:
+        for part, path in waiting:
+            part.replace(path)
+    except OSError as error:
+        for part, _ in waiting:
+            part.unlink(missing_ok=True)
+        raise BotError(
+            f"Not all files could be written to {target}: {error.strerror}.",
+            hint="Run the command again: it writes what is missing.",
+            reason_code="output",
+        ) from error
+
+
+def _render(
+    machine: Machine,
+    request: SetupRequest,
+    compared: Sequence[ComparedFile],
+    options: SetupOptions,
+    target: Path,
+) -> str:
+    written = [file.planned.path for file in compared if file.text is not None]
+    page = new_page(machine)
+    page.title(_title(request, options, written), "green")
+    for file in compared:
+        word, color = _WORDS[file.status]
+        page.item(f"{file.planned.path}: {file.planned.why}", mark=word.ljust(10), color=color)
+    _add_diffs(page, compared)
+    notes = [*list_notes(request), *_left_over(request, target)]
+    if notes:
+        page.heading("To know")
+        for note in notes:
+            page.item(note)
+    text = page.text()
+    # A run that changes nothing has said what is to do before.
+    if not written:
+        return f"{text}\nNothing is to be written: the files are as this command makes them.\n"
+    if options.dry_run:
+        return f"{text}\nNothing was written. Without `--dry-run` these files are.\n"
+    # Files that lie elsewhere have to be copied before they can be committed.
+    committed = [] if options.output else written
+    return f"{text}\nWhat is left to do:\n" + _render_steps(
+        machine, list_steps(request, committed, load_template)
+    )
+
+
+def _title(request: SetupRequest, options: SetupOptions, written: Sequence[str]) -> str:
+    projects = ", ".join(each.path for each in request.repository.projects)
+    verb = "would be written" if options.dry_run else "written"
+    return f"Level {request.level} for {projects} · {len(written)} files {verb}"
+
+
+def _add_diffs(page: Page, compared: Iterable[ComparedFile]) -> None:
+    for file in compared:
+        if file.diff:
+            page.heading(f"{file.planned.path} was edited, so it stays. It would be written so:")
+            page.block(file.diff.rstrip("\n"), diff=True)
+
+
+def _left_over(request: SetupRequest, target: Path) -> Iterable[str]:
+    """Workflows of a higher level that an earlier run has left."""
+    mine = list_workflow_names(request.level)
+    for name in list_workflow_names():
+        text = None if name in mine else _read_text(target / WORKFLOWS / name)
+        if text is not None and read_signature(text) is not None:
+            yield (
+                f"{WORKFLOWS}/{name} is of a higher level than {request.level} and is left as it "
+                "is. Delete it if you do not want it."
+            )
+
+
+def _render_steps(machine: Machine, steps: Sequence[RemainingStep]) -> str:
+    """The steps; commands stand at the margin, so that they can be pasted."""
+    parts = []
+    for number, step in enumerate(steps, start=1):
+        page = new_page(machine)
+        page.heading(f"{number}. {step.title}")
+        page.paragraph(step.why)
+        commands = "".join(f"{line}\n" for line in step.commands)
+        parts.append(f"\n{page.text()}\n{commands}" if commands else f"\n{page.text()}")
+    return "".join(parts)

@@ -1,0 +1,56 @@
+"""The workflows of .github/examples, as `ci-bot init --level full` writes them for the example company.
+
+    python -m tests.example_workflows            writes them anew
+
+They stand for any team's, so they have two things of their own: a token of the warehouse, which the
+company's cluster does not ask for, and the requirements file of a team that has one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ci_bot.bot.setup.action_release import find_action_release
+from ci_bot.bot.setup.plan_files import SetupRequest, list_workflows
+from ci_bot.bot.setup.read_configuration import ConfigVariable
+from ci_bot.bot.setup.read_repository import read_repository
+from ci_bot.bot.setup.repository_facts import RepositoryFacts
+from ci_bot.bot.setup.setup_command import load_template
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / ".github" / "examples"
+COMPANY = ROOT / "examples" / "company"
+TOKEN = ConfigVariable("WAREHOUSE_TOKEN", "warehouse", "token")
+
+
+def example_workflows() -> dict[str, str]:
+    """Every example by its name."""
+    request = SetupRequest(
+        repository=_repository(),
+        level="full",
+        release=find_action_release(None),
+        deploy_requirements="requirements.txt",
+    )
+    return {Path(file.path).name: file.text for file in list_workflows(request, load_template)}
+
+
+def _repository() -> RepositoryFacts:
+    (project,) = read_repository(COMPANY, (".",)).projects
+    configuration = project.configuration
+    variables = (*configuration.variables, TOKEN)
+    with_token = replace(project, configuration=replace(configuration, variables=variables))
+    return RepositoryFacts(projects=(with_token,))
+
+
+def main() -> None:
+    written = example_workflows()
+    for path in EXAMPLES.glob("*.yml"):
+        if path.name not in written:
+            path.unlink()
+    for name, text in written.items():
+        (EXAMPLES / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
