@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.cli.commands import commands
+from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.policy import known_rules, read_policy
 from ci_bot.bot.policy.document import PolicyFile
 from ci_bot.bot.setup.plan_files import IMAGE_PYSPARK, IMAGE_PYTHON, IMAGE_SQLMESH
@@ -114,6 +114,6 @@ def test_steps__are_lines_that_a_shell_reads(tmp_path: Path) -> None:
     for line in lines:
         words = shlex.split(line)
         if words[0] == "ci-bot":
-            commands.commands[words[1]].make_context(words[1], words[2:])
+            command_group.commands[words[1]].make_context(words[1], words[2:])
         done = subprocess.run(["/bin/bash", "-n", "-c", line], check=False, env=dict(os.environ))
         assert done.returncode == 0, line

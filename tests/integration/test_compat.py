@@ -527,7 +527,7 @@ def test_plan_evaluator__creates_the_table_of_a_model_that_gets_no_interval(buil
         builder = sqlmesh_compat.plan_builder(
             context, "pr_1", start="2024-01-03", execution_time="2024-01-11", skip_tests=True
         )
-        plan = sqlmesh_compat.build(builder)
+        plan = sqlmesh_compat.build_plan(builder)
         missing = {item.snapshot_id.name.split('"')[-2] for item in plan.missing_intervals}
         assert missing == {"of_month"}
         evaluator = sqlmesh_compat.plan_evaluator(

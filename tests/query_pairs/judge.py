@@ -11,8 +11,8 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.model import create_external_model, load_sql_based_model
 
 from ci_bot.worker.rules.changes.results import gives_the_same
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.sql import Queries
+from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.sql import ModelQueries
 from tests.query_pairs.pairs import QueryPair, Table
 
 Verdict = Literal["same", "differs", "not known"]
@@ -21,7 +21,7 @@ Verdict = Literal["same", "differs", "not known"]
 def judge_pair(pair: QueryPair) -> Verdict:
     """The product's claim about a pair. Whatever the product has, it is asked for here only."""
     before, after = models_of(pair)
-    same = gives_the_same(Pair(before, after, (), Queries()))
+    same = gives_the_same(ModelPair(before, after, (), ModelQueries()))
     return "same" if same else "not known"
 
 

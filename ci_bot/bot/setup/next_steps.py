@@ -11,9 +11,9 @@ from ci_bot.bot.setup.plan_files import IMAGE_PYTHON, SetupRequest, list_unknown
 from ci_bot.protocol.supported_versions import (
     PYSPARK_VERSIONS_TEXT,
     WAY_OUT,
+    describe_unsupported,
+    find_source_requirement,
     is_supported,
-    outside,
-    source,
 )
 
 CHECK = "Review the plan"
@@ -211,13 +211,13 @@ def _version_notes(request: SetupRequest) -> Iterator[str]:
     repository = request.repository
     sqlmesh, pyspark = (repository.versions.get(name) for name in ("sqlmesh", "pyspark"))
     if sqlmesh and sqlmesh.version and not is_supported(sqlmesh.version):
-        yield f"{outside(f'{sqlmesh.file} has SQLMesh {sqlmesh.version}')} {WAY_OUT}"
+        yield f"{describe_unsupported(f'{sqlmesh.file} has SQLMesh {sqlmesh.version}')} {WAY_OUT}"
     elif sqlmesh and sqlmesh.version is None:
         yield (
             f"{sqlmesh.file} allows several versions of SQLMesh ({sqlmesh.asked or 'any'}). Pin "
             "the one that prod is built with: a plan of another version can be another plan."
         )
-    if pyspark and pyspark.version and source(pyspark.version) is None:
+    if pyspark and pyspark.version and find_source_requirement(pyspark.version) is None:
         yield (
             f"{pyspark.file} has PySpark {pyspark.version}, and applies work with "
             f"{PYSPARK_VERSIONS_TEXT}. Reviews need no Spark."

@@ -25,7 +25,7 @@ from ci_bot.bot.setup.github_settings import (
 from ci_bot.bot.setup.read_configuration import ConfigVariable
 from ci_bot.bot.setup.read_versions import FoundVersion, is_requirements
 from ci_bot.bot.setup.repository_facts import WORKFLOWS, RepositoryFacts
-from ci_bot.protocol.supported_versions import is_supported, source
+from ci_bot.protocol.supported_versions import find_source_requirement, is_supported
 
 # What the image has; tests/contract/test_setup.py holds them to requirements.lock.
 IMAGE_SQLMESH, IMAGE_PYSPARK, IMAGE_PYTHON = "0.236.4", "3.5.9", "3.11"
@@ -288,7 +288,9 @@ def list_unknown_imports(request: SetupRequest) -> list[str]:
 
 def _can_be_installed(name: str, found: FoundVersion) -> bool:
     version = found.version or ""
-    return is_supported(version) if name == "sqlmesh" else source(version) is not None
+    return (
+        is_supported(version) if name == "sqlmesh" else find_source_requirement(version) is not None
+    )
 
 
 def _deploy_requirements_text(request: SetupRequest) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from ci_bot.bot.report import Page, new_page, resource
+from ci_bot.bot.report import TextPage, find_resource, new_page
 from ci_bot.bot.setup.action_release import (
     ActionRelease,
     find_action_release,
@@ -39,7 +39,7 @@ from ci_bot.bot.setup.read_repository import (
     read_repository,
 )
 from ci_bot.bot.setup.repository_facts import WORKFLOWS
-from ci_bot.errors import EXIT_DONE, BadInput, BotError, Refused
+from ci_bot.errors import EXIT_DONE, BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
 
 # More would be no sentence.
@@ -123,7 +123,7 @@ def set_up_repository(
 def load_template(name: str) -> str | None:
     """The text of a template or of another file that `ci-bot init` needs; None if there is none."""
     for directory in ("workflows", "setup"):
-        file = resource("templates") / directory / name
+        file = find_resource("templates") / directory / name
         if name and file.is_file():
             return file.read_text("utf-8")
     return None
@@ -172,7 +172,7 @@ def _refuse_other_projects(named: Sequence[str], before: MadeWith | None) -> Non
     if before is None or set(before.projects) <= set(named):
         return
     both = " ".join(f"--project {each}" for each in dict.fromkeys((*before.projects, *named)))
-    raise Refused(
+    raise RequestRefused(
         f"The workflows here are of {', '.join(before.projects)}, and would not be any more.",
         hint=f"For projects that share one state: `ci-bot init {both}`. To replace them, delete "
         "the workflows first.",
@@ -275,7 +275,7 @@ def _read_text(path: Path) -> str | None:
 def _refuse_foreign(compared: Iterable[ComparedFile]) -> None:
     foreign = [file.planned.path for file in compared if file.status == "foreign"]
     if foreign:
-        raise Refused(
+        raise RequestRefused(
             f"{', '.join(foreign)} {'is' if len(foreign) == 1 else 'are'} there already, and "
             "`ci-bot init` has not made it. Nothing was written.",
             hint="Rename it, or write the files elsewhere with `--output DIR` and compare them.",
@@ -331,17 +331,17 @@ def _render(
 ) -> str:
     written = [file.planned.path for file in compared if file.text is not None]
     page = new_page(machine)
-    page.title(_title(request, options, written), "green")
+    page.add_title(_title(request, options, written), "green")
     for file in compared:
         word, color = _WORDS[file.status]
-        page.item(f"{file.planned.path}: {file.planned.why}", mark=word.ljust(10), color=color)
+        page.add_item(f"{file.planned.path}: {file.planned.why}", mark=word.ljust(10), color=color)
     _add_diffs(page, compared)
     notes = [*list_notes(request), *_left_over(request, target)]
     if notes:
-        page.heading("To know")
+        page.add_heading("To know")
         for note in notes:
-            page.item(note)
-    text = page.text()
+            page.add_item(note)
+    text = page.render_text()
     # A run that changes nothing has said what is to do before.
     if not written:
         return f"{text}\nNothing is to be written: the files are as this command makes them.\n"
@@ -360,11 +360,13 @@ def _title(request: SetupRequest, options: SetupOptions, written: Sequence[str])
     return f"Level {request.level} for {projects} · {len(written)} files {verb}"
 
 
-def _add_diffs(page: Page, compared: Iterable[ComparedFile]) -> None:
+def _add_diffs(page: TextPage, compared: Iterable[ComparedFile]) -> None:
     for file in compared:
         if file.diff:
-            page.heading(f"{file.planned.path} was edited, so it stays. It would be written so:")
-            page.block(file.diff.rstrip("\n"), diff=True)
+            page.add_heading(
+                f"{file.planned.path} was edited, so it stays. It would be written so:"
+            )
+            page.add_block(file.diff.rstrip("\n"), diff=True)
 
 
 def _left_over(request: SetupRequest, target: Path) -> Iterable[str]:
@@ -384,8 +386,10 @@ def _render_steps(machine: Machine, steps: Sequence[RemainingStep]) -> str:
     parts = []
     for number, step in enumerate(steps, start=1):
         page = new_page(machine)
-        page.heading(f"{number}. {step.title}")
-        page.paragraph(step.why)
+        page.add_heading(f"{number}. {step.title}")
+        page.add_paragraph(step.why)
         commands = "".join(f"{line}\n" for line in step.commands)
-        parts.append(f"\n{page.text()}\n{commands}" if commands else f"\n{page.text()}")
+        parts.append(
+            f"\n{page.render_text()}\n{commands}" if commands else f"\n{page.render_text()}"
+        )
     return "".join(parts)

@@ -6,25 +6,25 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.sql.algebra_blocks import Interner
-from ci_bot.worker.sql.equivalence_proof import Form, form_of
-from ci_bot.worker.sql.lineage_facts import Definition, Model
-from ci_bot.worker.sql.lineage_propagation import differences
-from ci_bot.worker.sql.model_query import Queries
+from ci_bot.worker.sql.algebra_blocks import KeyInterner
+from ci_bot.worker.sql.equivalence_proof import NormalForm, form_of
+from ci_bot.worker.sql.lineage_facts import LineageModel, ModelDefinition
+from ci_bot.worker.sql.lineage_propagation import list_own_changes
+from ci_bot.worker.sql.model_query import ModelQueries
 from tests.unit.rules.spark_pairs import OTHER, SAME, TABLES, UNDECLARED
 from tests.unit.rules.world import models
 
 
 def render(text: str) -> Any:
     files = {"models/m.sql": f"MODEL (name a.b, kind FULL); {text}"}
-    query = Queries().of(models(files, external=TABLES)['"spark_catalog"."a"."b"'])
-    if query is None or query.rendered is None:
+    query = ModelQueries().query_of(models(files, external=TABLES)['"spark_catalog"."a"."b"'])
+    if query is None or query.rendered_query is None:
         raise AssertionError(f"cannot be rendered: {text}")
-    return query.rendered
+    return query.rendered_query
 
 
-def read_forms(before: str, after: str) -> tuple[Form, Form]:
-    keys = Interner()
+def read_forms(before: str, after: str) -> tuple[NormalForm, NormalForm]:
+    keys = KeyInterner()
     old, new = (form_of(render(text), keys) for text in (before, after))
     if old is None or new is None:
         raise AssertionError("a query cannot be taken apart")
@@ -34,15 +34,15 @@ def read_forms(before: str, after: str) -> tuple[Form, Form]:
 def list_changes(before: str, after: str) -> set[str | None]:
     """The columns that the impact lists as changed; None for the rows."""
     tables = (*TABLES, *UNDECLARED)
-    model = Model(
+    model = LineageModel(
         "spark_catalog.a.b",
         parents=tuple(f"spark_catalog.{table}" for table in tables),
         change="direct",
-        before=lambda: Definition(rendered=render(before)),
-        after=lambda: Definition(rendered=render(after)),
+        before=lambda: ModelDefinition(rendered=render(before)),
+        after=lambda: ModelDefinition(rendered=render(after)),
     )
     columns = {f"spark_catalog.{table}": tuple(names) for table, names in TABLES.items()}
-    return {part.column for part in differences(model, columns)}
+    return {part.column for part in list_own_changes(model, columns)}
 
 
 @pytest.mark.parametrize("name", OTHER)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from sqlglot import exp, parse_one
 
-from ci_bot.worker.sql.algebra_blocks import Interner
-from ci_bot.worker.sql.equivalence_proof import Form, Meaning, form_of
-from ci_bot.worker.sql.lineage_facts import Definition, Model
-from ci_bot.worker.sql.lineage_propagation import OwnPart, differences
+from ci_bot.worker.sql.algebra_blocks import KeyInterner
+from ci_bot.worker.sql.equivalence_proof import NormalForm, QueryMeaning, form_of
+from ci_bot.worker.sql.lineage_facts import LineageModel, ModelDefinition
+from ci_bot.worker.sql.lineage_propagation import OwnPart, list_own_changes
 from ci_bot.worker.sql.spark_precedence import read_as_spark
 from tests.oracle.brackets import put_brackets, put_set_brackets
 
@@ -22,8 +22,8 @@ def parse(text: str) -> Any:
     return parse_one(text, dialect="spark")
 
 
-def read_forms(before: str, after: str) -> tuple[Form, Form]:
-    keys = Interner()
+def read_forms(before: str, after: str) -> tuple[NormalForm, NormalForm]:
+    keys = KeyInterner()
     old, new = form_of(parse(before), keys), form_of(parse(after), keys)
     if old is None or new is None:
         raise AssertionError("a query cannot be taken apart")
@@ -31,14 +31,14 @@ def read_forms(before: str, after: str) -> tuple[Form, Form]:
 
 
 def list_parts(before: str, after: str) -> list[OwnPart]:
-    model = Model(
+    model = LineageModel(
         "a.b",
         parents=("raw.t",),
         change="direct",
-        before=lambda: Definition(rendered=parse(before)),
-        after=lambda: Definition(rendered=parse(after)),
+        before=lambda: ModelDefinition(rendered=parse(before)),
+        after=lambda: ModelDefinition(rendered=parse(after)),
     )
-    return differences(model, {"raw.t": ("a", "b", "c", "f")})
+    return list_own_changes(model, {"raw.t": ("a", "b", "c", "f")})
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_filters__on_columns_of_a_star_are_told_apart(shape: str, count: int) ->
         before = f"SELECT q.id FROM {shape} WHERE {' AND '.join(conditions)}"
         conditions[place] = "q.other = 0"
         after = f"SELECT q.id FROM {shape} WHERE {' AND '.join(conditions)}"
-        old, new = (Meaning(form, "spark") for form in read_forms(before, after))
+        old, new = (QueryMeaning(form, "spark") for form in read_forms(before, after))
 
         assert len(old.filters) == count
         assert old.filters != new.filters

@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 from ci_bot.bot.actions.inputs import Inputs
-from ci_bot.bot.cli.commands import commands
+from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.cli.options import choose_projects
 from ci_bot.bot.sandbox.worker_environment import parse_worker_variables
 from ci_bot.bot.setup import SetupOptions, set_up_repository
 from ci_bot.bot.setup.action_release import find_action_release, parse_action_release
-from ci_bot.errors import BadInput, BotError, Refused
+from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import of_this_process
 from tests.setup_layouts import LAYOUTS, NEXT_RELEASE, RELEASE, SPARK_ON_POSTGRES, clone
 
@@ -75,7 +75,7 @@ def test_init__its_inputs_are_those_of_the_action(layout: str, level: str, tmp_p
                 if "sqlmesh-plan-review" not in step.get("uses", ""):
                     continue
                 given = step["with"]
-                assert set(given) <= set(Inputs.names())
+                assert set(given) <= set(Inputs.list_names())
                 passed = parse_worker_variables(given.get("worker-env", ""))
                 for variable in step.get("env", {}):
                     assert passed.pass_on(variable), f"{variable} does not reach the project"
@@ -307,7 +307,7 @@ def test_foreign__a_file_of_somebody_else_refuses_the_run(tmp_path: Path) -> Non
     repository = clone(tmp_path, LAYOUTS["pip"]() | {".github/workflows/apply.yml": "on: push\n"})
     repository.init(level="review")
     before = repository.files()
-    with pytest.raises(Refused, match=r"\.github/workflows/apply\.yml is there already"):
+    with pytest.raises(RequestRefused, match=r"\.github/workflows/apply\.yml is there already"):
         repository.init(level="apply")
     assert repository.files() == before
 
@@ -386,7 +386,7 @@ def test_command__hands_its_options_on(tmp_path: Path, monkeypatch: pytest.Monke
     repository = clone(tmp_path, "several")
     monkeypatch.chdir(tmp_path)
     line = ["init", "sales", "--project", "finance", "--level", "apply", "--action", RELEASE]
-    done = CliRunner().invoke(commands, line)
+    done = CliRunner().invoke(command_group, line)
     assert done.exit_code == 0, done.output
     assert "            sales\n            finance\n" in repository.workflow("apply")
 
@@ -401,7 +401,7 @@ def test_command__asks_which_project_is_meant() -> None:
 
 @pytest.mark.parametrize("value", ["acme/x@v1", "acme@" + "a" * 40, "acme/x@" + "a" * 39])
 def test_command__a_tag_is_no_release(value: str) -> None:
-    done = CliRunner().invoke(commands, ["init", "--action", value], standalone_mode=False)
+    done = CliRunner().invoke(command_group, ["init", "--action", value], standalone_mode=False)
     assert "must be OWNER/NAME@COMMIT" in str(done.exception)
 
 
@@ -463,7 +463,7 @@ def test_again__another_project_does_not_take_the_place_of_the_first(tmp_path: P
     repository = clone(tmp_path, "several")
     repository.init(projects=("sales",))
     before = repository.files()
-    with pytest.raises(Refused, match="The workflows here are of sales") as caught:
+    with pytest.raises(RequestRefused, match="The workflows here are of sales") as caught:
         repository.init(projects=("finance",))
     assert "`ci-bot init --project sales --project finance`" in (caught.value.hint or "")
     assert repository.files() == before

@@ -15,14 +15,14 @@ from typing import Any
 from sqlglot import exp
 from sqlmesh.core import dialect as d
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_project
-from ci_bot.worker.sql import known_types, plain, table_name
+from ci_bot.worker.sql import known_types, plain_name, table_name
 from ci_bot.worker.sqlmesh_compat import FROM
 
-BY_POSITION = rule("insert-by-position")
+BY_POSITION = find_rule("insert-by-position")
 
 _OF_OWN = frozenset({"this_model"})
 ColumnNames = tuple[str, ...]
@@ -66,8 +66,8 @@ class _Tables:
     @cached_property
     def _names(self) -> Mapping[str, str]:
         after = self._inputs.after
-        short = {plain(self._inputs.names.of(fqn)): fqn for fqn in after}
-        return short | {plain(fqn): fqn for fqn in after}
+        short = {plain_name(self._inputs.names.short_name(fqn)): fqn for fqn in after}
+        return short | {plain_name(fqn): fqn for fqn in after}
 
     def list_columns(self, table: Any, holder: Any) -> _Moved | None:
         """The columns of a table that a statement of `holder` names, where both sides have them."""
@@ -81,7 +81,7 @@ class _Tables:
         sides = [_columns(models.get(fqn)) for models in (self._inputs.before, self._inputs.after)]
         if sides[0] is None or sides[1] is None:
             return None
-        return _Moved(self._inputs.names.of(fqn), sides[0], sides[1])
+        return _Moved(self._inputs.names.short_name(fqn), sides[0], sides[1])
 
 
 def _columns(model: Any) -> ColumnNames | None:
@@ -90,7 +90,7 @@ def _columns(model: Any) -> ColumnNames | None:
 
 
 @on_project(BY_POSITION)
-def inserts(inputs: RuleInputs) -> Iterator[Observation]:
+def inserts(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Statements around models that stay as they are, between tables that do not."""
     tables = _Tables(inputs)
     for fqn, model in inputs.after.items():
@@ -101,7 +101,7 @@ def inserts(inputs: RuleInputs) -> Iterator[Observation]:
         for slot, insert, text in written:
             if text in known and (why := _why_moved(insert, model, tables)):
                 into = f"INSERT INTO {insert.this.sql(dialect=model.dialect)}"
-                yield Observation(
+                yield RuleObservation(
                     BY_POSITION,
                     f"`{into}` in {slot} names no columns, and {why}.",
                     "the statement names its columns, or says BY NAME",
