@@ -633,30 +633,30 @@ BOT = """
 import json, os, signal, sys, time
 from pathlib import Path
 from ci_bot.protocol.messages import CleanupRequest, Owner
-from ci_bot.errors import BotError, Cancelled
+from ci_bot.errors import BotError, RunCancelled
 from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.bot.sandbox.launch import Identity
-from ci_bot.bot.sandbox.launch import Launch, WorkerLimits
+from ci_bot.bot.sandbox.launch import WorkerIdentity
+from ci_bot.bot.sandbox.launch import WorkerLaunch, WorkerLimits
 from ci_bot.bot.sandbox.worker_run import run_worker
 from ci_bot.bot.sandbox.deadline import CancelToken, handle_signals
 from ci_bot.bot.sandbox.run_directories import private_workspace
 from ci_bot.redaction import Redactor
 
 ground, python, scenario, probe, seconds, uid, *search = sys.argv[1:]
-identity = Identity(uid=int(uid), gid=int(uid)) if int(uid) else None
+identity = WorkerIdentity(uid=int(uid), gid=int(uid)) if int(uid) else None
 token = CancelToken(clock=time.monotonic)
 code = 0
 try:
     with handle_signals(token), private_workspace(
         Path(ground) / "checkout", parent=Path(ground), identity=identity, copy=True
-    ) as space, token.last_act(space.abandon):
+    ) as space, token.last_act(space.remove_in_background):
         if scenario == "wait":
             print("waiting", flush=True)
             time.sleep(600)
         run_worker(
-            CleanupRequest(projects=["."], gateway=scenario, workplace=space.workplace(),
+            CleanupRequest(projects=["."], gateway=scenario, workplace=space.make_workplace(),
                            owner=Owner(name="o"), environment="pr_7"),
-            launch=Launch(python=python, variables={"SPARK_PROBE": probe, "LC_ALL": "C.UTF-8"},
+            launch=WorkerLaunch(python=python, variables={"SPARK_PROBE": probe, "LC_ALL": "C.UTF-8"},
                           directory=space.repository, channel_directory=space.channel,
                           search_path=tuple(search), module="worker_probe", identity=identity,
                           limits=WorkerLimits(grace_seconds=5.0)),
@@ -667,7 +667,7 @@ try:
                 if scenario == "deaf" else [], flush=True),
             cancel=token, clock=time.monotonic,
         )
-except (BotError, Cancelled) as error:
+except (BotError, RunCancelled) as error:
     print(error.message)
     code = error.exit_code
 sys.exit(code)
