@@ -47,7 +47,7 @@ RunDifference = Literal["shown", "unknown"]
 def check_runs(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Queries and statements that are rendered otherwise in a run, and alike while loading."""
     before, after = pair.before, pair.after
-    if not (before.is_sql and after.is_sql and after.is_metadata_only_change(before)):
+    if not (before.is_sql and after.is_sql and _is_metadata(before, after)):
         return
     found = compare_runs(pair)
     if found is None:
@@ -67,6 +67,14 @@ def check_runs(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]
         model=after,
         anchors=("@runtime_stage", "is_incremental", "@start_", "@end_", "start_ds", "end_ds"),
     )
+
+
+def _is_metadata(before: Any, after: Any) -> bool:
+    """Whether SQLMesh takes the edit for metadata; it renders both sides to know."""
+    try:
+        return bool(after.is_metadata_only_change(before))
+    except Exception:  # a macro of the project may raise anything; the plan reports it
+        return False
 
 
 def compare_runs(pair: ModelPair) -> RunDifference | None:
