@@ -205,7 +205,7 @@ def one_jvm(
 class _Serving:
     """The other end: what a step does. It stands in for the worker's channel, too."""
 
-    requested = False
+    is_requested = False
 
     def __init__(self, project: Path) -> None:
         self._project = project
