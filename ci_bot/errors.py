@@ -49,7 +49,7 @@ class BotError(_ForTheUser, Exception):
     """A failure. What handles failures may go on."""
 
 
-class Cancelled(_ForTheUser):
+class RunCancelled(_ForTheUser):
     """The run was asked to stop. As with Python's own KeyboardInterrupt, nobody takes it for a
     failure: it goes through to where a run ends, and to who has something to say before that.
     """
@@ -65,14 +65,14 @@ class BadInput(BotError):
     reason_code = "bad_input"
 
 
-class Refused(BotError):
+class RequestRefused(BotError):
     """The request is understood and refused: stale plan, permission, ownership, prod, a lock."""
 
     exit_code = EXIT_REFUSED
     reason_code = "refused"
 
 
-class Incomplete(BotError):
+class WorkIncomplete(BotError):
     """Something is left over or partially applied; the document lists it."""
 
     exit_code = EXIT_INCOMPLETE
@@ -97,7 +97,7 @@ class TimedOut(BotError):
     reason_code = "timeout"
 
 
-class Defect(BotError):
+class UnforeseenDefect(BotError):
     """Something happened that we did not foresee."""
 
     reason_code = "defect"
@@ -114,11 +114,11 @@ def format_exception(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
-def unexpected(error: BaseException) -> Defect:
+def unforeseen_error(error: BaseException) -> UnforeseenDefect:
     """The failure that stands for an exception of any kind: one line of it."""
     lines = str(error).strip().splitlines()
     told = f"{type(error).__name__}{f': {lines[0][:200]}' if lines else ''}"
-    return Defect(
+    return UnforeseenDefect(
         f"Something happened that ci-bot does not know: {told}.",
         hint="This is a defect of ci-bot: please report it with its traceback, which "
         "`ci-bot --verbose` shows, and a workflow's log has in a group of its own.",

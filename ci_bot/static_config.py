@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
-from ci_bot.protocol.environment import is_prefix, normalised
+from ci_bot.protocol.environment import is_prefix, normalize_name
 
 # One of them in a directory; SQLMesh refuses several.
 FILES = ("config.yaml", "config.yml", "sqlmesh.yaml", "sqlmesh.yml")
@@ -49,12 +49,12 @@ def written_prefix(text: str) -> WrittenPrefix:
     if KEY.rpartition(".")[2] not in text:
         return WrittenPrefix()
     try:
-        name = _name(text)
+        name = _read_key(text)
     except (YAMLError, ValueError, RecursionError):
         return WrittenPrefix(problem="stands in a file that is no YAML")
     except _NotPlainError as why:
         return WrittenPrefix(problem=str(why))
-    prefix = None if name is None else normalised(name)
+    prefix = None if name is None else normalize_name(name)
     if prefix is None or is_prefix(prefix):
         return WrittenPrefix(prefix)
     return WrittenPrefix(
@@ -66,7 +66,7 @@ def written_prefix(text: str) -> WrittenPrefix:
 def written_keys(text: str, path: str) -> list[str]:
     """The keys that stand at a place of a configuration; none where it cannot be read."""
     try:
-        node = _node(_EXPRESSION.sub(_UNKNOWN, _REMARK.sub("", text)), path.split("."))
+        node = _find_node(_EXPRESSION.sub(_UNKNOWN, _REMARK.sub("", text)), path.split("."))
     except (YAMLError, ValueError, RecursionError):
         return []
     if not isinstance(node, MappingNode):
@@ -74,11 +74,11 @@ def written_keys(text: str, path: str) -> list[str]:
     return [str(key.value) for key, _ in node.value if isinstance(key, ScalarNode)]
 
 
-def _name(text: str) -> str | None:
+def _read_key(text: str) -> str | None:
     """The text at `KEY`, None where nothing is written there."""
     if "{%" in text:
         raise _NotPlainError("stands in a file that a template makes")
-    node = _node(_EXPRESSION.sub(_UNKNOWN, _REMARK.sub("", text)), KEY.split("."))
+    node = _find_node(_EXPRESSION.sub(_UNKNOWN, _REMARK.sub("", text)), KEY.split("."))
     if node is None or node.tag == _NULL:
         return None
     if not isinstance(node, ScalarNode) or node.tag != _TEXT:
@@ -88,7 +88,7 @@ def _name(text: str) -> str | None:
     return str(node.value)
 
 
-def _node(text: str, path: list[str]) -> Node | None:
+def _find_node(text: str, path: list[str]) -> Node | None:
     """What stands at a place of a YAML document; None where nothing does.
 
     Raises:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ci_bot.bot.report.markdown.outcome_comment import render_sweep
-from ci_bot.bot.report.model.context import CommentContext, Condition
-from ci_bot.bot.report.text.plain_markdown import plain
+from ci_bot.bot.report.model.context import ApplyCondition, CommentContext
+from ci_bot.bot.report.text.plain_markdown import render_plain
 from ci_bot.bot.report.text.report_text import Document, to_terminal
 from ci_bot.protocol.apply_report import (
     AppliedModel,
@@ -368,10 +368,10 @@ def make_context(**overrides: Any) -> CommentContext:
         "run_url": "https://github.com/shop/warehouse/actions/runs/8812",
         "report_url": "https://github.com/shop/warehouse/actions/runs/8812/artifacts/77",
         "conditions": (
-            Condition(label="write access", met=True),
-            Condition(label="plan matches the head", met=True),
-            Condition(label="no blocker", met=True),
-            Condition(label="no other apply is running", met=True),
+            ApplyCondition(label="write access", met=True),
+            ApplyCondition(label="plan matches the head", met=True),
+            ApplyCondition(label="no blocker", met=True),
+            ApplyCondition(label="no other apply is running", met=True),
         ),
     }
     return CommentContext(**values | overrides)
@@ -392,7 +392,7 @@ def laptop_context(**overrides: Any) -> CommentContext:
 def on_terminal(document: Document | SweepReport, **options: Any) -> str:
     """What a terminal shows of the document."""
     if isinstance(document, SweepReport):
-        return plain(render_sweep(document, laptop_context()), **options)
+        return render_plain(render_sweep(document, laptop_context()), **options)
     return to_terminal(document, laptop_context(), **options)
 
 

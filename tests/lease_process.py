@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 
 from sqlmesh.core.config.connection import PostgresConnectionConfig
 
-from ci_bot.worker.runtime.stopping import Stop
-from ci_bot.worker.state_store.lease_rows import Holder, LeasedActivity
-from ci_bot.worker.state_store.leases import Leases, Timing
+from ci_bot.worker.runtime.stopping import StopRequest
+from ci_bot.worker.state_store.lease_rows import LeasedActivity, LeaseHolder
+from ci_bot.worker.state_store.leases import LeaseBook, LeaseTiming
 
-FAST = Timing(heartbeat=0.1, expiry=2.0, poll=0.01)
+FAST = LeaseTiming(heartbeat=0.1, expiry=2.0, poll=0.01)
 # For what must not expire on a machine that is busy.
-PATIENT = Timing(heartbeat=1.0, expiry=60.0, poll=0.01)
+PATIENT = LeaseTiming(heartbeat=1.0, expiry=60.0, poll=0.01)
 
 
 def connection(url: str) -> PostgresConnectionConfig:
@@ -36,12 +36,14 @@ def connection(url: str) -> PostgresConnectionConfig:
     )
 
 
-def leases(url: str, timing: Timing = FAST) -> Leases:
+def leases(url: str, timing: LeaseTiming = FAST) -> LeaseBook:
     """The leases of that database, with connections of their own."""
-    return Leases(connection(url).create_engine_adapter(concurrent_tasks=2), timing=timing)
+    return LeaseBook(connection(url).create_engine_adapter(concurrent_tasks=2), timing=timing)
 
 
-def _rounds(known: Leases, holder: Holder, environment: str, count: int, adapter: Any) -> None:
+def _rounds(
+    known: LeaseBook, holder: LeaseHolder, environment: str, count: int, adapter: Any
+) -> None:
     for _ in range(count):
         with known.wait_for(
             environment, holder, seconds=60, progress=lambda *_: None, stop_applies=False
@@ -56,16 +58,16 @@ def main() -> None:
     url, environment, activity, what, *rest = sys.argv[1:]
     known = leases(url, PATIENT if what == "rounds" else FAST)
     kind: LeasedActivity = "apply" if activity == "apply" else "cleanup"
-    holder = Holder(activity=kind, who=f"octo/shop#7, run {activity}")
-    stop = Stop(monotonic=time.monotonic, exit_now=os._exit)
-    stop.install()
+    holder = LeaseHolder(activity=kind, who=f"octo/shop#7, run {activity}")
+    stop = StopRequest(monotonic=time.monotonic, exit_now=os._exit)
+    stop.install_and_watch()
     print("ready", flush=True)
     sys.stdin.readline()
     if what == "rounds":
         adapter = connection(url).create_engine_adapter()
         _rounds(known, holder, environment, int(rest[0]), adapter)
         return
-    lease = known.acquire(environment, holder)
+    lease = known.acquire_lease(environment, holder)
     print(lease.fencing, flush=True)
     while True:
         time.sleep(60)

@@ -229,30 +229,30 @@ class _Serving:
         self._then.append((words, then, arguments))
         return {}
 
-    def progress(self, phase: str, message: str, *_: Any) -> None:
+    def send_progress(self, phase: str, message: str, *_: Any) -> None:
         self._told.append(f"{phase}: {message}")
         if self._then and self._then[0][0] in self._told[-1]:
             step, arguments = self._then.pop(0)[1:]
             getattr(self, step)(**arguments)
 
-    def keep(self, document: Any) -> None:
+    def write_last_words(self, document: Any) -> None:
         self._kept.append(document.to_json())
 
     def at_the_end(self, action: Any) -> None:
         """What is done after a stop; nothing is stopped here."""
 
-    def answer(self, answer: Any) -> None:
+    def write_answer(self, answer: Any) -> None:
         """What a sweep tells on the way; here only the last word counts."""
 
     def ask(self, ask: str) -> dict[str, Any]:
-        from ci_bot.worker.__main__ import failed, perform
+        from ci_bot.worker.__main__ import failed_answer, perform_request
 
         self._told, self._kept = [], []
         request = REQUEST.validate_json(ask)
         try:
-            answer = perform(request, self, self, lambda _words: None)
+            answer = perform_request(request, self, self, lambda _words: None)
         except Exception as error:
-            answer = failed(error, request)
+            answer = failed_answer(error, request)
         return {"answer": answer.to_json(), "progress": self._told, "kept": self._kept}
 
     def sql(self, statements: list[str]) -> dict[str, Any]:

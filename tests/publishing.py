@@ -10,11 +10,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.actions.inputs import Inputs, Runner, Settings
-from ci_bot.bot.actions.step_files import Outputs, StepSummary
-from ci_bot.bot.actions.workflow_commands import Commands
-from ci_bot.bot.github.port import Comment, Permission, PullRequest, Reaction
-from ci_bot.bot.github.sticky_comment import Sticky
+from ci_bot.bot.actions.inputs import Inputs, RunnerFacts, Settings
+from ci_bot.bot.actions.step_files import StepOutputs, StepSummary
+from ci_bot.bot.actions.workflow_commands import WorkflowCommands
+from ci_bot.bot.github.port import Permission, PullComment, PullRequest, Reaction
+from ci_bot.bot.github.sticky_comment import StickyComment
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.errors import BotError
@@ -24,7 +24,7 @@ from tests.factories import HEAD, make_context
 
 ME = "github-actions[bot]"
 NOON = datetime(2026, 8, 22, 12, tzinfo=timezone.utc)
-RUNNER = Runner(
+RUNNER = RunnerFacts(
     repository="shop/warehouse",
     api_url="https://api.github.com",
     server_url="https://github.com",
@@ -59,7 +59,7 @@ class Memory:
             url="",
         )
     )
-    comments: list[Comment] = field(default_factory=list)
+    comments: list[PullComment] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     dispatched: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     failing: dict[str, BotError] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Memory:
         self.waits.append(seconds)
         return nullcontext()
 
-    def permission(self, login: str) -> Permission:
+    def get_permission(self, login: str) -> Permission:
         self._call("permission")
         return self.role
 
@@ -90,12 +90,12 @@ class Memory:
         self._call("my_login")
         return ME
 
-    def create_comment(self, number: int, body: str, **_: Any) -> Comment:
+    def create_comment(self, number: int, body: str, **_: Any) -> PullComment:
         self._call("create_comment")
         self.say(body)
         return self.comments[-1]
 
-    def update_comment(self, comment_id: int, body: str) -> Comment:
+    def update_comment(self, comment_id: int, body: str) -> PullComment:
         self._call("update_comment")
         self.comments[comment_id - 1] = replace(self.comments[comment_id - 1], body=body)
         return self.comments[comment_id - 1]
@@ -110,7 +110,7 @@ class Memory:
     def say(self, body: str, author: str = ME) -> None:
         when = "2026-08-22T10:00:00Z"
         self.comments.append(
-            Comment(
+            PullComment(
                 id=len(self.comments) + 1,
                 number=self.pull.number,
                 body=body,
@@ -156,17 +156,17 @@ def publisher_of(
     machine = machine or machine_at(NOON)
     template = template or make_context(marker=None)
     number = github.pull.number
-    commands = Commands(machine.out, token=machine.token)
+    commands = WorkflowCommands(machine.out, token=machine.token)
     return Publisher(
         settings=settings or Settings(inputs=Inputs(), runner=RUNNER),
         machine=machine,
         commands=commands,
-        outputs=Outputs(None, delimiter=machine.token, warn=commands.warning),
-        summary=StepSummary(None, warn=commands.warning),
+        outputs=StepOutputs(None, delimiter=machine.token, warn=commands.annotate_warning),
+        summary=StepSummary(None, warn=commands.annotate_warning),
         redactor=Redactor(),
         number=number,
         github=github,  # it serves what these runs ask for
-        sticky=Sticky(
+        sticky=StickyComment(
             github,
             number=number,
             key=template.project,

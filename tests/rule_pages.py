@@ -16,7 +16,16 @@ from typing import Any, get_args
 import yaml
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import FACTS, PROOFS, RULES, SCOPES, TOPICS, RuleSpec, declared, rule
+from ci_bot.protocol.rules import (
+    FACTS,
+    PROOFS,
+    RULES,
+    SCOPES,
+    TOPICS,
+    RuleSpec,
+    find_rule,
+    parse_declaration,
+)
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "rules"
 INDEX = FOLDER / "README.md"
@@ -44,7 +53,7 @@ def faults(id_: str, text: str) -> list[str]:
 
 
 def _of_fields(id_: str, fields: Mapping[str, Any], top: str) -> Iterator[str]:
-    spec = declared(top)
+    spec = parse_declaration(top)
     lists = {"needs": list(spec.needs), "cleared_by": list(spec.cleared_by)}
     read = {**spec.__dict__, **lists, "also": "; ".join(spec.also)}
     if read != {**_OPTIONAL, **fields}:
@@ -143,7 +152,7 @@ def _plain(text: str) -> str:
 
 if __name__ == "__main__":
     for name in RULES:
-        rule(name)  # a page that cannot be read is told by its name
+        find_rule(name)  # a page that cannot be read is told by its name
         file = FOLDER / f"{name}.md"
         file.write_text(with_policy(name, file.read_text("utf-8")), encoding="utf-8")
     INDEX.write_text(index(), encoding="utf-8")

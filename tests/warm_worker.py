@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ci_bot.bot.sandbox.launch import Launch
+    from ci_bot.bot.sandbox.launch import WorkerLaunch
 
 # What SQLMesh reads of its environment when it is imported; `MAX_FORK_WORKERS` see `_constants`.
 _READ_ON_IMPORT = ("DATABRICKS_", "HOME", "MAX_FORK_WORKERS", "SQLMESH")
@@ -46,7 +46,7 @@ class WarmWorkers:
         self._made_for: tuple[Any, ...] = ()
 
     def start(
-        self, command: Sequence[str], launch: Launch, output: int, pass_fds: Sequence[int]
+        self, command: Sequence[str], launch: WorkerLaunch, output: int, pass_fds: Sequence[int]
     ) -> subprocess.Popen[bytes]:
         """A process that runs the command; started as ever where the fork would be another one."""
         with self._lock:
@@ -64,7 +64,7 @@ class WarmWorkers:
             self._process.wait()
             self._line = None
 
-    def _begin(self, launch: Launch) -> None:
+    def _begin(self, launch: WorkerLaunch) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -80,7 +80,7 @@ class WarmWorkers:
         self._line, self._made_for = ours, _kind(launch)
 
     def _fork(
-        self, command: Sequence[str], launch: Launch, output: int, pass_fds: Sequence[int]
+        self, command: Sequence[str], launch: WorkerLaunch, output: int, pass_fds: Sequence[int]
     ) -> int:
         assert self._line is not None
         asked = {
@@ -111,7 +111,7 @@ class _Adopted(subprocess.Popen[bytes]):
         self._waitpid_lock = threading.Lock()
 
 
-def _is_ordinary(command: Sequence[str], launch: Launch) -> bool:
+def _is_ordinary(command: Sequence[str], launch: WorkerLaunch) -> bool:
     """Whether the worker is the bot's own interpreter with its own packages."""
     return (
         launch.module == "ci_bot.worker"
@@ -123,7 +123,7 @@ def _is_ordinary(command: Sequence[str], launch: Launch) -> bool:
     )
 
 
-def _kind(launch: Launch) -> tuple[Any, ...]:
+def _kind(launch: WorkerLaunch) -> tuple[Any, ...]:
     """What the process that is forked must have been made for."""
     read = {
         name: value for name, value in launch.variables.items() if name.startswith(_READ_ON_IMPORT)

@@ -15,8 +15,8 @@ from ci_bot.bot.sandbox.worker_environment import redactor_of
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.bot.worker_client import review as reviewing
-from ci_bot.bot.worker_client.client import ClientOptions, Listener, WorkerClient, owner
-from ci_bot.bot.worker_client.review_options import Commits, ReviewOptions
+from ci_bot.bot.worker_client.client import ClientOptions, WorkerClient, WorkListener, make_owner
+from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
 from ci_bot.bot.worker_client.session import open_client
 from ci_bot.host import Machine, of_this_process
 from ci_bot.protocol.apply_report import ApplyDocument
@@ -70,7 +70,9 @@ class Client:
     def _with(self, action: Any) -> Any:
         cancel = CancelToken(clock=time.monotonic)
         self.heard = Heard()
-        listener = Listener(on_progress=self.heard.progress.append, on_log=self.heard.log.append)
+        listener = WorkListener(
+            on_progress=self.heard.progress.append, on_log=self.heard.log.append
+        )
         deadline = (
             None
             if self.patience_seconds is None
@@ -96,14 +98,14 @@ class Client:
         def act(bench: WorkerClient) -> Report:
             wanted = ReviewOptions(
                 environment=environment,
-                owner=owner(OWNER, number=options.pop("number", None)),
-                commits=options.pop("commits", Commits()),
+                owner=make_owner(OWNER, number=options.pop("number", None)),
+                commits=options.pop("commits", ReviewCommits()),
                 **options,
             )
-            report = reviewing.review(bench, wanted, planned_at=planned_at)
+            report = reviewing.make_review(bench, wanted, planned_at=planned_at)
             commits = wanted.commits
             if commits.base is not None and commits.head is not None:
-                with bench.deadline.reporting():
+                with bench.deadline.extend_for_report():
                     changed = bench.git.changed_files(commits.base, commits.head)
                 self.loaded = bench.loaded_among([file.path for file in changed])
             return report
@@ -115,8 +117,10 @@ class Client:
         """What the ledger holds for the pull request afterwards."""
 
         def act(bench: WorkerClient) -> AcceptAnswer | Failure:
-            whose = owner(OWNER, number=number)
-            return bench.accept(bench.request(AcceptRequest, owner=whose, acceptance=acceptance))
+            whose = make_owner(OWNER, number=number)
+            return bench.request_accept(
+                bench.make_request(AcceptRequest, owner=whose, acceptance=acceptance)
+            )
 
         answer: AcceptAnswer | Failure = self._with(act)
         assert isinstance(answer, AcceptAnswer), answer
@@ -124,19 +128,19 @@ class Client:
 
     def apply(self, environment: str, **options: Any) -> ApplyDocument:
         document: ApplyDocument = self._with(
-            lambda bench: applying.apply(
-                bench, environment=environment, owner=owner(OWNER), **options
+            lambda bench: applying.request_apply(
+                bench, environment=environment, owner=make_owner(OWNER), **options
             )
         )
         return document
 
     def cleanup(self, environment: str, **options: Any) -> CleanupDocument:
         document: CleanupDocument = self._with(
-            lambda bench: cleaning.cleanup(
+            lambda bench: cleaning.request_cleanup(
                 bench,
                 environment=environment,
                 environment_prefix="pr",
-                owner=owner(OWNER),
+                owner=make_owner(OWNER),
                 **options,
             )
         )

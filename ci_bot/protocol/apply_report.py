@@ -276,7 +276,7 @@ def costs_of(document: ApplyDocument | EstimateDocument) -> list[Cost]:
     return document.costs
 
 
-class Step(Contract):
+class ApplyStep(Contract):
     """Where an apply was when it ended: the last thing that it said."""
 
     phase: Name
@@ -285,7 +285,9 @@ class Step(Contract):
     total: Count | None = None
     probe: bool = Field(default=False, description="Of a probe, which makes no environment.")
 
-    def left(self, environment: str, then: str | None = None, *, nothing: bool = False) -> str:
+    def describe_state_left(
+        self, environment: str, then: str | None = None, *, nothing: bool = False
+    ) -> str:
         """What there is after an end at this step, in a sentence for `partial`.
 
         Args:

@@ -39,7 +39,7 @@ class Contract(BaseModel):
         """
         return self.__pydantic_serializer__.to_json(self, by_alias=True, indent=indent)
 
-    def parts(self, *, indent: int | None = None) -> Iterator[bytes]:
+    def iterate_parts(self, *, indent: int | None = None) -> Iterator[bytes]:
         """What `to_bytes` gives, a field at a time: a large document is never whole in memory."""
         end = -1 if indent is None else -2  # the closing brace has a line of its own
         before = b"{"
@@ -57,7 +57,7 @@ def _every_field(record: type[BaseModel]) -> set[str]:
     return set(record.model_fields)
 
 
-class Verbatim:
+class ComparedVerbatim:
     """Marks a text of the worker that is compared with what the bot knows.
 
     It is shown only where it equals that, so it is left as it is where secrets are taken out.
@@ -94,22 +94,22 @@ def readable_path(path: str) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _readable(value: Any) -> Any:
+def _make_readable(value: Any) -> Any:
     return readable_path(value) if isinstance(value, str) else value
 
 
 Name = Annotated[str, Field(min_length=1, max_length=1_000)]
 FilePath = Annotated[
     str,
-    BeforeValidator(_readable),
+    BeforeValidator(_make_readable),
     Field(min_length=1, max_length=4_096, description="Relative to the repository's root."),
 ]
-Compared = Annotated[str, Field(min_length=1, max_length=1_000), Verbatim()]
+Compared = Annotated[str, Field(min_length=1, max_length=1_000), ComparedVerbatim()]
 Text = Annotated[str, Field(max_length=200_000)]
 Line = Annotated[str, Field(max_length=4_000, description="One sentence or one statement.")]
 
 
-def short(plan_id: str | None) -> str:
+def short_plan_id(plan_id: str | None) -> str:
     """The 12 hexadecimal digits of a plan id that people see and type ("" where there is none)."""
     return (plan_id or "")[:12]
 

@@ -38,7 +38,7 @@ class Price(Contract):
     currency: Currency
 
     @classmethod
-    def parse(cls, text: str) -> Price:
+    def parse_price(cls, text: str) -> Price:
         """From `0.42 EUR`.
 
         Raises:
@@ -50,7 +50,7 @@ class Price(Contract):
         amount, currency = words.split()
         return cls(amount=float(amount), currency=currency)
 
-    def of(self, hours: float) -> float:
+    def price_of(self, hours: float) -> float:
         return round(hours * self.amount, 2)
 
     def __str__(self) -> str:

@@ -27,7 +27,7 @@ _BELOW, _ITSELF = r"/(?=[\w.@%+~-])", r"(?![\w-]|\.\w)"
 Document = TypeVar("Document", bound=Contract)
 
 
-class Places:
+class PrivateDirectories:
     """Replaces private directories in texts.
 
     Args:
@@ -51,21 +51,23 @@ class Places:
             else None
         )
 
-    def text(self, text: str) -> str:
+    def hide_in_text(self, text: str) -> str:
         """`text` in which paths begin where the reader's own view of the repository does."""
         if self._private is not None:
-            text = self._private.sub(self._replaced, text)
+            text = self._private.sub(self._replace_match, text)
         return _without_packages(text)
 
-    def document(self, document: Document) -> Document:
+    def hide_in_document(self, document: Document) -> Document:
         """A contract document in which every string is as `text` gives it."""
         # A field at a time: no path goes beyond the text it stands in. Reports of large projects
         # name no such directory, and a copy of one takes 30 MB.
-        if all(self.text(part) == part for part in map(bytes.decode, document.parts())):
+        if all(
+            self.hide_in_text(part) == part for part in map(bytes.decode, document.iterate_parts())
+        ):
             return document
-        return type(document).model_validate_json(self.text(document.to_json()))
+        return type(document).model_validate_json(self.hide_in_text(document.to_json()))
 
-    def _replaced(self, match: re.Match[str]) -> str:
+    def _replace_match(self, match: re.Match[str]) -> str:
         name = self._names[match["directory"]]
         return name if match["below"] else (name.strip() or ".")
 

@@ -11,7 +11,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _TENTHS_BELOW = 10
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """ "0.4 s", "41 s", "2 min 14 s", "1 h 42 min", "3 d 2 h"."""
     if seconds < _TENTHS_BELOW:
         return f"{seconds:.1f} s"
@@ -19,10 +19,10 @@ def duration(seconds: float) -> str:
     if whole < _MINUTE:
         return f"{whole} s"
     if whole < _HOUR:
-        return _pair(whole, _MINUTE, "min", 1, "s")
+        return _format_pair(whole, _MINUTE, "min", 1, "s")
     if whole < _DAY:
-        return _pair(whole, _HOUR, "h", _MINUTE, "min")
-    return _pair(whole, _DAY, "d", _HOUR, "h")
+        return _format_pair(whole, _HOUR, "h", _MINUTE, "min")
+    return _format_pair(whole, _DAY, "d", _HOUR, "h")
 
 
 def executor_time(hours: float) -> str:
@@ -31,10 +31,10 @@ def executor_time(hours: float) -> str:
     "20 s", "1 h 42 min", "1,204 h".
     """
     seconds = hours * _HOUR
-    return duration(seconds) if seconds < _DAY else f"{round(hours):,} h"
+    return format_duration(seconds) if seconds < _DAY else f"{round(hours):,} h"
 
 
-def _pair(seconds: int, large: int, large_name: str, small: int, small_name: str) -> str:
+def _format_pair(seconds: int, large: int, large_name: str, small: int, small_name: str) -> str:
     rest = seconds % large // small
     return f"{seconds // large} {large_name}" + (f" {rest} {small_name}" if rest else "")
 

@@ -47,7 +47,7 @@ class UnfitName(Exception):
         self.reason_code = reason_code
         self.exit_code = exit_code
 
-    def failure(self, stage: str) -> Failure:
+    def make_failure(self, stage: str) -> Failure:
         """The same for a document."""
         from ci_bot.protocol.base import Failure
 
@@ -71,11 +71,11 @@ class EnvironmentName(str):
     __slots__ = ()
 
     def __new__(cls, text: str) -> Self:
-        _check(text)
+        _check_name(text)
         return super().__new__(cls, text)
 
     @classmethod
-    def of(cls, prefix: str, number: int) -> Self:
+    def for_pull_request(cls, prefix: str, number: int) -> Self:
         """The environment of a pull request: never from a branch or a title.
 
         Args:
@@ -83,7 +83,7 @@ class EnvironmentName(str):
         """
         return cls(f"{prefix}_{int(number)}")
 
-    def number(self, prefix: str) -> int | None:
+    def pull_request_number(self, prefix: str) -> int | None:
         """The pull request whose environment this is; None where it is not one's."""
         found = _NUMBER.fullmatch(self.removeprefix(f"{prefix}_"))
         return int(found[0]) if found and self.startswith(f"{prefix}_") else None
@@ -95,20 +95,20 @@ class EnvironmentName(str):
         return core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
 
 
-def normalised(text: str) -> str:
+def normalize_name(text: str) -> str:
     """What SQLMesh makes of a name (`EnvironmentNamingInfo.sanitize_name`)."""
     return re.sub(r"\W", "_", text).lower()
 
 
 def means_prod(text: str) -> bool:
     """Whether SQLMesh, or the person who typed it, takes a name for prod."""
-    return PROD in (normalised(text), normalised(text.strip()))
+    return PROD in (normalize_name(text), normalize_name(text.strip()))
 
 
 def number_of(text: str, prefix: str) -> int | None:
     """The pull request whose environment has this name, which may be any text."""
     try:
-        return EnvironmentName(text).number(prefix)
+        return EnvironmentName(text).pull_request_number(prefix)
     except UnfitName:
         return None
 
@@ -132,7 +132,7 @@ def for_review(text: str) -> EnvironmentName:
     """
     if means_prod(text):
         raise UnfitName(
-            f"{_shown(text)} means prod, which every review compares with: it is not reviewed "
+            f"{_quote_name(text)} means prod, which every review compares with: it is not reviewed "
             "itself.",
             "Leave `--environment` out, or name the environment that would be built.",
         )
@@ -150,9 +150,10 @@ def for_apply(text: str, *, prefix: str, number: int | None) -> EnvironmentName:
         UnfitName: exit 3 for prod and for a name that is not this pull request's.
     """
     name = EnvironmentName(text)
-    if number is not None and name.number(prefix) != number:
+    if number is not None and name.pull_request_number(prefix) != number:
         raise _not_the_pulls(
-            f"{_shown(text)} is not the environment of pull request #{number}, so it is not built.",
+            f"{_quote_name(text)} is not the environment of pull request #{number}, so it is not "
+            "built.",
             prefix,
         )
     return name
@@ -169,7 +170,7 @@ def for_cleanup(text: str, *, prefix: str, number: int | None) -> EnvironmentNam
     if found is None or number not in (None, found):
         whose = "a PR environment" if number is None else f"the environment of #{number}"
         raise _not_the_pulls(
-            f"{_shown(text)} is not the name of {whose}, so it is not removed.",
+            f"{_quote_name(text)} is not the name of {whose}, so it is not removed.",
             prefix,
             _removed_otherwise(text) if number is None else "",
         )
@@ -209,17 +210,17 @@ def check_prefix(text: str) -> str:
     """
     if not is_prefix(text):
         raise UnfitName(
-            f"{_shown(text)} is no prefix for the names of environments.",
+            f"{_quote_name(text)} is no prefix for the names of environments.",
             "Use a lower-case letter, then at most 30 lower-case letters, digits and `_`.",
             reason_code="bad_prefix",
         )
     return text
 
 
-def _check(text: str) -> None:
+def _check_name(text: str) -> None:
     _check_length(text)
     if means_prod(text):
-        meant = "" if text == PROD else f"{_shown(text)} means prod, and "
+        meant = "" if text == PROD else f"{_quote_name(text)} means prod, and "
         raise UnfitName(
             f"{meant}prod is never written from here.",
             "Name another environment; prod is changed with `sqlmesh plan`.",
@@ -228,16 +229,17 @@ def _check(text: str) -> None:
         )
     if _NAME.fullmatch(text):
         return
-    proposed = normalised(text)
+    proposed = normalize_name(text)
     if proposed == text:
         raise UnfitName(
-            f"Spark takes no schema with {_shown(text)} in its name.",
+            f"Spark takes no schema with {_quote_name(text)} in its name.",
             "Use the letters a to z, digits and `_`.",
         )
     raise UnfitName(
-        f"{_shown(text)} is not the name of an environment: SQLMesh would make {_shown(proposed)} "
+        f"{_quote_name(text)} is not the name of an environment: SQLMesh would make "
+        f"{_quote_name(proposed)} "
         "of it.",
-        f"Write {_shown(proposed)}, if that is what you mean."
+        f"Write {_quote_name(proposed)}, if that is what you mean."
         if _NAME.fullmatch(proposed)
         else "Use the letters a to z, digits and `_`.",
     )
@@ -251,7 +253,7 @@ def _check_length(text: str) -> None:
         )
     if len(text) > MOST_CHARACTERS:
         raise UnfitName(
-            f"The environment's name {_shown(text)} has {len(text)} characters.",
+            f"The environment's name {_quote_name(text)} has {len(text)} characters.",
             f"Give one of at most {MOST_CHARACTERS}: it is a part of the names of schemas.",
         )
 
@@ -265,7 +267,7 @@ def _not_the_pulls(message: str, prefix: str, otherwise: str = "") -> UnfitName:
     )
 
 
-def _shown(text: str) -> str:
+def _quote_name(text: str) -> str:
     """A name in a sentence: in code marks, on one line, and not longer than a line has room for."""
     plain = "".join(letter if letter.isprintable() else "?" for letter in text).replace("`", "'")
     return f"`{plain[:_SHOWN]}{'…' if len(plain) > _SHOWN else ''}`"

@@ -29,23 +29,23 @@ def group_risks(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:
     """Findings of one rule, weight and reason for that weight, in the order of the first ones."""
     groups: dict[object, list[Risk]] = {}
     for risk in risks:
-        groups.setdefault(_question(risk), []).append(risk)
+        groups.setdefault(_group_key(risk), []).append(risk)
     return [tuple(group) for group in groups.values()]
 
 
 def group_findings(risks: Iterable[Risk]) -> list[FindingGroup]:
     """The same as documents."""
-    return [_document(group) for group in group_risks(risks)]
+    return [_make_group(group) for group in group_risks(risks)]
 
 
-def _question(risk: Risk) -> object:
+def _group_key(risk: Risk) -> object:
     weighed = risk.weighed.model_dump_json() if risk.weighed else None
     alone = risk.rule in EACH_ALONE
     place = (risk.model, risk.path, risk.line, risk.subject) if alone else None
     return risk.severity, risk.rule, weighed, place
 
 
-def _document(group: tuple[Risk, ...]) -> FindingGroup:
+def _make_group(group: tuple[Risk, ...]) -> FindingGroup:
     first = group[0]
     return FindingGroup(
         rule=first.rule,

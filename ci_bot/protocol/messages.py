@@ -245,7 +245,7 @@ class _OfEnvironment(_Request):
     environment: EnvironmentName
 
     @classmethod
-    def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+    def judge_name(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
         """The name, if this request may be about it."""
         raise NotImplementedError
 
@@ -257,7 +257,7 @@ class _OfEnvironment(_Request):
             return text
         number = known["owner"].pr_number
         check_claim(claim=known["claim"], number=number)
-        return cls.judge(text, prefix=known["environment_prefix"], number=number)
+        return cls.judge_name(text, prefix=known["environment_prefix"], number=number)
 
 
 class ApplyRequest(_Planning, _OfEnvironment):
@@ -276,7 +276,7 @@ class ApplyRequest(_Planning, _OfEnvironment):
     )
 
     @classmethod
-    def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+    def judge_name(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
         return for_apply(text, prefix=prefix, number=number)
 
 
@@ -299,7 +299,7 @@ class CleanupRequest(_OfEnvironment):
     expected: bool = True
 
     @classmethod
-    def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+    def judge_name(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
         return for_cleanup(text, prefix=prefix, number=number)
 
 

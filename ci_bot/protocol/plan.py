@@ -414,7 +414,7 @@ class Window(Contract):
 # into them.
 
 
-class Counted(Protocol):
+class CountedWork(Protocol):
     """What can be counted: a planned backfill, or a model that an apply has built."""
 
     @property
@@ -425,7 +425,7 @@ class Counted(Protocol):
     def batches(self) -> int: ...
 
 
-_Item = TypeVar("_Item", bound=Counted)
+_Item = TypeVar("_Item", bound=CountedWork)
 
 
 @dataclass(frozen=True)
@@ -439,7 +439,7 @@ class Work:
     rebuilt: int = 0
 
 
-def totals(items: Iterable[Counted]) -> Work:
+def sum_work(items: Iterable[CountedWork]) -> Work:
     """How much work `items` are."""
     every = list(items)
     tables = tables_of(every)
@@ -457,8 +457,8 @@ def tables_of(items: Iterable[_Item]) -> list[_Item]:
     return [item for item in items if item.action != "recreate_view" and item.intervals]
 
 
-def larger(one: list[Backfill], other: list[Backfill]) -> list[Backfill]:
+def pick_larger_work(one: list[Backfill], other: list[Backfill]) -> list[Backfill]:
     """The plan that is more work: by intervals, then by tables, then by batches; `one` if equal."""
-    first, second = totals(one), totals(other)
+    first, second = sum_work(one), sum_work(other)
     keys = [(work.intervals, work.tables, work.batches) for work in (first, second)]
     return other if keys[1] > keys[0] else one

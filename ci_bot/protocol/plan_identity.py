@@ -83,9 +83,9 @@ class PlanIdentity(Contract):
 
     def plan_id(self) -> str:
         """The SHA-256 of the canonical JSON: sorted keys, sorted sets, no spaces, UTF-8."""
-        return hashlib.sha256(self.canonical().encode()).hexdigest()
+        return hashlib.sha256(self.canonical_text().encode()).hexdigest()
 
-    def canonical(self) -> str:
+    def canonical_text(self) -> str:
         """The same text for the same plan, whatever order its sets were found in.
 
         The order of environment statements is kept: they run in that order.
@@ -96,7 +96,7 @@ class PlanIdentity(Contract):
         document["restatements"].sort(key=lambda item: item["model"])
         for flag in ("select_models", "restate_models", "allow_destructive"):
             document["flags"][flag].sort()
-        return _canonical(document)
+        return _canonical_json(document)
 
 
 class ProdSnapshot(Contract):
@@ -124,10 +124,10 @@ class ProdIdentity(Contract):
         document = self.model_dump(mode="json")
         document["snapshots"].sort(key=lambda item: item["model"])
         document["removed"].sort()
-        return hashlib.sha256(_canonical(document).encode()).hexdigest()
+        return hashlib.sha256(_canonical_json(document).encode()).hexdigest()
 
 
-def _canonical(document: dict[str, Any]) -> str:
+def _canonical_json(document: dict[str, Any]) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -140,7 +140,7 @@ class PlanDifference(Contract):
     fields_changed: list[Name] = Field(default_factory=list)
 
 
-def matches(requested: str, plan_id: PlanId) -> bool:
+def matches_plan_id(requested: str, plan_id: PlanId) -> bool:
     """Whether `requested`, a plan id or a prefix of at least eight digits, names `plan_id`."""
     return len(requested) >= MIN_PREFIX and plan_id.startswith(requested.lower())
 
@@ -152,9 +152,9 @@ def full_id(requested: str | None, reviewed: PlanIdentity | None) -> PlanId | No
     return requested.lower() if requested and _WHOLE.fullmatch(requested.lower()) else None
 
 
-def difference(reviewed: PlanIdentity, current: PlanIdentity) -> PlanDifference:
+def compare_identities(reviewed: PlanIdentity, current: PlanIdentity) -> PlanDifference:
     """What a refusal shows: the sets and the fields in which two plans differ."""
-    called = _called([item.model for item in (*reviewed.snapshots, *current.snapshots)])
+    called = _name_models([item.model for item in (*reviewed.snapshots, *current.snapshots)])
     before = {called[item.model]: item for item in reviewed.snapshots}
     after = {called[item.model]: item for item in current.snapshots}
     fields = [
@@ -172,7 +172,7 @@ def difference(reviewed: PlanIdentity, current: PlanIdentity) -> PlanDifference:
     )
 
 
-def _called(models: Iterable[str]) -> dict[str, str]:
+def _name_models(models: Iterable[str]) -> dict[str, str]:
     """Models by their full names, as people write them: without quotes, and without the catalog
     where all of them are of one.
     """

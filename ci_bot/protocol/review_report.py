@@ -10,6 +10,7 @@ from pydantic import Field
 from ci_bot.protocol.base import (
     SCHEMA_VERSION,
     Compared,
+    ComparedVerbatim,
     Contract,
     Count,
     Failure,
@@ -22,7 +23,6 @@ from ci_bot.protocol.base import (
     Text,
     Timestamp,
     Timings,
-    Verbatim,
     Versions,
 )
 from ci_bot.protocol.cost import Price
@@ -240,7 +240,7 @@ class ProdNotFound(Contract):
         "`baseline: state` was chosen by name. Null: prod may be elsewhere, so nothing is known.",
     )
 
-    def sentence(self) -> str:
+    def describe_absence(self) -> str:
         """Where no prod was found, and what is there instead."""
         return f"No prod was found in the state ({self.state}): {self.why}."
 
@@ -307,7 +307,7 @@ class ReviewFacts(Contract):
     project: Project
     environment: Compared
     baseline: Baseline
-    identity: Annotated[PlanIdentity | None, Verbatim()]
+    identity: Annotated[PlanIdentity | None, ComparedVerbatim()]
     changes: list[Change]
     backfill: list[Backfill]
     work: list[Backfill] = Field(description="What of the backfill is still to do.")

@@ -116,43 +116,43 @@ class UnknownRule(LookupError):
         self.id, self.near = id_, near
 
 
-def rule(id_: str) -> RuleSpec:
+def find_rule(id_: str) -> RuleSpec:
     """The rule of this id.
 
     Raises:
         UnknownRule: it has no page.
     """
-    return _page(id_)[0]
+    return _read_page(id_)[0]
 
 
-def page(id_: str) -> str:
+def read_rule_page(id_: str) -> str:
     """What the rule's page says, as Markdown, without the lines that declare it.
 
     Raises:
         UnknownRule: it has no page.
     """
-    return _page(id_)[1]
+    return _read_page(id_)[1]
 
 
-class _Rules(Mapping[str, RuleSpec]):
+class _RuleTable(Mapping[str, RuleSpec]):
     def __getitem__(self, id_: str) -> RuleSpec:
-        return rule(id_)
+        return find_rule(id_)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_ids())
+        return iter(_rule_ids())
 
     def __len__(self) -> int:
-        return len(_ids())
+        return len(_rule_ids())
 
     def __contains__(self, id_: object) -> bool:
-        return id_ in _ids()
+        return id_ in _rule_ids()
 
 
-RULES: Mapping[str, RuleSpec] = _Rules()
+RULES: Mapping[str, RuleSpec] = _RuleTable()
 """Every rule, by id; a page is read when its rule is asked for."""
 
 
-class Registry(Generic[Code]):
+class RuleRegistry(Generic[Code]):
     """The code of one kind of rules, in the order in which it was defined.
 
     `@registry(SPEC, ...)` enters a function or a class, and says which rules it gives.
@@ -176,18 +176,18 @@ class Registry(Generic[Code]):
         return self._given[code]
 
     @property
-    def specs(self) -> frozenset[RuleSpec]:
+    def registered_specs(self) -> frozenset[RuleSpec]:
         """All rules that are given here."""
         return frozenset(spec for specs in self._given.values() for spec in specs)
 
 
 @cache
-def _ids() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in _folder().glob("*.md") if path.stem != _INDEX))
+def _rule_ids() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in _page_folder().glob("*.md") if path.stem != _INDEX))
 
 
 @cache
-def _folder() -> Path:
+def _page_folder() -> Path:
     """The pages inside the installed package, or else those at the root of a checkout."""
     package = Path(__file__).parents[1]
     packaged = package / _FOLDER
@@ -195,17 +195,17 @@ def _folder() -> Path:
 
 
 @cache
-def _page(id_: str) -> tuple[RuleSpec, str]:
-    if id_ not in _ids():
+def _read_page(id_: str) -> tuple[RuleSpec, str]:
+    if id_ not in _rule_ids():
         from difflib import get_close_matches
 
-        raise UnknownRule(id_, tuple(get_close_matches(id_, _ids(), n=5, cutoff=0.5)))
-    with open(f"{_folder()}/{id_}.md", encoding="utf-8") as file:  # noqa: PTH123 - half the time
+        raise UnknownRule(id_, tuple(get_close_matches(id_, _rule_ids(), n=5, cutoff=0.5)))
+    with open(f"{_page_folder()}/{id_}.md", encoding="utf-8") as file:  # noqa: PTH123 - half the time
         _, top, body = file.read().split(_MARK, 2)
-    return declared(top), body.lstrip("\n")
+    return parse_declaration(top), body.lstrip("\n")
 
 
-def declared(text: str) -> RuleSpec:
+def parse_declaration(text: str) -> RuleSpec:
     """The rule that the lines at the top of a page declare; `tests/rule_pages.py` checks them."""
     fields = {key: value for key, _, value in (line.partition(": ") for line in text.splitlines())}
     also = fields.get("also")
@@ -214,13 +214,13 @@ def declared(text: str) -> RuleSpec:
         title=fields["title"],
         severity=cast("Severity", fields["severity"]),
         scope=cast("Scope", fields["scope"]),
-        needs=_listed(fields["needs"]),
+        needs=_parse_list(fields["needs"]),
         also=tuple(also.split("; ")) if also else (),
         topic=fields["topic"],
-        cleared_by=_listed(fields.get("cleared_by", "[]")),
+        cleared_by=_parse_list(fields.get("cleared_by", "[]")),
     )
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _parse_list(text: str) -> tuple[str, ...]:
     names = text.strip("[]")
     return tuple(names.split(", ")) if names else ()

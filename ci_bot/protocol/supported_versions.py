@@ -26,7 +26,7 @@ _PARTS = 3
 _BOUND = re.compile(r"(===|==|~=|<=|>=|<|>)\s*([0-9][0-9A-Za-z.*+!-]*)")
 
 
-def numbers(version: str) -> Version:
+def version_numbers(version: str) -> Version:
     """The leading numbers of a version: those of a release candidate are the release's."""
     parts = [re.match(r"\d+", part) for part in version.strip().split(".")]
     return tuple(int(part[0]) for part in takewhile(lambda part: part is not None, parts) if part)
@@ -34,7 +34,7 @@ def numbers(version: str) -> Version:
 
 def is_supported(version: str) -> bool:
     """Whether this release works with that version."""
-    return OLDEST <= numbers(version) < BEYOND
+    return OLDEST <= version_numbers(version) < BEYOND
 
 
 def excluded_by(requirement: str) -> str | None:
@@ -49,7 +49,7 @@ def excluded_by(requirement: str) -> str | None:
     bounds = asked["bounds"].strip()
     low, high = OLDEST, BEYOND  # of what is left; `high` is not in it
     for sign, text in _BOUND.findall(bounds):
-        version, series = numbers(text), text.endswith(".*")
+        version, series = version_numbers(text), text.endswith(".*")
         if sign in ("==", "===", "~=", ">=", ">"):
             low = max(low, version)
         if sign in ("==", "===") and not series:
@@ -65,7 +65,7 @@ def excluded_by(requirement: str) -> str | None:
     return None if low < high else f"sqlmesh{bounds}"
 
 
-def outside(what: str) -> str:
+def describe_unsupported(what: str) -> str:
     """Why a version is refused, as a sentence. Args: what asks for it, or has it."""
     return f"{what}, and this release works with SQLMesh {SQLMESH_VERSIONS_TEXT}."
 
@@ -131,7 +131,7 @@ def pinned_by(requirement: str) -> str | None:
     return found["version"] if found else None
 
 
-def source(version: str) -> str | None:
+def find_source_requirement(version: str) -> str | None:
     """A requirement for that version's source by its hash; None where it is not known."""
     known = SOURCES.get(version)
     return None if known is None else f"pyspark=={version} --hash=sha256:{known}"

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.redaction.known_values import encodings
+    from ci_bot.redaction.known_values import list_encodings
     from ci_bot.redaction.literals import (
         OBJECT_OF_VALUE,
         SHORTEST,
-        Likeness,
+        SecretLikeness,
         is_random,
         is_sample,
-        likeness,
+        judge_likeness,
         list_entry_passwords,
         stands_for_one,
     )
@@ -32,14 +32,20 @@ if TYPE_CHECKING:
         MASK,
         Redactor,
         StreamRedactor,
-        hide,
+        hide_shapes,
         quoted_value,
-        shortened,
+        shorten_redacted,
         strip_terminal_codes,
     )
-    from ci_bot.redaction.secret_names import Holds, holds, is_suspect
+    from ci_bot.redaction.secret_names import SettingContent, classify_setting, is_suspect
     from ci_bot.redaction.secret_parts import from_dotenv, secret_values
-    from ci_bot.redaction.shapes import BEGIN_KEY, EVERY, Shapes, issued, placed
+    from ci_bot.redaction.shapes import (
+        BEGIN_KEY,
+        EVERY,
+        ShapeSet,
+        find_issued_credentials,
+        find_placed_credentials,
+    )
 
 __all__ = [
     "BEGIN_KEY",
@@ -47,25 +53,25 @@ __all__ = [
     "MASK",
     "OBJECT_OF_VALUE",
     "SHORTEST",
-    "Holds",
-    "Likeness",
     "Redactor",
-    "Shapes",
+    "SecretLikeness",
+    "SettingContent",
+    "ShapeSet",
     "StreamRedactor",
-    "encodings",
+    "classify_setting",
+    "find_issued_credentials",
+    "find_placed_credentials",
     "from_dotenv",
-    "hide",
-    "holds",
+    "hide_shapes",
     "is_random",
     "is_sample",
     "is_suspect",
-    "issued",
-    "likeness",
+    "judge_likeness",
+    "list_encodings",
     "list_entry_passwords",
-    "placed",
     "quoted_value",
     "secret_values",
-    "shortened",
+    "shorten_redacted",
     "stands_for_one",
     "strip_terminal_codes",
 ]
@@ -73,14 +79,14 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "known_values": ["encodings"],
+        "known_values": ["list_encodings"],
         "literals": [
-            "Likeness",
+            "SecretLikeness",
             "OBJECT_OF_VALUE",
             "SHORTEST",
             "is_random",
             "is_sample",
-            "likeness",
+            "judge_likeness",
             "list_entry_passwords",
             "stands_for_one",
         ],
@@ -88,13 +94,19 @@ __getattr__ = open_on_demand(
             "MASK",
             "Redactor",
             "StreamRedactor",
-            "hide",
+            "hide_shapes",
             "quoted_value",
-            "shortened",
+            "shorten_redacted",
             "strip_terminal_codes",
         ],
-        "secret_names": ["Holds", "holds", "is_suspect"],
+        "secret_names": ["SettingContent", "classify_setting", "is_suspect"],
         "secret_parts": ["from_dotenv", "secret_values"],
-        "shapes": ["BEGIN_KEY", "EVERY", "Shapes", "issued", "placed"],
+        "shapes": [
+            "BEGIN_KEY",
+            "EVERY",
+            "ShapeSet",
+            "find_issued_credentials",
+            "find_placed_credentials",
+        ],
     },
 )

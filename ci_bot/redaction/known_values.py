@@ -35,7 +35,7 @@ _SHELL = re.compile(r"([^\w@%+=:,./-])")
 _WRAPPED_AT = (64, 76)  # what `openssl base64` and `base64` do with long values
 
 
-def encodings(value: str) -> list[str]:
+def list_encodings(value: str) -> list[str]:
     """`value` and every encoding of it, longest first, without doubles.
 
     Base64 comes in its three alignments, because a secret inside a longer text (`user:password`)
@@ -43,12 +43,18 @@ def encodings(value: str) -> list[str]:
     neighbours are left out there.
     """
     raw = value.encode("utf-8", "surrogatepass")
-    found = {value, *_quoted(value), *_base64(raw), raw.hex(), raw.hex().upper()}
-    found |= {json.dumps(form)[1:-1] for form in _quoted(value)}
+    found = {
+        value,
+        *_list_quoted_forms(value),
+        *_list_base64_forms(raw),
+        raw.hex(),
+        raw.hex().upper(),
+    }
+    found |= {json.dumps(form)[1:-1] for form in _list_quoted_forms(value)}
     return sorted((form for form in found if form), key=lambda form: (-len(form), form))
 
 
-def lines(value: str) -> Iterator[str]:
+def iterate_lines(value: str) -> Iterator[str]:
     """`value`, and each line of it where it has several: programs print keys line by line."""
     # Pasted values often end in a line break, and programs strip it.
     yield from dict.fromkeys((value, value.strip()))
@@ -59,7 +65,7 @@ def lines(value: str) -> Iterator[str]:
         )
 
 
-def _quoted(value: str) -> set[str]:
+def _list_quoted_forms(value: str) -> set[str]:
     """How JSON, URLs, shells, XML, SQL, Python and Markdown write `value`."""
     urls = {quote(value, safe=safe, errors="replace") for safe in ("", "/", "!'()*~-_.")}
     urls.add(quote_plus(value, errors="replace"))
@@ -92,7 +98,7 @@ def _in_names(value: str) -> set[str]:
     return {re.sub(r"[^A-Za-z0-9_]", "_", value), re.sub(r"\W", "_", value)}
 
 
-def _base64(raw: bytes) -> set[str]:
+def _list_base64_forms(raw: bytes) -> set[str]:
     found: set[str] = set()
     for offset, foreign in ((0, 0), (1, 2), (2, 3)):
         text = base64.b64encode(b"\0" * offset + raw).decode().rstrip("=")
@@ -133,7 +139,7 @@ _OTHER_CHARACTERS = 33
 _HEAD = 4
 
 
-def possibilities(value: str) -> int:
+def count_possibilities(value: str) -> int:
     """How many values there are of this length and these kinds of characters."""
     kinds = [kind for kind in _KINDS if any(char in kind for char in value)]
     size = sum(len(kind) for kind in kinds)
@@ -144,7 +150,7 @@ def possibilities(value: str) -> int:
 
 def can_be_hidden(value: str) -> bool:
     """Whether a text would survive it if `value` were taken out wherever it stands alone."""
-    return possibilities(value) >= ENOUGH and value.lower() not in _VOCABULARY
+    return count_possibilities(value) >= ENOUGH and value.lower() not in _VOCABULARY
 
 
 # Deeper groups are more than a pattern may nest; what is left there are few texts.
@@ -165,15 +171,15 @@ class KnownValues:
         self.count = 0
         for value in {value for value in values if value.strip()}:
             self.count += 1
-            for line in lines(value):
-                self._add(line)
+            for line in iterate_lines(value):
+                self._add_value(line)
 
-    def _add(self, value: str) -> None:
+    def _add_value(self, value: str) -> None:
         if not can_be_hidden(value):
             return
-        short = len(value) < SHORTEST_ANYWHERE or possibilities(value) < ENOUGH_ANYWHERE
-        for form in encodings(value):
-            folded = fold(form)
+        short = len(value) < SHORTEST_ANYWHERE or count_possibilities(value) < ENOUGH_ANYWHERE
+        for form in list_encodings(value):
+            folded = fold_case(form)
             alone = short and form == value
             if not alone and len(folded) < (SHORTEST_FORM if short else SHORTEST_ANYWHERE):
                 continue
@@ -182,16 +188,16 @@ class KnownValues:
             self.longest = max(self.longest, len(folded))
 
     @cached_property
-    def _heads(self) -> re.Pattern[str]:
+    def _head_pattern(self) -> re.Pattern[str]:
         """Where a form may begin; found without consuming, because forms may overlap."""
         return re.compile(f"(?={any_of({*self._anywhere, *self._alone})})")
 
-    def spans(self, text: str) -> Iterator[Span]:
+    def find_spans(self, text: str) -> Iterator[Span]:
         """The places of all known values, in order of their starts; they may overlap."""
         if not self._anywhere and not self._alone:
             return
-        folded = fold(text)
-        for place in self._heads.finditer(folded):
+        folded = fold_case(text)
+        for place in self._head_pattern.finditer(folded):
             start = place.start()
             head = folded[start : start + _HEAD]
             if head in self._anywhere:
@@ -205,7 +211,7 @@ class KnownValues:
                         yield start, end
 
 
-def fold(text: str) -> str:
+def fold_case(text: str) -> str:
     """`text` without differences of letter case, each character at its old place."""
     folded = text.lower()
     if len(folded) == len(text):
@@ -225,24 +231,26 @@ def any_of(texts: Iterable[str]) -> str:
     encodings are thousands. In a tree of common beginnings a place is given up at its first or
     second character, however many they are.
     """
-    return _branches(sorted(set(texts)), 0)
+    return _build_branches(sorted(set(texts)), 0)
 
 
-def _branches(texts: list[str], depth: int) -> str:
+def _build_branches(texts: list[str], depth: int) -> str:
     if depth == _DEEPEST:
         longest_first = sorted(texts, key=lambda text: -len(text))
         return f"(?:{'|'.join(re.escape(text) for text in longest_first)})"
-    parts = [_branch(list(group), depth) for _, group in groupby(texts, key=lambda text: text[0])]
+    parts = [
+        _build_branch(list(group), depth) for _, group in groupby(texts, key=lambda text: text[0])
+    ]
     return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
 
 
-def _branch(texts: list[str], depth: int) -> str:
+def _build_branch(texts: list[str], depth: int) -> str:
     """For texts that begin with the same character, in their order."""
     first, last = texts[0], texts[-1]
     pairs = enumerate(zip(first, last, strict=False))
     length = next((place for place, (a, b) in pairs if a != b), min(len(first), len(last)))
     shared, longer = re.escape(first[:length]), [text[length:] for text in texts if text[length:]]
     if len(longer) == len(texts):
-        return shared + _branches(longer, depth + 1)
+        return shared + _build_branches(longer, depth + 1)
     # Greedy, so that the longest text is found where one is the beginning of another.
-    return f"{shared}(?:{_branches(longer, depth + 1)})?" if longer else shared
+    return f"{shared}(?:{_build_branches(longer, depth + 1)})?" if longer else shared

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import pairwise
 
-from ci_bot.redaction.secret_names import Holds, holds
+from ci_bot.redaction.secret_names import SettingContent, classify_setting
 from ci_bot.redaction.shapes import Span
 
 SHORTEST = 4
@@ -78,7 +78,7 @@ _PLACEHOLDER = re.compile(
 )
 
 
-class Likeness(IntEnum):
+class SecretLikeness(IntEnum):
     """How much a text looks like a credential."""
 
     NO = 0
@@ -86,7 +86,7 @@ class Likeness(IntEnum):
     YES = 2
 
 
-def likeness(text: str, *, made_by_people: bool, may_be_path: bool = True) -> Likeness:
+def judge_likeness(text: str, *, made_by_people: bool, may_be_path: bool = True) -> SecretLikeness:
     """How much `text`, a literal, looks like a credential.
 
     Args:
@@ -97,24 +97,24 @@ def likeness(text: str, *, made_by_people: bool, may_be_path: bool = True) -> Li
     """
     text = text.strip()
     if len(text) < SHORTEST or not text.isprintable() or stands_for_one(text):
-        return Likeness.NO
+        return SecretLikeness.NO
     if is_random(text):
-        return Likeness.YES
+        return SecretLikeness.YES
     if not made_by_people or any(char.isspace() for char in text):
-        return Likeness.NO
+        return SecretLikeness.NO
     if may_be_path and _PLACE.match(text):
-        return Likeness.NO
+        return SecretLikeness.NO
     return _as_password(text)
 
 
-def _as_password(text: str) -> Likeness:
+def _as_password(text: str) -> SecretLikeness:
     if text.isdigit():
-        return Likeness.YES if len(text) >= _DIGITS else Likeness.WORD
+        return SecretLikeness.YES if len(text) >= _DIGITS else SecretLikeness.WORD
     has_digit = any(char.isdigit() for char in text)
     has_symbol = any(not char.isalnum() and char not in "-_." for char in text)
     if len(text) >= _STRONG and (has_digit or (has_symbol and text.lower() != text)):
-        return Likeness.YES
-    return Likeness.WORD if any(char.isalnum() for char in text) else Likeness.NO
+        return SecretLikeness.YES
+    return SecretLikeness.WORD if any(char.isalnum() for char in text) else SecretLikeness.NO
 
 
 def stands_for_one(text: str) -> bool:
@@ -141,7 +141,8 @@ def is_random(text: str) -> bool:
     if len(signs) < _RANDOM or any(char.isspace() for char in text) or text.isdigit():
         return False
     changes = sum(
-        _kind(left) != _kind(right) and not (left.isupper() and right.islower())
+        _classify_character(left) != _classify_character(right)
+        and not (left.isupper() and right.islower())
         for left, right in pairwise(text)
         if left not in _BETWEEN_WORDS and right not in _BETWEEN_WORDS
     )
@@ -163,7 +164,7 @@ def is_sample(text: str) -> bool:
     return entropy < 1.0
 
 
-def _kind(char: str) -> int:
+def _classify_character(char: str) -> int:
     return 2 if char.isdigit() else 1 if char.isupper() else 0 if char.isalpha() else 3
 
 
@@ -229,9 +230,10 @@ def pair_spans(line: str) -> Iterator[Span]:
         else:  # `${PASSWORD:-secret}`: the next pair may stand in the value of this one
             match = _PAIR.search(line, match.end("sign"))
     for match in _ARGUMENTS.finditer(line):
-        kind = holds(match["name"])
-        if kind is not Holds.NOTHING and (
-            likeness(match["value"], made_by_people=kind is Holds.PASSWORD) is Likeness.YES
+        kind = classify_setting(match["name"])
+        if kind is not SettingContent.NOTHING and (
+            judge_likeness(match["value"], made_by_people=kind is SettingContent.PASSWORD)
+            is SecretLikeness.YES
         ):
             yield match.span("value")
 
@@ -323,7 +325,7 @@ def list_entry_passwords(lines: Sequence[str], number: int) -> list[Span]:
 def _is_password(value: str, *, sure: bool) -> bool:
     if stands_for_one(value):
         return False
-    return sure or likeness(value, made_by_people=True) is Likeness.YES
+    return sure or judge_likeness(value, made_by_people=True) is SecretLikeness.YES
 
 
 def _is_skipped(line: str) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 from pydantic import BaseModel
 
-from ci_bot.protocol.base import Verbatim
+from ci_bot.protocol.base import ComparedVerbatim
 from ci_bot.redaction.known_values import KnownValues
 from ci_bot.redaction.literals import EntryReader, pair_spans
 from ci_bot.redaction.shapes import (
@@ -26,9 +26,9 @@ from ci_bot.redaction.shapes import (
     YAML_MARK,
     YAML_VALUE,
     Span,
-    echoed,
-    issued,
-    placed,
+    find_echoed_input,
+    find_issued_credentials,
+    find_placed_credentials,
 )
 
 if TYPE_CHECKING:
@@ -92,57 +92,61 @@ class Redactor:
         self._known = KnownValues(secrets)
         self._longest = max(LONGEST_SHAPE, self._known.longest)
         # Documents repeat their names and sentences many times, and the bot looks at them twice.
-        self._text = cache(self._told)
+        self._text = cache(self._redact_text)
 
     def __repr__(self) -> str:
         return f"Redactor({self._known.count} secrets)"
 
     def redact(self, text: str) -> str:
         """`text` without its secrets."""
-        stream = self.stream()
-        return stream.feed(text) + stream.flush()
+        stream = self.open_stream()
+        return stream.feed_text(text) + stream.flush_rest()
 
-    def _told(self, text: str) -> str:
+    def _redact_text(self, text: str) -> str:
         """The very text where it has no secret: no second one is kept beside it."""
         told = self.redact(text)
         return text if told == text else told
 
-    def stream(self) -> StreamRedactor:
+    def open_stream(self) -> StreamRedactor:
         """A redactor for one text that arrives in pieces."""
         return StreamRedactor(self)
 
-    def document(self, document: Document) -> Document:
+    def redact_document(self, document: Document) -> Document:
         """A copy of a contract document without secrets; what is compared stays as it is."""
         pass  # HOUSE-EMPTY
 
-        return redacted(document, self._text)
+        return redact_document(document, self._text)
 
-    def spans(self, line: str) -> list[Span]:
+    def find_spans(self, line: str) -> list[Span]:
         """The places in one line (or a segment of one) that must not be shown, in order.
 
         A line with terminal codes is looked at as it stands and as it will be shown.
         """
-        spans = self._spans(line)
+        spans = self._find_spans(line)
         shown = strip_terminal_codes(line)
         if shown != line:
             places = list_original_places(line)
-            spans += [restore_span(span, places) for span in self._spans(shown)]
-        return _merged(spans)
+            spans += [restore_span(span, places) for span in self._find_spans(shown)]
+        return _merge_spans(spans)
 
-    def _spans(self, line: str) -> list[Span]:
-        spans = [span for found in (issued, placed, echoed) for _, span in found(line)]
+    def _find_spans(self, line: str) -> list[Span]:
+        spans = [
+            span
+            for found in (find_issued_credentials, find_placed_credentials, find_echoed_input)
+            for _, span in found(line)
+        ]
         spans += pair_spans(line)
-        spans += self._known.spans(line)
+        spans += self._known.find_spans(line)
         return spans
 
-    def cut(self, line: str) -> int | None:
+    def find_cut(self, line: str) -> int | None:
         """Where an unfinished line may be cut without cutting a secret; None while it is short."""
         window = LINE_SEGMENT + self._longest
         if len(line) < window:
             return None
         head = line[:window]
         markers = [match.span() for key in (BEGIN_KEY, END_KEY) for match in key.finditer(head)]
-        for start, end in _merged(self.spans(head) + markers):
+        for start, end in _merge_spans(self.find_spans(head) + markers):
             if start < LINE_SEGMENT < end:
                 # A secret that fills the window from its start is taken out in one piece.
                 return start if start > 0 else end
@@ -160,28 +164,28 @@ class StreamRedactor:
         self._repeated = False
         self._netrc = EntryReader()
 
-    def feed(self, piece: str) -> str:
+    def feed_text(self, piece: str) -> str:
         """What of the text so far can be shown: all whole lines, and long lines up to a cut."""
         done: list[str] = []
         lines = piece.split("\n")
         for line in lines[:-1]:
-            self._hold(line + "\n")
+            self._hold_piece(line + "\n")
             done.append(self._release_long())
-            done.append(self._segment(self._take()))
-        self._hold(lines[-1])
+            done.append(self._redact_segment(self._take_held()))
+        self._hold_piece(lines[-1])
         done.append(self._release_long())
         return "".join(done)
 
-    def flush(self) -> str:
+    def flush_rest(self) -> str:
         """The rest, once no more will come."""
-        return self._segment(self._take())
+        return self._redact_segment(self._take_held())
 
-    def _hold(self, piece: str) -> None:
+    def _hold_piece(self, piece: str) -> None:
         if piece:
             self._pending.append(piece)
             self._pending_length += len(piece)
 
-    def _take(self) -> str:
+    def _take_held(self) -> str:
         line = "".join(self._pending)
         self._pending, self._pending_length = [], 0
         return line
@@ -189,25 +193,25 @@ class StreamRedactor:
     def _release_long(self) -> str:
         if self._pending_length < LINE_SEGMENT + LONGEST_SHAPE:
             return ""
-        line, done = self._take(), []
-        while (cut := self._redactor.cut(line)) is not None:
-            done.append(self._segment(line[:cut]))
+        line, done = self._take_held(), []
+        while (cut := self._redactor.find_cut(line)) is not None:
+            done.append(self._redact_segment(line[:cut]))
             line = line[cut:]
-        self._hold(line)
+        self._hold_piece(line)
         return "".join(done)
 
-    def _segment(self, text: str) -> str:
+    def _redact_segment(self, text: str) -> str:
         """One line, or a segment of one; few shapes span lines: a private key, a .netrc's entry."""
         body = text.rstrip("\r\n")
         ending = text[len(body) :]
         shown = strip_terminal_codes(body)
         if shown != body and (self._in_key or BEGIN_KEY.search(shown)):
-            return self._segment(shown + ending)  # such a line needs no colours
+            return self._redact_segment(shown + ending)  # such a line needs no colours
         if self._in_key:
             end = END_KEY.search(body)
             if end is not None:
                 self._in_key = False
-                return MASK + self._segment(text[end.end() :])
+                return MASK + self._redact_segment(text[end.end() :])
             if KEY_BODY.fullmatch(body):
                 return (MASK[: len(body)] if body.strip() else body) + ending
             self._in_key = False
@@ -215,18 +219,22 @@ class StreamRedactor:
         value = YAML_VALUE.fullmatch(body) if repeated else None
         if value is not None:
             start = value.start(value.lastindex or 0)
-            return self._plain(body[:start]) + MASK + ending
+            return self._redact_plain(body[:start]) + MASK + ending
         passwords = self._netrc.list_passwords(shown)
         begin = _unfinished_key(body)
         if begin is None:
-            return self._plain(shown, passwords) + ending if passwords else self._plain(text)
+            return (
+                self._redact_plain(shown, passwords) + ending
+                if passwords
+                else self._redact_plain(text)
+            )
         self._in_key = True
-        return self._plain(body[:begin]) + MASK + ending
+        return self._redact_plain(body[:begin]) + MASK + ending
 
-    def _plain(self, text: str, more: Iterable[Span] = ()) -> str:
+    def _redact_plain(self, text: str, more: Iterable[Span] = ()) -> str:
         """`text`, a line or a part of one, without its secrets and the places `more`."""
         parts, position = [], 0
-        for start, end in _merged([*self._redactor.spans(text), *more]):
+        for start, end in _merge_spans([*self._redactor.find_spans(text), *more]):
             parts += [text[position:start], MASK]
             position = end
         return "".join(parts) + text[position:]
@@ -240,7 +248,7 @@ def _unfinished_key(line: str) -> int | None:
     return None
 
 
-def _merged(spans: list[Span]) -> list[Span]:
+def _merge_spans(spans: list[Span]) -> list[Span]:
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start < merged[-1][1]:
@@ -253,7 +261,7 @@ def _merged(spans: list[Span]) -> list[Span]:
 _BY_SHAPE = Redactor()
 
 
-def hide(text: str) -> str:
+def hide_shapes(text: str) -> str:
     """`text` without what shows by itself, or by its place or name, that it is a credential."""
     return _BY_SHAPE.redact(text)
 
@@ -264,7 +272,7 @@ def hide(text: str) -> str:
 LONGEST_QUOTED = 60
 
 
-def shortened(text: str, most: int) -> str:
+def shorten_redacted(text: str, most: int) -> str:
     """The beginning of `text`, at most `most` characters long, without half a word at its end.
 
     Half a secret looks like no secret. The process that cuts knows of none, and the one that takes
@@ -284,7 +292,7 @@ def quoted_value(value: str) -> str:
 
     What looks like a credential is taken out first: nobody would recognise half of one.
     """
-    text = hide(value.strip())
+    text = hide_shapes(value.strip())
     rest = len(text) - LONGEST_QUOTED
     more = f" and {rest:,} more characters" if rest > 0 else ""
     return f"{text[:LONGEST_QUOTED]!r}{more}"
@@ -301,7 +309,7 @@ Redact = Callable[[str], str]
 _Document = TypeVar("_Document", bound=BaseModel)
 
 
-def redacted(document: _Document, redact: Redact) -> _Document:
+def redact_document(document: _Document, redact: Redact) -> _Document:
     """`document` with `redact` applied to every text that came from outside.
 
     Contracts are frozen, so what has no secret is not copied: that is nearly all of a large report.
@@ -309,25 +317,27 @@ def redacted(document: _Document, redact: Redact) -> _Document:
     changed = {}
     for name in _open_fields(type(document)):
         value = getattr(document, name)
-        told = _value(value, redact)
+        told = _redact_value(value, redact)
         if told is not value:
             changed[name] = told
     # The copy needs no validation: no text has become longer.
     return document.model_copy(update=changed) if changed else document
 
 
-def _value(value: Any, redact: Redact) -> Any:
+def _redact_value(value: Any, redact: Redact) -> Any:
     """The value without secrets; the very object where it has none."""
     if isinstance(value, str):
         told = redact(value)
         return value if told == value else told
     if isinstance(value, BaseModel):
-        return redacted(value, redact)
+        return redact_document(value, redact)
     if isinstance(value, list | tuple):
-        parts = [_value(item, redact) for item in value]
+        parts = [_redact_value(item, redact) for item in value]
         return value if all(map(is_, parts, value)) else type(value)(parts)
     if isinstance(value, dict):
-        pairs = [(_value(key, redact), _value(item, redact)) for key, item in value.items()]
+        pairs = [
+            (_redact_value(key, redact), _redact_value(item, redact)) for key, item in value.items()
+        ]
         same = all(
             key is before and item is old
             for (key, item), (before, old) in zip(pairs, value.items(), strict=True)
@@ -341,27 +351,27 @@ def _open_fields(model: type[BaseModel]) -> tuple[str, ...]:
     return tuple(
         name
         for name, field in model.model_fields.items()
-        if not _closed(field.annotation) and not _is_fixed(field.metadata)
+        if not _is_closed_type(field.annotation) and not _is_fixed(field.metadata)
     )
 
 
-def _closed(annotation: Any) -> bool:
+def _is_closed_type(annotation: Any) -> bool:
     """Whether every text of this type is one of ours: a literal, or bound to a form."""
     origin = get_origin(annotation)
     if origin is Literal or annotation in (int, float, bool, type(None)):
         return True
     if origin is Annotated:
         base, *extras = get_args(annotation)
-        return _closed(base) or any(
+        return _is_closed_type(base) or any(
             _is_fixed([extra, *getattr(extra, "metadata", [])]) for extra in extras
         )
     if origin in (Union, UnionType):
-        return all(_closed(option) for option in get_args(annotation))
+        return all(_is_closed_type(option) for option in get_args(annotation))
     return False
 
 
 def _is_fixed(metadata: list[Any]) -> bool:
     return any(
-        isinstance(item, Verbatim) or getattr(item, "pattern", None) is not None
+        isinstance(item, ComparedVerbatim) or getattr(item, "pattern", None) is not None
         for item in metadata
     )

@@ -29,7 +29,7 @@ _KEYS = frozenset({
 _STORAGE_ACCOUNT = re.compile(r"account[._]key[._]\w", re.IGNORECASE)
 
 
-class Holds(Enum):
+class SettingContent(Enum):
     """What a setting holds, by its name."""
 
     PASSWORD = auto()  # made by people, so words and digits are enough
@@ -37,31 +37,31 @@ class Holds(Enum):
     NOTHING = auto()
 
 
-def words(name: str) -> list[str]:
+def split_name_words(name: str) -> list[str]:
     """The words of `name` in lower case, whether they stand in camel, snake or kebab case."""
     parts = _SEPARATORS.split(_HUMP.sub(" ", name))
     return [part.lower() for part in parts if part]
 
 
-def holds(name: str) -> Holds:
+def classify_setting(name: str) -> SettingContent:
     """What a setting called `name` holds. What counts is what is named last.
 
     So a `password_hash`, a `token_count` and a `passport` hold nothing, and neither does a column
     of `tokens`.
     """
     if _STORAGE_ACCOUNT.search(name):
-        return Holds.TOKEN
-    found = words(name)
+        return SettingContent.TOKEN
+    found = split_name_words(name)
     while len(found) > 1 and (found[-1] in _WHICH or found[-1].isdigit()):
         found.pop()
     if not found:
-        return Holds.NOTHING
+        return SettingContent.NOTHING
     last, before = found[-1], found[-2] if len(found) > 1 else ""
     if _PASSWORD.fullmatch(last) or (last, before) == ("passe", "de"):
-        return Holds.PASSWORD
+        return SettingContent.PASSWORD
     if _TOKEN.fullmatch(last) or (last == "key" and before in _KEYS):
-        return Holds.TOKEN
-    return Holds.NOTHING
+        return SettingContent.TOKEN
+    return SettingContent.NOTHING
 
 
 # Where a value is known, taking too much for a secret costs a `***` only: so any word counts.
@@ -88,7 +88,7 @@ def is_suspect(name: str) -> bool:
     Args:
         name: Of a variable of the environment, or of a member of a structured value.
     """
-    found = words(name)
+    found = split_name_words(name)
     if not found:
         return False
     if found[-2:] == ["key", "id"] and "access" not in found:

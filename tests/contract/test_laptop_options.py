@@ -39,7 +39,7 @@ def options(command: click.Command) -> set[str]:
 def every() -> dict[str, click.Command]:
     """All commands, also those of a group, by what is typed."""
     found: dict[str, click.Command] = {}
-    for name, command in commands.commands.commands.items():
+    for name, command in commands.command_group.commands.items():
         found[name] = command
         if isinstance(command, click.Group):
             found |= {f"{name} {below}": one for below, one in command.commands.items()}
@@ -47,20 +47,20 @@ def every() -> dict[str, click.Command]:
 
 
 def test_review__has_every_input_that_a_laptop_can_have() -> None:
-    known = options(commands.commands.commands["review"])
-    missing = {name for name in Inputs.names() if f"--{name}" not in known}
+    known = options(commands.command_group.commands["review"])
+    missing = {name for name in Inputs.list_names() if f"--{name}" not in known}
     assert missing == set(OF_A_WORKFLOW)
 
 
 def test_review__its_options_are_what_is_asked_for() -> None:
     """Each reaches the review, and none has another default than its field."""
-    context = commands.commands.commands["review"].make_context("review", [])
+    context = commands.command_group.commands["review"].make_context("review", [])
     given = with_projects(with_flags(context.params))
     assert LocalReview(**given) == LocalReview()
 
 
 def test_commands__stand_in_the_order_of_use() -> None:
-    listed = commands.commands.list_commands(click.Context(commands.commands))
+    listed = commands.command_group.list_commands(click.Context(commands.command_group))
     assert listed == [
         *("review", "explain", "doctor", "estimate", "apply", "prod-plan", "cleanup", "sweep"),
         "learn",

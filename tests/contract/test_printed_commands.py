@@ -17,8 +17,8 @@ import pytest
 import yaml
 from sqlmesh.cli.main import cli as sqlmesh_cli
 
-from ci_bot.bot.actions.comment_command import PREFIX, Help, parse_command
-from ci_bot.bot.cli.commands import commands as bot_cli
+from ci_bot.bot.actions.comment_command import PREFIX, HelpCommand, parse_command
+from ci_bot.bot.cli.commands import command_group as bot_cli
 from tests.conftest import REPOSITORY
 from tests.golden.samples import SAMPLES
 
@@ -66,7 +66,7 @@ def check(line: str) -> None:
         command = parse_command(_PLACEHOLDER.sub("value", line))
         # A sentence about the command names no plan.
         asks = line in (f"{PREFIX} accept", f"{PREFIX} apply", f"{PREFIX} help")
-        assert asks or not isinstance(command, Help), command
+        assert asks or not isinstance(command, HelpCommand), command
         return
     for part in line.split(" && "):
         program, *rest = shlex.split(part)

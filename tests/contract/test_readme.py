@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 from ci_bot import __version__, errors
 from ci_bot.bot.actions.comment_command import USAGE
-from ci_bot.bot.cli.commands import commands
+from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.sandbox.worker_environment import NEVER_PREFIXES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,14 +82,14 @@ def program(name: str) -> str:
 
 def test_commands__are_those_of_the_command_line() -> None:
     told = [row[0].strip("`").split()[1] for row in rows(section(README, "Commands"))]
-    assert sorted(told) == sorted(commands.commands)
+    assert sorted(told) == sorted(command_group.commands)
 
 
 def test_commands__their_options_exist() -> None:
     checked = 0
     for row in rows(section(README, "Commands")):
         name = row[0].strip("`").split()[1]
-        known = {option for item in commands.commands[name].params for option in item.opts}
+        known = {option for item in command_group.commands[name].params for option in item.opts}
         for option in re.findall(r"--[a-z-]+", row[0]):
             assert option in known, f"ci-bot {name} has no {option}"
             checked += 1

@@ -23,7 +23,16 @@ from ci_bot.bot.decision.judgement import NOT_LISTED
 from ci_bot.bot.decision.risks import compares, judges
 from ci_bot.protocol import rules
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import FACTS, RULES, Registry, RuleSpec, Scope, UnknownRule, page, rule
+from ci_bot.protocol.rules import (
+    FACTS,
+    RULES,
+    RuleRegistry,
+    RuleSpec,
+    Scope,
+    UnknownRule,
+    find_rule,
+    read_rule_page,
+)
 from ci_bot.worker.rules import registry as worker_registry
 from ci_bot.worker.rules import run_rules  # noqa: F401 - rules register when they are imported
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES, ModelRule
@@ -32,10 +41,10 @@ from tests.rule_pages import FOLDER, INDEX, faults, index, with_policy
 
 # Read by `run` and `judge` themselves, where a rule fails and where there are too many findings.
 OF_THE_RUN = {worker_registry.CRASHED.id: "worker", NOT_LISTED.id: "bot"}
-BOT: tuple[Registry[Any], ...] = (judges, compares)
-WORKER: tuple[Registry[Any], ...] = (
+BOT: tuple[RuleRegistry[Any], ...] = (judges, compares)
+WORKER: tuple[RuleRegistry[Any], ...] = (
     MODEL_RULES,
-    *(made for made in vars(worker_registry).values() if isinstance(made, Registry)),
+    *(made for made in vars(worker_registry).values() if isinstance(made, RuleRegistry)),
 )
 # Which code may give a rule of a scope first; others may give it beside.
 HOME: dict[Scope, set[str]] = {
@@ -48,8 +57,8 @@ HOME: dict[Scope, set[str]] = {
 }
 
 
-def given(registries: tuple[Registry[Any], ...]) -> set[str]:
-    return {spec.id for registry in registries for spec in registry.specs}
+def given(registries: tuple[RuleRegistry[Any], ...]) -> set[str]:
+    return {spec.id for registry in registries for spec in registry.registered_specs}
 
 
 SEVERITIES = set(get_args(Severity))
@@ -127,23 +136,23 @@ def test_keywords__of_the_corpus_are_about_rules_that_exist() -> None:
 
 def test_rule__that_is_unknown_names_its_neighbours() -> None:
     with pytest.raises(UnknownRule) as failure:
-        rule("limit-in-modell")
+        find_rule("limit-in-modell")
     assert failure.value.near[0] == "limit-in-model"
 
 
 @pytest.mark.parametrize("id_", ["README", "../rules/random", "", "random.md", "/etc/passwd"])
 def test_rule__is_no_path(id_: str) -> None:
     with pytest.raises(UnknownRule):
-        page(id_)
+        read_rule_page(id_)
 
 
 def test_pages__are_read_in_less_than_15_ms_and_only_when_asked() -> None:
     spent = []
     for _ in range(7):
-        for cached in (rules._page, rules._ids, rules._folder):
+        for cached in (rules._read_page, rules._rule_ids, rules._page_folder):
             cached.cache_clear()
-        rule("random")
-        assert rules._page.cache_info().currsize == 1
+        find_rule("random")
+        assert rules._read_page.cache_info().currsize == 1
         start = time.process_time()
         assert len(list(RULES.values())) > 100
         spent.append(time.process_time() - start)
@@ -165,13 +174,13 @@ def test_pages__travel_with_the_package() -> None:
 
 
 def named_in_code() -> Iterator[tuple[str, str]]:
-    """(rule, file) of each `rule("...")` in the package."""
+    """(rule, file) of each `find_rule("...")` in the package."""
     for path in sorted((REPOSITORY / "ci_bot").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)
-                and node.func.id == "rule"
+                and node.func.id == "find_rule"
                 and isinstance(node.args[0], ast.Constant)
             ):
                 yield node.args[0].value, path.relative_to(REPOSITORY).as_posix()
@@ -192,13 +201,13 @@ def test_code__of_one_process_gives_each_rule() -> None:
 
 @pytest.mark.parametrize("spec", [spec for id_, spec in RULES.items() if id_ not in OF_THE_RUN])
 def test_code__that_gives_a_rule_reads_what_its_scope_says(spec: RuleSpec) -> None:
-    made: dict[str, Registry[Any]] = {
+    made: dict[str, RuleRegistry[Any]] = {
         "judges": judges,
         "compares": compares,
         "MODEL_RULES": MODEL_RULES,
     }
-    made |= {n: r for n, r in vars(worker_registry).items() if isinstance(r, Registry)}
-    givers = {name for name, registry in made.items() if spec in registry.specs}
+    made |= {n: r for n, r in vars(worker_registry).items() if isinstance(r, RuleRegistry)}
+    givers = {name for name, registry in made.items() if spec in registry.registered_specs}
     assert givers & HOME[spec.scope]
 
 
@@ -311,7 +320,7 @@ def test_severity__that_a_page_names_is_given_by_the_code(spec: RuleSpec) -> Non
 
 # Where each fact is read. tests/integration/test_rule_needs.py shows that a review supplies it.
 READ_AS: dict[str, set[str]] = {
-    "base": {"before", "from_base", "Pair"},
+    "base": {"before", "from_base", "ModelPair"},
     "base_failures": {"base_failures"},
     "base_tests": {"on_base"},
     "changed_files": {"changed_files", "code_on_load", "unread_because"},

@@ -148,7 +148,7 @@ class Wrong:
 
 def parameters() -> Iterator[tuple[str, click.Parameter]]:
     """Every option and argument that takes a value."""
-    for name, command in commands.commands.commands.items():
+    for name, command in commands.command_group.commands.items():
         for param in command.params:
             if not (isinstance(param, click.Option) and (param.is_flag or param.name == "help")):
                 yield name, param
@@ -253,8 +253,8 @@ def test_command_line__that_is_none__is_two_lines(
 
 
 def test_help__is_not_disturbed(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, command in commands.commands.commands.items():
-        commands.commands.main([name, "--help"], prog_name="ci-bot", standalone_mode=False)
+    for name, command in commands.command_group.commands.items():
+        commands.command_group.main([name, "--help"], prog_name="ci-bot", standalone_mode=False)
         out, err = capsys.readouterr()
         assert err == ""
         for param in command.params:
@@ -332,7 +332,7 @@ RUNNER = {
 
 def test_tables__have_wrong_values_for_every_input() -> None:
     """A new input fails here until its wrong values stand in the table above."""
-    assert set(INPUTS) | SECRET == set(Inputs.names())
+    assert set(INPUTS) | SECRET == set(Inputs.list_names())
 
 
 @pytest.mark.parametrize(

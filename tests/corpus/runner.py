@@ -112,13 +112,13 @@ def request(
 
 
 def _review(folder: Path) -> dict[str, Any]:
-    from ci_bot.bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge
+    from ci_bot.bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge_review
     from ci_bot.bot.sandbox.load_trace import TraceReader, opened_among
     from ci_bot.protocol.messages import ScanRequest
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.review import review_plan, scan
     from ci_bot.worker.runtime import load_trace
-    from ci_bot.worker.runtime.background_process import Clock
+    from ci_bot.worker.runtime.background_process import PhaseClock
 
     base, head = folder / "base", folder / "head"
     changed = changed_between(base, head)
@@ -127,7 +127,7 @@ def _review(folder: Path) -> dict[str, Any]:
     cache.mkdir()
     ask = request(folder, changed, scratch=scratch, cache=cache)
 
-    scanned = scan.scan(
+    scanned = scan.scan_files(
         ScanRequest(
             projects=ask.projects,
             workplace=ask.workplace,
@@ -139,14 +139,14 @@ def _review(folder: Path) -> dict[str, Any]:
     )
     sqlmesh_compat.judge_macro_code()
     trace, told = TraceReader(), (scratch / "trace").open("w+b", buffering=0)
-    load_trace.install(told.fileno(), [str(head)])
+    load_trace.install_trace(told.fileno(), [str(head)])
 
     def no_spark() -> None:
         raise RuntimeError("a statement reached Spark")
 
     try:
-        facts = review_plan.review(
-            ask, review_plan.ReviewPorts(Clock(), lambda phase, message: None, no_spark)
+        facts = review_plan.review_plan(
+            ask, review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, no_spark)
         )
     except Exception as error:
         facts = _failed(error, ask)
@@ -170,7 +170,7 @@ def _review(folder: Path) -> dict[str, Any]:
         code_on_load=tuple(on_load),
         removed_code=tuple(name for name in on_load if not (head / name).exists()),
     )
-    judgement = judge(facts, bot=bot)
+    judgement = judge_review(facts, bot=bot)
     return {
         "decision": judgement.decision,
         "reasons": list(judgement.reasons),
@@ -181,14 +181,16 @@ def _review(folder: Path) -> dict[str, Any]:
 
 def _failed(error: Exception, asked: Any) -> Any:
     """What the bot makes of a worker that failed."""
-    from ci_bot.bot.decision import blame, in_one
+    from ci_bot.bot.decision import in_one, sort_failures_by_cause
     from ci_bot.bot.worker_client.review_facts import failed_facts, unplanned_facts
-    from ci_bot.bot.worker_client.review_options import Commits, ReviewOptions
-    from ci_bot.worker.__main__ import failed
+    from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
+    from ci_bot.worker.__main__ import failed_answer
 
-    options = ReviewOptions(environment="pr_1", owner=asked.owner, commits=Commits())
-    answer = failed(error, asked)
-    found = blame(answer.failures or [answer.failure], answer.base_failures, asked.changed_files)
+    options = ReviewOptions(environment="pr_1", owner=asked.owner, commits=ReviewCommits())
+    answer = failed_answer(error, asked)
+    found = sort_failures_by_cause(
+        answer.failures or [answer.failure], answer.base_failures, asked.changed_files
+    )
     if found.new:
         told = in_one(found, base_is_broken=bool(answer.base_failures))
         return failed_facts(told, options, projects=["."], gateway=None)

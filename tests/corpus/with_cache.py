@@ -105,7 +105,7 @@ def _noted(folder: Path) -> list[Any] | None:
     from ci_bot.worker.project import base_branch, opening
     from ci_bot.worker.project.configuration import place_of
     from ci_bot.worker.review import review_plan
-    from ci_bot.worker.runtime.background_process import Clock
+    from ci_bot.worker.runtime.background_process import PhaseClock
 
     scratch, cache = _places(folder, "noting")
     base = folder / "base"
@@ -116,7 +116,7 @@ def _noted(folder: Path) -> list[Any] | None:
     )
     try:
         opened = opening.open_without_state(
-            place_of(asked, asked.projects), clock=Clock(), on_spark_start=_no_spark
+            place_of(asked, asked.projects), clock=PhaseClock(), on_spark_start=_no_spark
         )
     except BotError:
         return None
@@ -127,13 +127,13 @@ def _noted(folder: Path) -> list[Any] | None:
     sqlmesh_compat.give_state(opened.context, state)
     base_branch.promote_as_prod(opened.context, state, to_timestamp(UNTIL))
     state.close()
-    return review_plan.remember(asked, Clock(), _no_spark).files
+    return review_plan.note_base_cache(asked, PhaseClock(), _no_spark).files
 
 
 def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], int]:
     """What the worker answers, without times, and how many files it took as known."""
     from ci_bot.worker.review import review_plan
-    from ci_bot.worker.runtime.background_process import Clock
+    from ci_bot.worker.runtime.background_process import PhaseClock
     from ci_bot.worker.sqlmesh_compat import base_cache_read
     from ci_bot.worker.sqlmesh_compat.lazy_queries import left_in_file
 
@@ -149,8 +149,8 @@ def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], 
     )
     with patch.object(base_cache_read, "left_in_file", wraps=left_in_file) as taken:
         try:
-            facts = review_plan.review(
-                asked, review_plan.ReviewPorts(Clock(), lambda phase, message: None, _no_spark)
+            facts = review_plan.review_plan(
+                asked, review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, _no_spark)
             )
         except Exception as error:
             return {"error": repr(error)}, taken.call_count

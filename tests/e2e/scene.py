@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from ci_bot.bot.report.markdown.marker import decode
+from ci_bot.bot.report.markdown.marker import decode_marker
 from ci_bot.protocol.comment_marker import Marker
 from tests.e2e.job import Job, Outcome, Runner
 from tests.github_standin.events import workflow_dispatch
@@ -286,7 +286,9 @@ class Change:
 
     def sticky(self) -> str:
         """The text of the one comment with a marker; there must be exactly one."""
-        found = [comment for comment in self.comments() if decode(comment["body"]) is not None]
+        found = [
+            comment for comment in self.comments() if decode_marker(comment["body"]) is not None
+        ]
         assert len(found) == 1, f"{len(found)} comments carry the marker"
         text = str(found[0]["body"])
         assert "Traceback" not in text
@@ -295,16 +297,20 @@ class Change:
 
     def sticky_id(self) -> int:
         return next(
-            int(comment["id"]) for comment in self.comments() if decode(comment["body"]) is not None
+            int(comment["id"])
+            for comment in self.comments()
+            if decode_marker(comment["body"]) is not None
         )
 
     def marker(self) -> Marker:
-        marker = decode(self.sticky())
+        marker = decode_marker(self.sticky())
         assert marker is not None
         return marker
 
     def notes(self) -> list[str]:
         """The bot's short comments, which notify people."""
         return [
-            str(comment["body"]) for comment in self.comments() if decode(comment["body"]) is None
+            str(comment["body"])
+            for comment in self.comments()
+            if decode_marker(comment["body"]) is None
         ]

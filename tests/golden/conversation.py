@@ -18,10 +18,10 @@ from pathlib import Path
 from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.handlers import apply, apply_evidence, cleanup, review
-from ci_bot.bot.handlers.own_review import confirmed, other_plan
-from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher, template
+from ci_bot.bot.handlers.own_review import confirm_marker, other_plan
+from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher, make_comment_context
 from ci_bot.bot.report.markdown.outcome_comment import render_apply
-from ci_bot.bot.report.model.context import CommentContext, DisplayProgress, Rendered
+from ci_bot.bot.report.model.context import CommentContext, DisplayProgress, RenderedText
 from ci_bot.bot.report.model.marker_facts import MarkerFacts
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
@@ -76,7 +76,7 @@ class Conversation:
     def announce(self, head: str) -> Conversation:
         """Somebody has pushed, and the new commit is being planned."""
         with self._run() as publisher:
-            review.announce(head, publisher)
+            review.announce_planning(head, publisher)
         return self
 
     def review(self, report: Report) -> Conversation:
@@ -88,7 +88,7 @@ class Conversation:
             merge_sha=report.merge_sha,
         )
         with self._run() as publisher:
-            review.publish(report, activity, publisher.settings, publisher)
+            review.publish_review(report, activity, publisher.settings, publisher)
             folder = Path(publisher.settings.runner.workspace) / REPORT_DIRECTORY
             self._github.artifact = _zipped(folder / "report.json")
         return self
@@ -96,7 +96,7 @@ class Conversation:
     def applying(self, own: Report, step: Progress | None, phase: Phase) -> Conversation:
         """An apply is building, or was told to stop there (`phase` is `cancelled`)."""
 
-        def render(context: CommentContext, budget: int | None) -> Rendered:
+        def render(context: CommentContext, budget: int | None) -> RenderedText:
             return render_apply(None, context, budget, review=own)
 
         with self._run() as publisher:
@@ -107,14 +107,14 @@ class Conversation:
                 progress = DisplayProgress(
                     done=step.done, total=step.total, seconds_left=left, message=step.message
                 )
-            publisher.try_post(phase, MarkerFacts.of(marker), render, progress=progress)
+            publisher.try_post(phase, MarkerFacts.from_marker(marker), render, progress=progress)
         return self
 
     def apply(self, own: Report, document: ApplyDocument) -> Conversation:
         """An apply has ended."""
         with self._run() as publisher:
             marker = self._taken_over(own, publisher)
-            apply_evidence.publish(document, publisher, marker)
+            apply_evidence.publish_apply(document, publisher, marker)
         return self
 
     def refuse(self, own: Report) -> Conversation:
@@ -123,23 +123,23 @@ class Conversation:
             marker = self._marker(publisher)
             document = other_plan(own, marker, publisher, self._github)
             assert document is not None
-            apply_evidence.publish(document, publisher, marker)
+            apply_evidence.publish_apply(document, publisher, marker)
         return self
 
     def clean_up(self, document: CleanupDocument) -> Conversation:
         """The pull request was merged, and its cleanup has ended."""
         with self._run() as publisher:
             publisher.template = replace(publisher.template, merged=True)
-            cleanup.publish(document, publisher)
+            cleanup.publish_cleanup(document, publisher)
         return self
 
     def _taken_over(self, own: Report, publisher: Publisher) -> Marker:
         marker = self._marker(publisher)
         apply.take_over(own, marker, publisher)
-        return confirmed(marker, own)
+        return confirm_marker(marker, own)
 
     def _marker(self, publisher: Publisher) -> Marker:
-        marker = publisher.before()
+        marker = publisher.read_marker()
         assert marker is not None
         return marker
 
@@ -156,7 +156,7 @@ class Conversation:
                 self._github,
                 settings=settings,
                 machine=machine,
-                template=template(settings, NUMBER, machine),
+                template=make_comment_context(settings, NUMBER, machine),
             )
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ci_bot.bot.laptop.demo_repository import DemoLayout
 from ci_bot.bot.laptop.demo_story import PROD_END
-from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.host import of_this_process
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Contract
@@ -76,16 +76,20 @@ class Life:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._layout = DemoLayout(home)
-        self._layout.create()
+        self._layout.create_layout()
         machine = of_this_process()
-        self._machine = replace(machine, environ={**machine.environ, **self._layout.variables()})
-        self._repository = Repository(self._layout.project)
+        self._machine = replace(
+            machine, environ={**machine.environ, **self._layout.list_variables()}
+        )
+        self._repository = Repository(self._layout.project_directory)
         self._repository.commit(pull_requests.project_files(), "main")
 
     def recordings(self) -> Iterator[tuple[str, str]]:
         """Names and recorded documents, in the order in which they come about."""
-        self._run("ci_bot.worker.demo_prod", "--data", str(self._layout.data), "--end", PROD_END)
-        client = Client(self._layout.project, around=self._machine, timeout_minutes=60)
+        self._run(
+            "ci_bot.worker.demo_prod", "--data", str(self._layout.data_directory), "--end", PROD_END
+        )
+        client = Client(self._layout.project_directory, around=self._machine, timeout_minutes=60)
         report = self._review(client, self._repository.push(pull_requests.small_change().head))
         yield "small_change", self._stable(report)
         applied = self._apply(client, report)
@@ -105,7 +109,7 @@ class Life:
         self._repository.commit(pull_requests.on_another_base(), "Somebody else's change")
         yield "other_plan", self._stable(self._review(client, self._repository.merged()))
 
-    def _review(self, client: Client, commits: Commits) -> Report:
+    def _review(self, client: Client, commits: ReviewCommits) -> Report:
         return client.review(ENVIRONMENT, commits=commits, execution_time=NOW, planned_at=NOW)
 
     def _apply(self, client: Client, report: Report) -> ApplyDocument:
@@ -123,7 +127,7 @@ class Life:
     def _run(self, module: str, *arguments: str) -> None:
         """A module with the project as its first argument, in a process with a JVM of its own."""
         subprocess.run(
-            [sys.executable, "-m", module, str(self._layout.project), *arguments],
+            [sys.executable, "-m", module, str(self._layout.project_directory), *arguments],
             env=dict(self._machine.environ),
             stdout=subprocess.DEVNULL,
             check=True,

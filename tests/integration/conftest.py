@@ -12,7 +12,7 @@ from tests.warm_worker import WarmWorkers
 
 @pytest.fixture(scope="session")
 def warm_workers() -> Iterator[WarmWorkers]:
-    made = WarmWorkers(supervisor._popen)
+    made = WarmWorkers(supervisor._start_process)
     yield made
     made.end()
 

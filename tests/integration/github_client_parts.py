@@ -8,8 +8,8 @@ from typing import Any
 
 from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.github.retry import PATIENT, RateLimits
-from ci_bot.bot.github.transport import Time
-from ci_bot.bot.report.markdown.marker import encode
+from ci_bot.bot.github.transport import ClientTime
+from ci_bot.bot.report.markdown.marker import encode_marker
 from ci_bot.protocol.comment_marker import Marker
 from tests.github_standin.script import (
     Reply,
@@ -46,8 +46,8 @@ class Clock:
         self.slept.append(seconds)
         self.passed += seconds
 
-    def time(self) -> Time:
-        return Time(
+    def time(self) -> ClientTime:
+        return ClientTime(
             now=lambda: NOW + self.passed,
             monotonic=lambda: self.passed,
             sleep=self.sleep,
@@ -103,4 +103,4 @@ def body(text: str, **changes: Any) -> str:
         "run_id": 100,
         "valid_at": "2026-08-22T10:00:00Z",
     }
-    return f"{encode(Marker(**{**facts, **changes}))}\n{text}"
+    return f"{encode_marker(Marker(**{**facts, **changes}))}\n{text}"

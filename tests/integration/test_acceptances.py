@@ -46,25 +46,25 @@ def acceptance(**more: Any) -> Acceptance:
 
 
 def accept(ledger: Ledger, item: Acceptance, *, pull: int = 7, before: str = "2026-01") -> None:
-    ledger.prepare()
-    ledger.accept(REPOSITORY, pull, item, forget_before=before)
+    ledger.prepare_tables()
+    ledger.write_acceptance(REPOSITORY, pull, item, forget_before=before)
 
 
 def test_acceptances__without_a_ledger_are_none(ledger: Ledger) -> None:
-    assert ledger.acceptances(REPOSITORY, 7) == []
+    assert ledger.list_acceptances(REPOSITORY, 7) == []
 
 
 def test_acceptances__come_back_as_they_were_oldest_first(ledger: Ledger) -> None:
     second = acceptance(rule="filter-changed", at="2026-11-22T11:00:00Z")
     accept(ledger, second)
     accept(ledger, acceptance())
-    assert ledger.acceptances(REPOSITORY, 7) == [acceptance(), second]
+    assert ledger.list_acceptances(REPOSITORY, 7) == [acceptance(), second]
 
 
 def test_acceptances__are_those_of_their_pull_request(ledger: Ledger) -> None:
     accept(ledger, acceptance())
-    assert ledger.acceptances(REPOSITORY, 8) == []
-    assert ledger.acceptances("octo/other", 7) == []
+    assert ledger.list_acceptances(REPOSITORY, 8) == []
+    assert ledger.list_acceptances("octo/other", 7) == []
 
 
 def test_acceptance__takes_the_place_of_the_one_before_it(ledger: Ledger) -> None:
@@ -72,20 +72,20 @@ def test_acceptance__takes_the_place_of_the_one_before_it(ledger: Ledger) -> Non
     accept(ledger, acceptance(), pull=8)
     again = acceptance(fingerprint="d-e-f", at="2026-11-23T10:00:00Z")
     accept(ledger, again)
-    assert ledger.acceptances(REPOSITORY, 7) == [again]
-    assert ledger.acceptances(REPOSITORY, 8) == [acceptance()]
+    assert ledger.list_acceptances(REPOSITORY, 7) == [again]
+    assert ledger.list_acceptances(REPOSITORY, 8) == [acceptance()]
 
 
 def test_acceptances__that_are_old_are_forgotten(ledger: Ledger) -> None:
     accept(ledger, acceptance(at="2025-12-31T10:00:00Z"), pull=6)
     accept(ledger, acceptance(), before="2026-01-01T00:00:00Z")
-    assert ledger.acceptances(REPOSITORY, 6) == []
+    assert ledger.list_acceptances(REPOSITORY, 6) == []
 
 
 def test_ledger__of_an_older_version_gets_the_table(ledger: Ledger) -> None:
     accept(ledger, acceptance())
     adapter: Any = ledger._adapter
     adapter.drop_table(f"{SCHEMA}._acceptances")
-    assert ledger.acceptances(REPOSITORY, 7) == []
+    assert ledger.list_acceptances(REPOSITORY, 7) == []
     accept(ledger, acceptance())
-    assert ledger.acceptances(REPOSITORY, 7) == [acceptance()]
+    assert ledger.list_acceptances(REPOSITORY, 7) == [acceptance()]

@@ -22,7 +22,7 @@ from sqlmesh.utils.date import to_timestamp
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.configuration import ProjectPlace
-from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.runtime.background_process import PhaseClock
 from ci_bot.worker.sqlmesh_compat.lazy_queries import leave_in_file, lists_columns
 from tests.corpus.labelled import read_cases
 from tests.projects import Shop
@@ -117,7 +117,7 @@ def told(context: Any, *, spared: bool) -> Any:
     try:
         asked = {"execution_time": UNTIL, "skip_tests": True}
         if spared:
-            plan = sqlmesh_compat.build(sqlmesh_compat.plan_builder(context, "pr_1", **asked))
+            plan = sqlmesh_compat.build_plan(sqlmesh_compat.plan_builder(context, "pr_1", **asked))
         else:
             plan = context.plan_builder("pr_1", **asked).build()
     except Exception as error:
@@ -286,7 +286,7 @@ def optimized(shop: Shop, cache: Path, *, planned: bool = False) -> set[str]:
         with sqlmesh_compat.as_in_prod(context):
             context.load()
         if planned:
-            sqlmesh_compat.build(
+            sqlmesh_compat.build_plan(
                 context.plan_builder("pr_1", execution_time=UNTIL, skip_tests=True)
             )
         return {
@@ -339,7 +339,7 @@ def plan_with_a_stored_model_that_cannot_be_parsed(shop: Shop, cache: Path) -> l
         builder = sqlmesh_compat.plan_builder(
             context, "pr_1", execution_time=UNTIL, skip_tests=True
         )
-        return sorted(sqlmesh_compat.build(builder).context_diff.modified_snapshots)
+        return sorted(sqlmesh_compat.build_plan(builder).context_diff.modified_snapshots)
     finally:
         context.close()
 
@@ -391,7 +391,11 @@ def of_case(case: Any, folder: Path) -> tuple[Any, Any]:
     )
     try:
         made = base_branch.open_on_base(
-            place, base, execution=to_timestamp(UNTIL), clock=Clock(), on_spark_start=lambda: None
+            place,
+            base,
+            execution=to_timestamp(UNTIL),
+            clock=PhaseClock(),
+            on_spark_start=lambda: None,
         )
     except Exception as error:
         return repr(error), repr(error)

@@ -73,7 +73,7 @@ def noted(shop: Shop, cache: Path) -> list[KnownFile]:
     sqlmesh_compat.spare_the_cache(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
-        with sqlmesh_compat.noted() as found, sqlmesh_compat.as_in_prod(context):
+        with sqlmesh_compat.note_loaded_files() as found, sqlmesh_compat.as_in_prod(context):
             context.load()
         return sqlmesh_compat.known_files_of(context, found, shop.project)
     finally:

@@ -17,7 +17,7 @@ from ci_bot.worker.cost.input_size_estimator import in_prod
 from ci_bot.worker.cost.input_size_rates import batches_of
 from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.planning import describe_plan, make_plan
-from ci_bot.worker.planning.make_plan import Planned, PlanRequest
+from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened
@@ -39,7 +39,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 @contextmanager
-def planned(shop: Shop, tmp_path: Path) -> Iterator[tuple[Planned, Any]]:
+def planned(shop: Shop, tmp_path: Path) -> Iterator[tuple[BuiltPlan, Any]]:
     with opened(tmp_path, shop.project) as found:
         plan = make_plan.plan_against_prod(
             found.context, PlanRequest(environment="pr_1", flags=PlanFlags())
@@ -48,14 +48,14 @@ def planned(shop: Shop, tmp_path: Path) -> Iterator[tuple[Planned, Any]]:
         yield plan, found.context
 
 
-def query(plan: Planned, context: Any, model: str) -> str | None:
+def query(plan: BuiltPlan, context: Any, model: str) -> str | None:
     """Of the first batch of a model, on Spark."""
     missing = {item.snapshot_id.name: item.intervals for item in plan.plan.missing_intervals}
-    snapshots = {s.name: s for s in plan.snapshots.values()}
+    snapshots = {s.name: s for s in plan.plan_snapshots.values()}
     tables = {name for name in missing if not snapshots[name].is_view}
     queries = BatchQueries(plan, lambda names: in_prod(context, names), tables, "spark")
     (snapshot,) = [s for name, s in snapshots.items() if name.endswith(f'"{model}"')]
-    return queries.of(snapshot, batches_of(snapshot, missing[snapshot.name])[0])
+    return queries.batch_query(snapshot, batches_of(snapshot, missing[snapshot.name])[0])
 
 
 def tables(text: str | None) -> set[str]:
@@ -132,12 +132,12 @@ def test_batches__are_those_of_sqlmeshs_scheduler(shop: Shop, tmp_path: Path) ->
     shop.edit(ORDERS_FILE, AMOUNT, AMOUNT.replace("* 10", "* 20"))
     with planned(shop, tmp_path) as (plan, _):
         for item in plan.plan.missing_intervals:
-            snapshot = plan.snapshots[item.snapshot_id]
+            snapshot = plan.plan_snapshots[item.snapshot_id]
             found = batches_of(snapshot, item.intervals)
             if snapshot.is_incremental:
                 assert len(found) == describe_plan.count_batches(snapshot, item.intervals)
             shown = [
-                (names_and_times.iso(start)[:10], names_and_times.iso(end)[:10])
+                (names_and_times.format_iso(start)[:10], names_and_times.format_iso(end)[:10])
                 for start, end in found
             ]
             if "orders" in snapshot.name:

@@ -15,12 +15,12 @@ from sqlmesh.core.plan.stages import BackfillStage
 from ci_bot.errors import BadInput
 from ci_bot.protocol.plan import Backfill, ProdPlan, Window
 from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity
-from ci_bot.worker.cost.plan_estimate import estimate
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.cost.plan_estimate import predict_plan_cost
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import describe_plan, first_build, make_plan, prod_plan
 from ci_bot.worker.planning.identity import identity_of
-from ci_bot.worker.planning.make_plan import Planned, PlanRequest, category_of
-from ci_bot.worker.planning.plan_options import PlanOptions, resolve
+from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest, category_of
+from ci_bot.worker.planning.plan_options import PlanOptions, resolve_options
 from ci_bot.worker.project.checks import plan_settings
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
@@ -60,34 +60,34 @@ def not_forward_only(shop: Shop) -> None:
 @dataclass(frozen=True)
 class Seen:
     context: Any
-    planned: Planned
+    planned: BuiltPlan
     options: PlanOptions
 
     @property
-    def names(self) -> Names:
-        return Names(self.context.default_catalog, self.context.default_dialect)
+    def names(self) -> ModelNames:
+        return ModelNames(self.context.default_catalog, self.context.default_dialect)
 
     @property
     def built(self) -> dict[str, Backfill]:
         found = first_build.of_environment(self.planned)
-        rows = describe_plan.backfill(self.planned, found, self.names, reused=lambda _: True)
+        rows = describe_plan.list_backfill(self.planned, found, self.names, reused=lambda _: True)
         return {row.model: row for row in rows}
 
     @property
     def categories(self) -> dict[str, str]:
-        changed = self.planned.changed
-        return {self.names.of(snapshot.name): category_of(snapshot) for snapshot in changed}
+        changed = self.planned.changed_snapshots
+        return {self.names.short_name(snapshot.name): category_of(snapshot) for snapshot in changed}
 
     @property
     def views(self) -> set[str]:
         promoted = self.planned.plan.environment.promoted_snapshots
-        return {self.names.of(info.name) for info in promoted}
+        return {self.names.short_name(info.name) for info in promoted}
 
     @property
     def executed(self) -> set[str]:
         """The models that an apply would fill."""
         return {
-            self.names.of(snapshot.name)
+            self.names.short_name(snapshot.name)
             for stage in make_plan.stages_of(self.context, self.planned)
             if isinstance(stage, BackfillStage)
             for snapshot in stage.snapshot_to_intervals
@@ -100,7 +100,7 @@ class Seen:
             self.planned,
             self.names,
             built=first_build.of_environment(self.planned),
-            estimate=estimate,
+            estimate=predict_plan_cost,
         )
 
     @property
@@ -123,14 +123,14 @@ def plan(
     """As the worker makes it for a review, and with a window as for an apply."""
     scratch.mkdir(exist_ok=True)
     with opened(scratch, shop.project, write=True) as found:
-        options = resolve(
+        options = resolve_options(
             GivenFlags(**given),
             plan_settings(found.context.configs),
             start=start,
             head_branch=branch,
         )
         planned = make_plan.plan_against_prod(
-            found.context, PlanRequest.of("pr_7", options, window=window)
+            found.context, PlanRequest.from_options("pr_7", options, window=window)
         )
         assert planned is not None
         yield Seen(found.context, planned, options)

@@ -11,8 +11,8 @@ from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor import bundled_bot
 from ci_bot.worker.project.checks import OF_A_PLAN
-from ci_bot.worker.project.configuration import ProjectPlace, configure, new_context
-from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.project.configuration import ProjectPlace, configure_projects, new_context
+from ci_bot.worker.runtime.background_process import PhaseClock
 from tests.integration.test_doctor import examine
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
@@ -53,8 +53,8 @@ def lines(*projects: Path) -> dict[str, ProjectCheck]:
     """The doctor's lines by name, after `cicd_bot.`."""
     scratch = projects[0].parent
     place = ProjectPlace(projects, projects[0], scratch / "cache", scratch, None)
-    configs, _ = configure(place, lambda: None, clock=Clock())
-    found = list(bundled_bot.lines(new_context(configs, place), projects[0]))
+    configs, _ = configure_projects(place, lambda: None, clock=PhaseClock())
+    found = list(bundled_bot.list_key_checks(new_context(configs, place), projects[0]))
     assert all(line.fix for line in found if line.status != "ok")
     named = {line.name.removeprefix("cicd_bot."): line for line in found}
     assert len(named) == len(found), "a line is there twice"

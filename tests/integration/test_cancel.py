@@ -114,7 +114,9 @@ class Bot:
             self.process.wait(timeout=30)
         finally:
             seconds = time.monotonic() - began
-        alive = {process.key for process in process_table().values() if process.state not in "ZX"}
+        alive = {
+            process.process_key for process in process_table().values() if process.state not in "ZX"
+        }
         assert not {key: name for key, name in family.items() if key in alive}
         # A second signal leaves that to a process which nobody waits for.
         deadline = time.monotonic() + START_SECONDS
@@ -136,11 +138,11 @@ def family(pid: int) -> dict[tuple[int, int], str]:
     found: dict[tuple[int, int], str] = {}
     parents = {pid}
     while True:
-        fresh = [p for p in table.values() if p.parent in parents and p.key not in found]
+        fresh = [p for p in table.values() if p.parent in parents and p.process_key not in found]
         if not fresh:
             return found
         for process in fresh:
-            found[process.key] = _name(process.pid)
+            found[process.process_key] = _name(process.pid)
             parents.add(process.pid)
 
 

@@ -169,7 +169,7 @@ def test_permission__of_each_role(scene: Scene) -> None:
         "reader": "read",
     }
 
-    assert {login: client.permission(login) for login in people} == people
+    assert {login: client.get_permission(login) for login in people} == people
 
 
 @replayed

@@ -67,7 +67,7 @@ class Team:
                 **facts,
             }
         )
-        self.pull.add_comment(f"{markers.encode(marker)}\nThe review.", BOT)
+        self.pull.add_comment(f"{markers.encode_marker(marker)}\nThe review.", BOT)
 
     def say(self, text: str, login: str = "writer") -> tuple[Ran, dict[str, Any]]:
         """Somebody comments, and GitHub starts commands.yml."""
@@ -81,7 +81,7 @@ class Team:
     @property
     def replies(self) -> list[str]:
         bodies = [str(each["body"]) for each in self.pull.comments_by(BOT)]
-        return [body for body in bodies if markers.decode(body) is None]
+        return [body for body in bodies if markers.decode_marker(body) is None]
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_command__starts_a_run_that_is_understood_as_it_was_meant(
     (step,) = (each["with"] for each in steps if "mode" in each.get("with", {}))
     mode = step["mode"] if made.workflow == "review.yml" else given["mode"]
     event = read_event("workflow_dispatch", json.dumps(payload))
-    chosen = choose_activity.choose(event, Inputs(mode=mode), actor=BOT)
+    chosen = choose_activity.choose_activity(event, Inputs(mode=mode), actor=BOT)
     assert isinstance(chosen, kind)
     assert getattr(chosen, "number", None) == team.pull.number
     if not isinstance(chosen, activities.Review):

@@ -26,10 +26,15 @@ from sqlmesh.engines.spark.db_api import spark_session
 from sqlmesh.utils.date import to_datetime, to_time_column, to_timestamp
 
 from ci_bot.protocol.apply_report import TableDiff
-from ci_bot.worker.data_diff.budgeted_run import CANCELLED, Candidate, Controls, compare_models
-from ci_bot.worker.data_diff.compare import compare
+from ci_bot.worker.data_diff.budgeted_run import (
+    CANCELLED,
+    DiffCandidate,
+    DiffControls,
+    compare_models,
+)
+from ci_bot.worker.data_diff.compare import compare_tables
 from ci_bot.worker.data_diff.spark_port import SparkPort, side_by_side
-from ci_bot.worker.data_diff.spec import DiffSpec, SeenTable, SqlError, TimeWindow, literal
+from ci_bot.worker.data_diff.spec import DiffSpec, SeenTable, SqlError, TimeWindow, text_literal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
@@ -64,9 +69,9 @@ class Asked:
     def look_at(self, table: str, *, few: bool = False) -> AbstractContextManager[SeenTable]:
         return self.port.look_at(table, few=few)
 
-    def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
-        self.plans += [row[0] for row in self.port.rows(f"EXPLAIN {sql}", few=few)]
-        return self.port.rows(sql, few=few)
+    def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
+        self.plans += [row[0] for row in self.port.query_rows(f"EXPLAIN {sql}", few=few)]
+        return self.port.query_rows(sql, few=few)
 
 
 def view(spark: SparkSession, name: str, query: str) -> None:
@@ -90,8 +95,8 @@ def values(types: dict[str, str], rows: Sequence[Sequence[str]]) -> str:
 def diff(spark: SparkSession, keys: Sequence[str], **options: Any) -> TableDiff:
     """The diff, which is the same for few rows, where Spark generates no code for it."""
     spec = DiffSpec("m", "prod", "pr", tuple(keys), **options)
-    found = compare(SparkPort(spark), spec)
-    assert compare(SparkPort(spark), replace(spec, few=True)) == found
+    found = compare_tables(SparkPort(spark), spec)
+    assert compare_tables(SparkPort(spark), replace(spec, few=True)) == found
     return found
 
 
@@ -466,7 +471,9 @@ def test_types__lengths_of_text_are_part_of_the_schema(spark: SparkSession) -> N
             f"CREATE TABLE {name} (k INT, c CHAR(4), v {kind}, l ARRAY<{kind}>) USING parquet"
         )
         spark.sql(f"INSERT INTO {name} VALUES (1, 'a', 'b', ARRAY('c'))")
-    found = compare(SparkPort(spark), DiffSpec("m", "texts_prod", "default.texts_pr", ("k",)))
+    found = compare_tables(
+        SparkPort(spark), DiffSpec("m", "texts_prod", "default.texts_pr", ("k",))
+    )
     assert found.schema_.changed == ["v"]
     assert (found.full_match, [c.match_rate for c in found.columns]) == (1, [1.0, 1.0, 1.0])
 
@@ -490,7 +497,7 @@ def test_names__nothing_in_a_name_breaks_out_of_its_quotes(spark: SparkSession) 
 @given(text=st.text(alphabet="ab\\'`\n\t%_{}\"é😀\x00", max_size=8))
 def test_literal__is_that_text_on_spark(spark: SparkSession, text: str) -> None:
     if "${" not in text:
-        ((found,),) = SparkPort(spark).rows(f"SELECT {literal(text)}")
+        ((found,),) = SparkPort(spark).query_rows(f"SELECT {text_literal(text)}")
         assert found == text
 
 
@@ -548,7 +555,7 @@ def test_plan__each_table_is_read_and_shuffled_once(spark: SparkSession, keys: l
         )
     asked = Asked(SparkPort(spark))
     spec = DiffSpec("m", f"once_prod_{len(keys)}", f"once_pr_{len(keys)}", tuple(keys))
-    assert compare(asked, spec).full_match == 50
+    assert compare_tables(asked, spec).full_match == 50
     (plan,) = asked.plans
     assert plan.count("FileScan parquet") == 2
     assert plan.count("Exchange hashpartitioning") == 2
@@ -607,7 +614,7 @@ def test_errors__no_value_of_a_row_in_their_text(spark: SparkSession) -> None:
         diff(spark, ["k"])
     assert "secret" not in str(raised.value)
     with pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"):
-        compare(SparkPort(spark), DiffSpec("m", "prod", "no.such_table", ("k",)))
+        compare_tables(SparkPort(spark), DiffSpec("m", "prod", "no.such_table", ("k",)))
 
 
 def test_side_by_side__many_models_in_one_session(spark: SparkSession) -> None:
@@ -617,10 +624,10 @@ def test_side_by_side__many_models_in_one_session(spark: SparkSession) -> None:
     found = compare_models(
         SparkPort(spark),
         [
-            Candidate(DiffSpec(f"m{number}", f"many_{number}", "many_pr", ("k",)))
+            DiffCandidate(DiffSpec(f"m{number}", f"many_{number}", "many_pr", ("k",)))
             for number in range(4)
         ],
-        controls=Controls(workers=2, clock=time.monotonic),
+        controls=DiffControls(workers=2, clock=time.monotonic),
     )
     assert [diff.full_match for diff in found] == [10, 20, 20, 20]
     assert all(diff.seconds for diff in found)
@@ -637,10 +644,10 @@ def test_cancel__ends_the_query_that_runs(spark: SparkSession) -> None:
 
     found = compare_models(
         port,
-        [Candidate(DiffSpec("m", "prod", "pr", ("k",)))],
-        controls=Controls(
+        [DiffCandidate(DiffSpec("m", "prod", "pr", ("k",)))],
+        controls=DiffControls(
             cancelled=lambda: bool(tracker.getJobIdsForGroup("cancelled-diff")),
-            stop=port.cancel,
+            stop=port.cancel_queries,
             patience=60,
         ),
     )
@@ -655,7 +662,7 @@ def test_port__gives_the_thread_back_as_it_was(spark: SparkSession) -> None:
 
     def work() -> None:
         context.setJobGroup("apply", "an apply", interruptOnCancel=False)
-        SparkPort(spark).rows("SELECT COUNT(*) FROM RANGE(10)")
+        SparkPort(spark).query_rows("SELECT COUNT(*) FROM RANGE(10)")
         seen.append(context.getLocalProperty("spark.jobGroup.id"))
         seen.append(context.getLocalProperty("spark.job.description"))
 
@@ -663,7 +670,7 @@ def test_port__gives_the_thread_back_as_it_was(spark: SparkSession) -> None:
     thread.start()
     thread.join(60)
     assert seen == ["apply", "an apply"]
-    SparkPort(spark).rows("SELECT COUNT(*) FROM RANGE(10)")
+    SparkPort(spark).query_rows("SELECT COUNT(*) FROM RANGE(10)")
     assert context.getLocalProperty("spark.jobGroup.id") is None
 
 
@@ -681,32 +688,38 @@ def test_port__size_of_tables(spark: SparkSession, tmp_path: Path) -> None:
 def test_port__keeps_its_look_at_a_table_until_a_query_fails(spark: SparkSession) -> None:
     port = SparkPort(spark)
     view(spark, "kept", "SELECT id AS k FROM RANGE(7)")
-    with port.keep(["kept"], at_once=2) as names:
+    with port.keep_tables(["kept"], at_once=2) as names:
         spark.catalog.dropTempView("kept")
-        assert port.rows(f"SELECT COUNT(*) FROM {names['kept']}") == [(7,)]
+        assert port.query_rows(f"SELECT COUNT(*) FROM {names['kept']}") == [(7,)]
         with port.look_at("kept", few=True) as seen:
-            assert port.rows(f"SELECT MAX(k) FROM {seen.name}", few=True) == [(6,)]
+            assert port.query_rows(f"SELECT MAX(k) FROM {seen.name}", few=True) == [(6,)]
         view(spark, "kept", "SELECT id AS k FROM RANGE(8)")
         with pytest.raises(SqlError), port.look_at("kept"):
             raise SqlError("as where its files are gone")
         with port.look_at("kept") as seen:
-            assert port.rows(f"SELECT COUNT(*) FROM {seen.name}") == [(8,)], "it looks anew"
+            assert port.query_rows(f"SELECT COUNT(*) FROM {seen.name}") == [(8,)], "it looks anew"
     assert not spark.catalog.tableExists(names["kept"])
-    with pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"), port.keep(["gone"], at_once=1):
+    with (
+        pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"),
+        port.keep_tables(["gone"], at_once=1),
+    ):
         pass
 
 
 def test_port__looks_no_second_time_at_what_was_looked_at_before(spark: SparkSession) -> None:
     port = SparkPort(spark)
     view(spark, "seen", "SELECT id AS k FROM RANGE(7)")
-    port.analyse("seen")
+    port.analyse_table("seen")
     spark.catalog.dropTempView("seen")
-    with port.keep(["seen"], at_once=1) as names:
-        assert port.rows(f"SELECT COUNT(*) FROM {names['seen']}") == [(7,)]
-    with pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"), port.keep(["seen"], at_once=1):
+    with port.keep_tables(["seen"], at_once=1) as names:
+        assert port.query_rows(f"SELECT COUNT(*) FROM {names['seen']}") == [(7,)]
+    with (
+        pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"),
+        port.keep_tables(["seen"], at_once=1),
+    ):
         pass
     with pytest.raises(AnalysisException):
-        port.analyse("seen")
+        port.analyse_table("seen")
 
 
 def test_port__reads_few_rows_past_the_views_that_they_are_defined_through(
@@ -728,7 +741,7 @@ def test_port__reads_few_rows_past_the_views_that_they_are_defined_through(
 def test_port__names_nothing_as_another_port_of_the_same_spark_does(spark: SparkSession) -> None:
     view(spark, "both", "SELECT 1 AS k")
     with (
-        SparkPort(spark).keep(["both"], at_once=1) as one,
-        SparkPort(spark).keep(["both"], at_once=1) as other,
+        SparkPort(spark).keep_tables(["both"], at_once=1) as one,
+        SparkPort(spark).keep_tables(["both"], at_once=1) as other,
     ):
         assert one["both"] != other["both"]

@@ -40,7 +40,7 @@ class DemoRun:
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
     # A space in the path: it goes through YAML, a JDBC URL and the JVM's command line.
     layout = DemoLayout(tmp_path_factory.mktemp("demo") / "a home")
-    layout.create()
+    layout.create_layout()
     environment = _environment(layout)
     build = _python(
         environment,
@@ -49,10 +49,16 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
     )
     # The base stays beside the change, so that both are checked in one JVM.
     base = DemoLayout(layout.home / "base")
-    base.create()
+    base.create_layout()
     layout.apply_change()
-    probe = _python(environment, layout.home, __file__, str(base.project), str(layout.project))
-    with (layout.data / "flights.csv").open(newline="") as lines:
+    probe = _python(
+        environment,
+        layout.home,
+        __file__,
+        str(base.project_directory),
+        str(layout.project_directory),
+    )
+    with (layout.data_directory / "flights.csv").open(newline="") as lines:
         flights = [row for row in csv.DictReader(lines) if row["month"] == "1"]
     return DemoRun(build.splitlines(), json.loads(probe.splitlines()[-1]), flights)
 
@@ -194,7 +200,7 @@ def test_change__applying_it_leaves_prod_as_it_was(demo_run: DemoRun) -> None:
 def _environment(layout: DemoLayout) -> dict[str, str]:
     environment = {
         **os.environ,
-        **layout.variables(),
+        **layout.list_variables(),
         "PYTHONPATH": str(REPOSITORY),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.worker.messages.yaml_data import load_yaml
-from ci_bot.worker.runtime.early_java import guessed
+from ci_bot.worker.runtime.early_java import guess_spark_options
 from tests.projects import write_shop
 
 pytestmark = [pytest.mark.own_jvm, pytest.mark.cold_worker]
@@ -44,4 +44,4 @@ def test_guess__is_what_sqlmesh_asks_pyspark_for(tmp_path: Path) -> None:
     )
     assert done.stdout, done.stderr
     told = json.loads(done.stdout)
-    assert told == {"options": guessed(shop.project, None, load_yaml), "same": True}
+    assert told == {"options": guess_spark_options(shop.project, None, load_yaml), "same": True}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.github.port import NotFound, PullRequest, PullState
-from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable, RequestRefused
 from tests.github_standin.script import (
     Reply,
     broken_json,
@@ -135,7 +135,7 @@ def test_list_comments__knows_minimised_edited_and_orphaned_ones(
     edited |= {"updated_at": "2030-01-01T00:00:00Z", "user": None, "body": None}
     found = list(client(server, clock).list_comments(7))
     assert [each.minimized for each in found] == [False, True, False]
-    assert [each.edited for each in found] == [False, False, True]
+    assert [each.was_edited for each in found] == [False, False, True]
     assert (found[2].author, found[2].body) == ("ghost", "")
     assert plain["id"] == found[0].id
 
@@ -181,13 +181,13 @@ def test_permission__is_the_role_or_what_a_custom_role_is_built_on(
     server: ScriptedServer, clock: Clock, answer: dict[str, Any], expected: str
 ) -> None:
     server.github.serve("GET", f"{ROOT}/collaborators/ada/permission", answer)
-    assert client(server, clock).permission("ada") == expected
+    assert client(server, clock).get_permission("ada") == expected
 
 
 def test_permission__of_somebody_unknown_is_none_and_the_name_cannot_leave_its_place(
     server: ScriptedServer, clock: Clock
 ) -> None:
-    assert client(server, clock).permission("../../../user?x=/#") == "none"
+    assert client(server, clock).get_permission("../../../user?x=/#") == "none"
     assert asked(server) == [
         f"GET {ROOT}/collaborators/..%2F..%2F..%2Fuser%3Fx%3D%2F%23/permission"
     ]
@@ -353,7 +353,7 @@ def test_download_artifact__comes_from_storage_without_the_token(
 @pytest.mark.parametrize(
     ("reply", "kind", "words"),
     [
-        (Reply(body=b"seven b"), Refused, "larger than 6 bytes"),
+        (Reply(body=b"seven b"), RequestRefused, "larger than 6 bytes"),
         (Reply(status=403, body=b"expired"), GitHubUnavailable, "status 403"),
         (Reply(status=302, headers={"Location": "/other"}), GitHubUnavailable, "status 302"),
         (connection_reset(), GitHubUnavailable, r"the storage at 127\.0\.0\.1 did not answer"),

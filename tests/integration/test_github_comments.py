@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from ci_bot.bot.github.retry import HURRIED, PATIENT, RateLimits
-from ci_bot.bot.github.sticky_comment import FRESH_SECONDS, Sticky
-from ci_bot.bot.github.transport import Unclear
-from ci_bot.errors import GitHubUnavailable, Refused
+from ci_bot.bot.github.sticky_comment import FRESH_SECONDS, StickyComment
+from ci_bot.bot.github.transport import UnclearWrite
+from ci_bot.errors import GitHubUnavailable, RequestRefused
 from tests.github_standin.script import (
     Reply,
     connection_reset,
@@ -139,7 +139,7 @@ def test_dispatch_workflow__in_doubt_is_not_repeated(server: ScriptedServer, clo
     server.script.on("POST", path, server_error())
     with pytest.raises(GitHubUnavailable) as caught:
         client(server, clock).dispatch_workflow("apply.yml", "main", {})
-    assert not isinstance(caught.value, Unclear)
+    assert not isinstance(caught.value, UnclearWrite)
     assert caught.value.hint is not None
     assert "Actions tab" in caught.value.hint
     assert len(server.requests) == 1
@@ -149,7 +149,7 @@ def test_dispatch_workflow__without_the_permission_names_it(
     server: ScriptedServer, clock: Clock
 ) -> None:
     server.script.on("POST", ".*/dispatches", forbidden())
-    with pytest.raises(Refused, match="`actions: write`"):
+    with pytest.raises(RequestRefused, match="`actions: write`"):
         client(server, clock).dispatch_workflow("apply.yml", "main", {})
 
 
@@ -166,15 +166,15 @@ def test_add_reaction__is_sent_again_because_twice_is_once(
 def review(server: ScriptedServer, clock: Clock, *, run_id: int = 100, note: bool = False) -> None:
     """The requests of one review: look, say that it is planned, plan, say what came out."""
     github = client(server, clock)
-    sticky = Sticky(
+    sticky = StickyComment(
         github, number=7, key="analytics", monotonic=lambda: clock.passed, now=lambda: TODAY
     )
-    sticky.find()
-    sticky.publish(body("planning", phase="planning", run_id=run_id))
+    sticky.find_comment()
+    sticky.publish_body(body("planning", phase="planning", run_id=run_id))
     clock.passed += FRESH_SECONDS + 60
-    sticky.publish(body("planned", run_id=run_id))
+    sticky.publish_body(body("planned", run_id=run_id))
     if note:
-        sticky.note("The decision is now Review.")
+        sticky.post_note("The decision is now Review.")
 
 
 @pytest.mark.parametrize(("others", "pages"), [(0, 1), (99, 1), (100, 1), (101, 2), (250, 3)])
@@ -232,21 +232,21 @@ def test_sticky__post_in_doubt_is_recognised_by_its_author_too(
 ) -> None:
     server.github.add_comment(REPO, 7, body("planned"), "mallory")
     server.script.on("POST", LIST, server_error(502, store_first=True))
-    sticky = Sticky(
+    sticky = StickyComment(
         client(server, clock),
         number=7,
         key="analytics",
         monotonic=lambda: clock.passed,
         now=lambda: TODAY,
     )
-    assert sticky.publish(body("planned")).comment.author == ME
+    assert sticky.publish_body(body("planned")).comment.author == ME
 
 
 def test_sticky__read_only_token_of_a_fork_is_refused_with_the_permission(
     server: ScriptedServer, clock: Clock
 ) -> None:
     server.script.on("POST", LIST, forbidden())
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         review(server, clock)
     assert caught.value.reason_code == "missing_permission"
 
@@ -299,5 +299,5 @@ def test_limit_waits__a_hurry_that_begins_inside_goes_on(
 ) -> None:
     github = client(server, clock)
     with github.limit_waits(5.0):
-        github.hurry()
+        github.hurry_requests()
     assert github._rest.transport.limits is HURRIED

@@ -11,7 +11,7 @@ import pytest
 from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.github.port import NotFound
 from ci_bot.bot.github.retry import HURRIED, PATIENT, RateLimits
-from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable, RequestRefused
 from tests.github_standin.script import (
     Reply,
     connection_reset,
@@ -108,9 +108,17 @@ def test_fault__silence_is_a_timeout(server: ScriptedServer, clock: Clock) -> No
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        (forbidden(), Refused, "lacks the permission `pull-requests: write`"),
-        (forbidden("Must have admin rights to Repository."), Refused, "lacks the permission"),
-        (forbidden("Unable to create comment because issue is locked."), Refused, "is locked"),
+        (forbidden(), RequestRefused, "lacks the permission `pull-requests: write`"),
+        (
+            forbidden("Must have admin rights to Repository."),
+            RequestRefused,
+            "lacks the permission",
+        ),
+        (
+            forbidden("Unable to create comment because issue is locked."),
+            RequestRefused,
+            "is locked",
+        ),
         (Reply(status=401, json={"message": "Bad credentials"}), BadInput, "the token"),
         (Reply(status=422, json={"message": "Validation Failed"}), BotError, "Validation Failed"),
         (Reply(status=404, json={"message": "Not Found"}), NotFound, "finds nothing"),
@@ -186,7 +194,7 @@ def test_redirect__elsewhere_is_refused(
     server: ScriptedServer, clock: Clock, status: int, where: str
 ) -> None:
     server.script.on("GET", PULL, Reply(status=status, json={}, headers={"Location": where}))
-    with pytest.raises(Refused, match="the token must not follow"):
+    with pytest.raises(RequestRefused, match="the token must not follow"):
         client(server, clock).get_pull(7)
     assert len(server.requests) == 1
 
@@ -207,7 +215,7 @@ def test_redirect__between_two_hosts_leaves_the_second_without_a_request(
         elsewhere = other.url.replace("127.0.0.1", "localhost") + "/x"
         for status in (301, 302, 307):
             server.script.on("PATCH", ".*", Reply(status=status, headers={"Location": elsewhere}))
-            with pytest.raises(Refused):
+            with pytest.raises(RequestRefused):
                 client(server, clock).update_comment(1, "secret")
         assert other.requests == []
 

@@ -13,7 +13,7 @@ from github import Consts
 
 from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.github.urls import VARIABLES
-from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable, RequestRefused
 from tests.e2e.job import Job, Runner
 from tests.github_standin import events
 from tests.github_standin.script import Reply
@@ -94,7 +94,7 @@ def test_redirect__without_end_is_given_up_at_once(
     first = Reply(status, headers={"Location": f"{server.url}/a"})
     server.script.on(verb, f"{ROOT}/.*", first, forever=True)
 
-    with pytest.raises(Refused, match="redirects elsewhere") as caught:
+    with pytest.raises(RequestRefused, match="redirects elsewhere") as caught:
         if verb == "GET":
             client(server, clock).get_pull(7)
         else:

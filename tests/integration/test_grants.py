@@ -14,7 +14,7 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.worker.state_store.lease_rows import Holder
+from ci_bot.worker.state_store.lease_rows import LeaseHolder
 from ci_bot.worker.state_store.ledger_schema import SCHEMA, LedgerTables
 from tests.conftest import PROD_UNTIL, REPOSITORY, run_python
 from tests.integration.test_postgres_state import connect, own_database, server
@@ -106,11 +106,13 @@ def test_ledger_and_leases__need_no_right_to_make_schemas(
     url = f"postgresql://{name}_sqlmesh_apply:{PASSWORD}@{place}/{name}"
     known = leases(url)
     try:
-        LedgerTables(connection(url).create_engine_adapter()).prepare()
-        with known.acquire("pr_7", Holder(activity="apply", who="octo/shop#7, run 11")) as lease:
+        LedgerTables(connection(url).create_engine_adapter()).prepare_tables()
+        with known.acquire_lease(
+            "pr_7", LeaseHolder(activity="apply", who="octo/shop#7, run 11")
+        ) as lease:
             assert lease.fencing
     finally:
-        known.close()
+        known.close_connections()
     assert "permission denied" not in caplog.text
 
 

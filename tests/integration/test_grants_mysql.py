@@ -95,7 +95,7 @@ def test_state__is_read_by_one_account_and_written_by_the_other(
     grant(server)
     applier = as_user(server, APPLY)
     check_leases(on_maria(applier), on_maria(applier))
-    LedgerTables(mysql_connection(applier).create_engine_adapter()).prepare()
+    LedgerTables(mysql_connection(applier).create_engine_adapter()).prepare_tables()
     shop.edit("models/orders.sql", "customer_id * 10", "customer_id * 20")
     become(REVIEW)
     first = client(shop).review("pr_6")

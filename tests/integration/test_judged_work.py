@@ -13,22 +13,22 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.plan.stages import BackfillStage
 
-from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, totals
+from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, sum_work
 from ci_bot.protocol.plan_identity import GivenFlags, PlanFlags
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.apply.recorder import Recorder
-from ci_bot.worker.cost.plan_estimate import estimate
+from ci_bot.worker.apply.recorder import ConsoleRecorder
+from ci_bot.worker.cost.plan_estimate import predict_plan_cost
 from ci_bot.worker.messages import names_and_times
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import describe_plan, first_build, make_plan, prod_plan
 from ci_bot.worker.planning.first_build import short_window
 from ci_bot.worker.planning.identity import identity_of
-from ci_bot.worker.planning.make_plan import Planned, PlanRequest
-from ci_bot.worker.planning.plan_options import resolve
+from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
+from ci_bot.worker.planning.plan_options import resolve_options
 from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.checks import plan_settings
 from ci_bot.worker.project.configuration import ProjectPlace
-from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.runtime.background_process import PhaseClock
 from tests.projects import Shop
 from tests.projects.forward import DAYS, DOUBLED, UNTIL, write_forward_shop
 from tests.projects.opened import opened
@@ -85,16 +85,16 @@ class Seen:
     """What the worker sees of a plan."""
 
     context: Any
-    planned: Planned
+    planned: BuiltPlan
     wish: PlanRequest
 
     @property
-    def names(self) -> Names:
-        return Names(self.context.default_catalog, self.context.default_dialect)
+    def names(self) -> ModelNames:
+        return ModelNames(self.context.default_catalog, self.context.default_dialect)
 
     @property
     def environment(self) -> list[Backfill]:
-        return describe_plan.backfill(
+        return describe_plan.list_backfill(
             self.planned,
             first_build.of_environment(self.planned),
             self.names,
@@ -112,7 +112,7 @@ class Seen:
             self.planned,
             self.names,
             built=first_build.of_environment(self.planned),
-            estimate=estimate,
+            estimate=predict_plan_cost,
         )
 
     @property
@@ -135,7 +135,7 @@ class Seen:
     def executed(self) -> dict[str, int]:
         """Intervals by model, of the stages that an apply would run."""
         return {
-            self.names.of(snapshot.name): describe_plan.count_intervals(snapshot, intervals)
+            self.names.short_name(snapshot.name): describe_plan.count_intervals(snapshot, intervals)
             if snapshot.is_incremental
             else 1
             for stage in make_plan.stages_of(self.context, self.planned)
@@ -152,7 +152,9 @@ def plan(
     scratch.mkdir(exist_ok=True)
     with opened(scratch, shop.project, write=True) as found:
         settings = plan_settings(found.context.configs)
-        wished = PlanRequest.of("pr_7", resolve(flags or GivenFlags(), settings, **dates))
+        wished = PlanRequest.from_options(
+            "pr_7", resolve_options(flags or GivenFlags(), settings, **dates)
+        )
         planned = make_plan.plan_against_prod(found.context, wished)
         assert planned is not None
         yield Seen(found.context, planned, wished)
@@ -167,11 +169,11 @@ def plan_without_state(shop: Shop, base: Path, scratch: Path) -> Iterator[Seen]:
         for path, name in ((base, "base"), (shop.project, "head"))
     ]
     scratch.mkdir()
-    clock = Clock()
+    clock = PhaseClock()
     found = base_branch.open_on_base(
         places[1],
         places[0],
-        execution=names_and_times.milliseconds(UNTIL),
+        execution=names_and_times.to_milliseconds(UNTIL),
         clock=clock,
         on_spark_start=lambda: None,
     )
@@ -180,7 +182,7 @@ def plan_without_state(shop: Shop, base: Path, scratch: Path) -> Iterator[Seen]:
         assert planned is not None
         yield Seen(found.context, planned, wished)
     finally:
-        found.close()
+        found.close_state()
 
 
 def counts(work: list[Backfill]) -> dict[str, int]:
@@ -226,16 +228,18 @@ def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name
     told: list[tuple[int, int]] = []
 
     with plan(shop, tmp_path / "scratch") as seen:
-        reviewed = totals(seen.environment)
-        recorder = Recorder(seen.names, lambda message, done, total: told.append((done, total)))
+        reviewed = sum_work(seen.environment)
+        recorder = ConsoleRecorder(
+            seen.names, lambda message, done, total: told.append((done, total))
+        )
         for item in seen.left:
-            recorder.expect(item)
+            recorder.expect_model(item)
         sqlmesh_compat.plan_evaluator(
             seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
         ).evaluate(seen.planned.plan.to_evaluatable())
 
-    applied = recorder.applied({})
-    assert totals(applied) == reviewed
+    applied = recorder.list_applied_models({})
+    assert sum_work(applied) == reviewed
     assert reviewed.views == 1
     assert {model.model: model.batches for model in applied}["shop.orders"] == (
         4 if "nothing" in name else 1
@@ -286,9 +290,9 @@ def test_apply__counts_no_batch_that_failed(
     told: list[str] = []
 
     with plan(shop, tmp_path / "scratch") as seen:
-        recorder = Recorder(seen.names, lambda message, done, total: told.append(message))
+        recorder = ConsoleRecorder(seen.names, lambda message, done, total: told.append(message))
         for item in seen.left:
-            recorder.expect(item)
+            recorder.expect_model(item)
         with pytest.raises(Exception, match="Plan application failed"):
             sqlmesh_compat.plan_evaluator(
                 seen.context,
@@ -301,7 +305,7 @@ def test_apply__counts_no_batch_that_failed(
 
     so_far = recorder.so_far()
     assert [model.model for model in so_far] == shown
-    work = totals(so_far)
+    work = sum_work(so_far)
     assert (work.intervals, work.batches) == (intervals, batches)
     assert recorder.has_built is has_built
     assert len([message for message in told if "in " in message]) == batches
@@ -314,7 +318,7 @@ def test_apply__audits_that_changed_on_built_data_build_nothing(shop: Shop, tmp_
     )
 
     with plan(shop, tmp_path / "scratch") as seen:
-        recorder = Recorder(seen.names, lambda message, done, total: None)
+        recorder = ConsoleRecorder(seen.names, lambda message, done, total: None)
         sqlmesh_compat.plan_evaluator(
             seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
         ).evaluate(seen.planned.plan.to_evaluatable())

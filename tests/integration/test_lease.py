@@ -16,8 +16,8 @@ import pytest
 from sqlglot import exp
 
 from ci_bot.protocol.messages import Owner
-from ci_bot.worker.state_store.lease_rows import RECLAIM, HeldByAnother, Holder
-from ci_bot.worker.state_store.leases import LeaseLostError, LeaseReason, Leases, Timing
+from ci_bot.worker.state_store.lease_rows import RECLAIM, HeldByAnother, LeaseHolder
+from ci_bot.worker.state_store.leases import LeaseBook, LeaseLostError, LeaseReason, LeaseTiming
 from ci_bot.worker.state_store.ledger_schema import SCHEMA
 from tests.conftest import REPOSITORY, missing
 from tests.integration.test_postgres_state import connect
@@ -25,9 +25,9 @@ from tests.lease_process import FAST, connection, leases
 
 pytestmark = pytest.mark.postgres
 
-APPLY = Holder(activity="apply", who="octo/shop#7, run 11")
-OTHER = Holder(activity="apply", who="octo/shop#7, run 12")
-CLEANUP = Holder(activity="cleanup", who="octo/shop#7, run 13")
+APPLY = LeaseHolder(activity="apply", who="octo/shop#7, run 11")
+OTHER = LeaseHolder(activity="apply", who="octo/shop#7, run 12")
+CLEANUP = LeaseHolder(activity="cleanup", who="octo/shop#7, run 13")
 OWNER = Owner(name="octo/shop", pr_number=7, run="14")
 ROUNDS = 15
 PATIENCE = 30.0
@@ -50,12 +50,12 @@ def database() -> Iterator[str]:
 
 
 @pytest.fixture
-def two(database: str) -> Iterator[tuple[Leases, Leases]]:
+def two(database: str) -> Iterator[tuple[LeaseBook, LeaseBook]]:
     """Two runs on one state."""
     known = leases(database), leases(database)
     yield known
     for each in known:
-        each.close()
+        each.close_connections()
 
 
 @contextmanager
@@ -131,14 +131,14 @@ def test_race__of_two_processes__lets_one_in_at_a_time(database: str) -> None:
 
 
 def test_lease__of_a_killed_process__expires_and_not_before(
-    database: str, two: tuple[Leases, Leases]
+    database: str, two: tuple[LeaseBook, LeaseBook]
 ) -> None:
     with processes(database, ("pr_8", "apply", "hold")) as (holder,):
         go(holder)
         assert holder.stdout is not None
         number = int(holder.stdout.readline())
         with pytest.raises(HeldByAnother) as refused:
-            two[0].acquire("pr_8", APPLY)
+            two[0].acquire_lease("pr_8", APPLY)
         holder.kill()
         holder.wait()
 
@@ -146,66 +146,68 @@ def test_lease__of_a_killed_process__expires_and_not_before(
     assert refused.value.reason_code == "held"
     assert "pr_8 is held by an apply (octo/shop#7, run apply) since 20" in refused.value.message
     assert "Nothing was touched" in (refused.value.hint or "")
-    last = two[0].live()[0]
+    last = two[0].list_live()[0]
     lease = two[0].wait_for("pr_8", APPLY, seconds=PATIENCE, progress=lambda *_: None)
     with lease:
-        taken = two[1].live()[0]
+        taken = two[1].list_live()[0]
     assert taken.acquired_at >= last.expires_at
     assert lease.fencing > number
 
 
 def test_lease__of_a_process_that_is_asked_to_end__is_free_at_once(
-    database: str, two: tuple[Leases, Leases]
+    database: str, two: tuple[LeaseBook, LeaseBook]
 ) -> None:
     with processes(database, ("pr_9", "apply", "hold")) as (holder,):
         go(holder)
         assert holder.stdout is not None
         holder.stdout.readline()
-        held = two[0].live()[0]
+        held = two[0].list_live()[0]
         holder.send_signal(signal.SIGTERM)
 
         assert holder.wait(timeout=PATIENCE) == 128 + signal.SIGTERM
-    lease = two[0].acquire("pr_9", APPLY)
+    lease = two[0].acquire_lease("pr_9", APPLY)
     with lease:
-        assert two[0].live()[0].acquired_at < held.expires_at + FAST.expiry * 1_000
+        assert two[0].list_live()[0].acquired_at < held.expires_at + FAST.expiry * 1_000
 
 
 def test_lease__outlives_its_expiry_while_the_state_is_busy(
-    database: str, two: tuple[Leases, Leases]
+    database: str, two: tuple[LeaseBook, LeaseBook]
 ) -> None:
     state: Any = connection(database).create_engine_adapter()
-    with two[0].acquire("pr_7", APPLY) as lease:
-        first = two[1].live()[0]
+    with two[0].acquire_lease("pr_7", APPLY) as lease:
+        first = two[1].list_live()[0]
         # A long transaction of the work, on the state's own connection and in the main thread.
         with state.transaction():
             state.execute("SELECT 1")
-            until(lambda: two[1].live()[0].heartbeat_at > first.expires_at)
+            until(lambda: two[1].list_live()[0].heartbeat_at > first.expires_at)
 
-        assert lease.reason is None
+        assert lease.end_reason is None
         with pytest.raises(HeldByAnother):
-            two[1].acquire("pr_7", OTHER)
+            two[1].acquire_lease("pr_7", OTHER)
     state.close()
-    assert two[1].live() == []
+    assert two[1].list_live() == []
 
 
-def test_lease__survives_dropped_connections(database: str, two: tuple[Leases, Leases]) -> None:
-    with two[0].acquire("pr_7", APPLY) as lease:
+def test_lease__survives_dropped_connections(
+    database: str, two: tuple[LeaseBook, LeaseBook]
+) -> None:
+    with two[0].acquire_lease("pr_7", APPLY) as lease:
         drop_connections(database)
         dropped = time.monotonic()
 
         until(lambda: lease._renewed > dropped)
 
-        assert lease.reason is None
-        assert [held.fencing for held in two[1].live()] == [lease.fencing]
-    assert two[1].live() == []
+        assert lease.end_reason is None
+        assert [held.fencing for held in two[1].list_live()] == [lease.fencing]
+    assert two[1].list_live() == []
 
 
 def test_lease__is_lost_where_no_sign_of_life_reaches_the_server(
-    database: str, two: tuple[Leases, Leases]
+    database: str, two: tuple[LeaseBook, LeaseBook]
 ) -> None:
     name = database.rpartition("/")[2]
     ended: list[LeaseReason] = []
-    lease = two[0].acquire("pr_7", APPLY, on_end=ended.append)
+    lease = two[0].acquire_lease("pr_7", APPLY, on_end=ended.append)
     sql(database, f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
     try:
         drop_connections(database)
@@ -214,45 +216,45 @@ def test_lease__is_lost_where_no_sign_of_life_reaches_the_server(
     finally:
         sql(database, f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
 
-    assert lease.reason == "lease_lost"
+    assert lease.end_reason == "lease_lost"
     # It stays lost, although the server is there again and nobody has taken it.
     with two[1].wait_for("pr_7", OTHER, seconds=PATIENCE, progress=lambda *_: None) as next_one:
         assert next_one.fencing > lease.fencing
-        assert lease.reason == "lease_lost"
-        lease.release()
-        assert [held.who for held in two[1].live()] == [OTHER.who], "it released another's"
+        assert lease.end_reason == "lease_lost"
+        lease.release_lease()
+        assert [held.who for held in two[1].list_live()] == [OTHER.who], "it released another's"
 
 
 def test_lease__that_was_taken_away__stops_the_work_and_its_writes(
-    database: str, two: tuple[Leases, Leases]
+    database: str, two: tuple[LeaseBook, LeaseBook]
 ) -> None:
     state: Any = connection(database).create_engine_adapter()
     state.execute("CREATE TABLE IF NOT EXISTS environments AS SELECT 'before' AS plan")
     ended: list[LeaseReason] = []
     # Its heart stands still, as that of a paused machine does.
-    paused = leases(database, Timing(heartbeat=3_600, expiry=0.2, poll=0.01))
-    asleep = paused.acquire("pr_7", APPLY, on_end=ended.append)
-    asleep._timing = Timing(expiry=3_600)  # and its clock, too
+    paused = leases(database, LeaseTiming(heartbeat=3_600, expiry=0.2, poll=0.01))
+    asleep = paused.acquire_lease("pr_7", APPLY, on_end=ended.append)
+    asleep._timing = LeaseTiming(expiry=3_600)  # and its clock, too
 
     with two[1].wait_for("pr_7", OTHER, seconds=PATIENCE, progress=lambda *_: None):
-        assert asleep.reason is None, "nothing in the process itself could tell"
-        with pytest.raises(LeaseLostError), asleep.fence(state):
+        assert asleep.end_reason is None, "nothing in the process itself could tell"
+        with pytest.raises(LeaseLostError), asleep.fence_transaction(state):
             state.execute("UPDATE environments SET plan = 'of the paused run'")
 
     assert state.fetchone("SELECT plan FROM environments") == ("before",)
     assert ended == []
-    asleep.release()
-    paused.close()
+    asleep.release_lease()
+    paused.close_connections()
     state.close()
 
 
 def test_fence__nobody_takes_the_lease_while_something_is_written(
-    database: str, two: tuple[Leases, Leases]
+    database: str, two: tuple[LeaseBook, LeaseBook]
 ) -> None:
     state: Any = connection(database).create_engine_adapter()
     state.execute("CREATE TABLE IF NOT EXISTS promotions AS SELECT 0 AS plan")
-    slow = leases(database, Timing(heartbeat=3_600, expiry=0.3, poll=0.01))
-    lease = slow.acquire("pr_7", APPLY)
+    slow = leases(database, LeaseTiming(heartbeat=3_600, expiry=0.3, poll=0.01))
+    lease = slow.acquire_lease("pr_7", APPLY)
     seen: list[Any] = []
 
     def take() -> None:
@@ -262,31 +264,31 @@ def test_fence__nobody_takes_the_lease_while_something_is_written(
             other.close()
 
     taker = threading.Thread(target=take)
-    with lease.fence(state):
+    with lease.fence_transaction(state):
         state.execute("UPDATE promotions SET plan = 1")
         taker.start()
-        expired = slow.live
+        expired = slow.list_live
         until(lambda: expired() == [])
         taker.join(timeout=0.3)
         assert taker.is_alive(), "it was taken in the middle of the write"
     taker.join(timeout=PATIENCE)
 
     assert seen == [(1,)]
-    lease.release()
-    slow.close()
+    lease.release_lease()
+    slow.close_connections()
     state.close()
 
 
 def test_stop__is_asked_of_an_apply_and_seen_with_the_next_heartbeat(
-    two: tuple[Leases, Leases],
+    two: tuple[LeaseBook, LeaseBook],
 ) -> None:
     ended: list[LeaseReason] = []
     told: list[str] = []
-    apply = two[0].acquire("pr_7", APPLY, on_end=ended.append)
+    apply = two[0].acquire_lease("pr_7", APPLY, on_end=ended.append)
 
     def obey() -> None:
         until(lambda: len(ended) > 1)
-        apply.release()
+        apply.release_lease()
 
     obedient = threading.Thread(target=obey)
     obedient.start()
@@ -298,66 +300,68 @@ def test_stop__is_asked_of_an_apply_and_seen_with_the_next_heartbeat(
         stop_applies=True,
     ) as cleanup:
         assert set(ended) == {"stop_requested"}
-        assert cleanup.reason is None
+        assert cleanup.end_reason is None
         # A second cleanup waits for the first, and does not stop it.
         with pytest.raises(HeldByAnother, match=r"held by a cleanup \(octo/shop#7, run 13\)"):
             two[0].wait_for(
                 "pr_7", CLEANUP, seconds=0.3, progress=lambda *_: None, stop_applies=True
             )
         time.sleep(2 * FAST.heartbeat)
-        assert cleanup.reason is None
+        assert cleanup.end_reason is None
     obedient.join()
     assert len(told) == 1
     assert "waiting: pr_7 is held by an apply (octo/shop#7, run 11)" in told[0]
 
 
-def test_reclaim__never_overlaps_with_an_apply(two: tuple[Leases, Leases]) -> None:
+def test_reclaim__never_overlaps_with_an_apply(two: tuple[LeaseBook, LeaseBook]) -> None:
     with (
-        two[0].acquire("pr_7", APPLY),
-        two[0].acquire("pr_8", OTHER),
+        two[0].acquire_lease("pr_7", APPLY),
+        two[0].acquire_lease("pr_8", OTHER),
         pytest.raises(HeldByAnother, match=r"No physical table is reclaimed now: pr_7 is held"),
     ):
-        two[1].exclusive(OWNER)
+        two[1].acquire_exclusive(OWNER)
     # A cleanup holds its environment while it reclaims.
-    with two[1].acquire("pr_7", CLEANUP), two[1].exclusive(OWNER) as reclaim:
+    with two[1].acquire_lease("pr_7", CLEANUP), two[1].acquire_exclusive(OWNER) as reclaim:
         assert reclaim.name == RECLAIM
         with pytest.raises(HeldByAnother, match=r"pr_8 cannot be had now: .* held by a reclaim"):
-            two[0].acquire("pr_8", OTHER)
-        with pytest.raises(HeldByAnother), two[0].exclusive(OWNER):
+            two[0].acquire_lease("pr_8", OTHER)
+        with pytest.raises(HeldByAnother), two[0].acquire_exclusive(OWNER):
             pass
-        with two[0].acquire("pr_9", CLEANUP):
+        with two[0].acquire_lease("pr_9", CLEANUP):
             pass
-    with two[0].acquire("pr_8", OTHER):
-        assert [held.name for held in two[1].live()] == ["pr_8"]
+    with two[0].acquire_lease("pr_8", OTHER):
+        assert [held.name for held in two[1].list_live()] == ["pr_8"]
 
 
-def test_number__tells_whether_somebody_was_there_in_between(two: tuple[Leases, Leases]) -> None:
+def test_number__tells_whether_somebody_was_there_in_between(
+    two: tuple[LeaseBook, LeaseBook],
+) -> None:
     number = two[0].last_number()
-    with two[0].acquire("pr_7", APPLY) as lease:
+    with two[0].acquire_lease("pr_7", APPLY) as lease:
         assert lease.fencing == number + 1
         with pytest.raises(HeldByAnother):
-            two[1].acquire("pr_7", OTHER)
+            two[1].acquire_lease("pr_7", OTHER)
         assert two[0].last_number() == number + 1, "whoever was refused was not there"
-    with two[1].exclusive(OWNER):
+    with two[1].acquire_exclusive(OWNER):
         pass
     assert two[0].last_number() == number + 2
 
 
-def test_names__are_text_and_nothing_else(two: tuple[Leases, Leases]) -> None:
+def test_names__are_text_and_nothing_else(two: tuple[LeaseBook, LeaseBook]) -> None:
     name = "pr'); DROP TABLE x; --"
-    with two[0].acquire(name, Holder(activity="apply", who="o'hara % {} \\")):
-        assert [held.name for held in two[1].live()] == [name]
-        assert two[1].live()[0].who == "o'hara % {} \\"
-    assert two[1].live() == []
+    with two[0].acquire_lease(name, LeaseHolder(activity="apply", who="o'hara % {} \\")):
+        assert [held.name for held in two[1].list_live()] == [name]
+        assert two[1].list_live()[0].who == "o'hara % {} \\"
+    assert two[1].list_live() == []
 
 
-def test_times__are_the_servers(database: str, two: tuple[Leases, Leases]) -> None:
+def test_times__are_the_servers(database: str, two: tuple[LeaseBook, LeaseBook]) -> None:
     adapter: Any = connection(database).create_engine_adapter()
-    with two[0].acquire("pr_7", APPLY):
-        held = two[1].live()[0]
+    with two[0].acquire_lease("pr_7", APPLY):
+        held = two[1].list_live()[0]
         table = exp.table_("_leases", db=SCHEMA)
         # Whatever a runner's clock says: a row that the server finds expired is free.
         adapter.execute(exp.update(table, {"expires_at": held.heartbeat_at}, where="name = 'pr_7'"))
-        with two[1].acquire("pr_7", OTHER) as taken:
+        with two[1].acquire_lease("pr_7", OTHER) as taken:
             assert taken.fencing > held.fencing
     adapter.close()

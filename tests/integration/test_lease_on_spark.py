@@ -151,12 +151,12 @@ def test_apply_in_flight__a_second_is_refused_and_a_cleanup_stops_it(
         "SUM(o.amount) AS BIGINT) AS revenue,\n  CAST(COUNT(*) AS BIGINT) AS orders_in_flight",
     )
     known = leases(f"{server.rpartition('/')[0]}/{database}")
-    with known.exclusive(Owner(name="octo/shop", run="1")):
+    with known.acquire_exclusive(Owner(name="octo/shop", run="1")):
         # Nothing is built while tables are reclaimed, and somebody promotes prod meanwhile.
         apply = Run(shop, "apply")
         apply.until("waiting: pr_5 cannot be had now: the project's physical tables are held")
         promote(server, database)
-    known.close()
+    known.close_connections()
     try:
         apply.until("shop.top_customers in")
         plans = [line for line in apply.lines if "planning again" in line]

@@ -80,19 +80,19 @@ def tables(adapter: Any) -> set[str]:
 
 def test_old_ledger__is_read_as_it_is_and_nothing_is_written(old: Any) -> None:
     before = tables(old)
-    row = Ledger(old).get("pr_7")
+    row = Ledger(old).read_row("pr_7")
     assert row is not None
     assert row.phase == "applied"
-    (found,) = CostLedger(old).runs()
+    (found,) = CostLedger(old).list_runs()
     assert (found.executor_seconds, found.source, found.counters) == (16.0, "clock", None)
-    assert CostLedger(old).applies(newest=5) == []
+    assert CostLedger(old).list_applies(newest=5) == []
     assert CostLedger(old).prod_runs(["sqlmesh__shop.shop__orders__12"]) == []
     assert tables(old) == before
 
 
 def test_old_ledger__becomes_a_new_one_with_the_first_write_and_loses_no_row(old: Any) -> None:
-    Ledger(old).prepare()
-    Ledger(old).prepare()
+    Ledger(old).prepare_tables()
+    Ledger(old).prepare_tables()
     costs = CostLedger(old)
     new = run(
         at="2026-11-22T10:00:00Z",
@@ -100,23 +100,23 @@ def test_old_ledger__becomes_a_new_one_with_the_first_write_and_loses_no_row(old
         counters=Counters(input_bytes=2**60, used_seconds=1.5),
     )
     costs.add_runs([new], forget_before="2026-01-01")
-    assert costs.runs() == [new, run()]
-    assert [item.seconds for item in past_of(costs.runs())["shop.orders"]] == [16.0]
-    assert [row.environment for row in Ledger(old).all()] == ["pr_7"]
+    assert costs.list_runs() == [new, run()]
+    assert [item.seconds for item in past_of(costs.list_runs())["shop.orders"]] == [16.0]
+    assert [row.environment for row in Ledger(old).list_rows()] == ["pr_7"]
     stamps = old.fetchall(f"SELECT version, written_by FROM {SCHEMA}._ledger_versions")
     assert stamps == [(LEDGER_VERSION, ci_bot.__version__)]
 
 
 def test_newer_ledger__is_bad_input_that_names_both_versions(old: Any) -> None:
-    Ledger(old).prepare()
+    Ledger(old).prepare_tables()
     old.execute(
         f"INSERT INTO {SCHEMA}._ledger_versions VALUES (7, '4.5.6', '2030-01-01T00:00:00Z')"
     )
     for look in (
-        lambda: Ledger(old).get("pr_7"),
-        lambda: Ledger(old).prepare(),
-        lambda: CostLedger(old).runs(),
-        lambda: CostLedger(old).applies(newest=1),
+        lambda: Ledger(old).read_row("pr_7"),
+        lambda: Ledger(old).prepare_tables(),
+        lambda: CostLedger(old).list_runs(),
+        lambda: CostLedger(old).list_applies(newest=1),
     ):
         with pytest.raises(BadInput) as raised:
             look()
@@ -128,7 +128,7 @@ def test_newer_ledger__is_bad_input_that_names_both_versions(old: Any) -> None:
 
 def test_applies_and_prod_runs__come_back_as_they_were(adapter: Any) -> None:
     costs = CostLedger(adapter)
-    costs.prepare()
+    costs.prepare_tables()
     apply = ApplyRow(
         environment="pr_7",
         plan_id=None,
@@ -138,7 +138,7 @@ def test_applies_and_prod_runs__come_back_as_they_were(adapter: Any) -> None:
         allocated_hours=0.5,
     )
     costs.add_apply(apply, forget_before="2026-01-01")
-    assert costs.applies(newest=3) == [apply]
+    assert costs.list_applies(newest=3) == [apply]
     write = ProdRunRow(
         source="app-1",
         table="sqlmesh__shop.shop__orders__12",
@@ -151,4 +151,4 @@ def test_applies_and_prod_runs__come_back_as_they_were(adapter: Any) -> None:
         costs.replace_prod_runs("app-1", [write], forget_before="2026-01-01")
     assert costs.prod_runs([write.table]) == [write]
     assert costs.prod_runs(["another.table"]) == []
-    assert costs.sources() == {"app-1"}
+    assert costs.list_sources() == {"app-1"}

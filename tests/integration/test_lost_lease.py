@@ -17,9 +17,9 @@ from sqlmesh.core.context import Context
 
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.apply.recorder import Recorder
-from ci_bot.worker.messages.names_and_times import Names
-from ci_bot.worker.state_store.lease_guard import Hold
+from ci_bot.worker.apply.recorder import ConsoleRecorder
+from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.state_store.lease_guard import LeaseHold
 from ci_bot.worker.state_store.ledger_schema import SCHEMA
 from tests.integration.test_postgres_state import DUCKDB, connect, own_database, server
 from tests.projects import Shop, duck
@@ -61,7 +61,7 @@ class Build:
         self.begun: list[str] = []
         self._lose = lose
         self._at_batch = at_batch
-        self.hold = Hold(
+        self.hold = LeaseHold(
             self.context, "pr_7", Owner(name="octo/shop", pr_number=7), stopped=lambda: False
         )
 
@@ -70,9 +70,9 @@ class Build:
         plan = self.context.plan_builder(
             "pr_7", execution_time="2024-01-11", skip_tests=True
         ).build()
-        names = Names(self.context.default_catalog, self.context.default_dialect)
-        recorder = Recorder(names, lambda *_: None)
-        self.hold.take(lambda *_: None)
+        names = ModelNames(self.context.default_catalog, self.context.default_dialect)
+        recorder = ConsoleRecorder(names, lambda *_: None)
+        self.hold.take_lease(lambda *_: None)
         if self._at_batch == 0:
             self._lose()
         try:
@@ -81,13 +81,13 @@ class Build:
                 recorder,
                 recorder.on_audits,
                 max_workers=1,
-                promotion=self.hold.promotion,
-                fence=self.hold.fence,
-                check=self.hold.check,
+                promotion=self.hold.fence_promotion,
+                fence=self.hold.fence_write,
+                check=self.hold.check_lease,
                 around_batch=self._around,
             ).evaluate(plan.to_evaluatable(), circuit_breaker=self.hold.must_stop)
         finally:
-            self.hold.end()
+            self.hold.end_lease()
             self.context.close()
 
     def _around(self, snapshot: Any, _span: Any) -> AbstractContextManager[None]:
@@ -118,7 +118,7 @@ def test_apply__writes_no_state_once_its_lease_is_gone(
     else:
         with pytest.raises(Exception):  # noqa: B017 - SQLMesh's own, of several kinds
             build.run()
-        assert build.hold.ended == "lease_lost"
+        assert build.hold.end_reason == "lease_lost"
 
     after = {table: ask(query)[0][0] for table, query in rows.items()}
     if at_batch is None:

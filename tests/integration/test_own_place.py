@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.errors import Refused
+from ci_bot.errors import RequestRefused
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import make_plan, prod_guard
-from ci_bot.worker.planning.make_plan import Planned, PlanRequest
+from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened
@@ -34,7 +34,7 @@ def prod(tmp_path: Path, *models: str, setting: str = "") -> Shop:
     return shop
 
 
-def check(shop: Shop, tmp_path: Path, environment: str) -> Planned:
+def check(shop: Shop, tmp_path: Path, environment: str) -> BuiltPlan:
     with opened(tmp_path, shop.project) as found:
         wish = PlanRequest(environment=environment, flags=PlanFlags())
         planned = make_plan.plan_against_prod(found.context, wish)
@@ -57,7 +57,7 @@ def test_place__that_prod_has__is_refused(
     tmp_path: Path, model: str, environment: str, setting: str, taken: str
 ) -> None:
     shop = prod(tmp_path, model, setting=setting)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         check(shop, tmp_path, environment)
     assert (refused.value.reason_code, refused.value.exit_code) == ("would_write_prod", 3)
     assert taken in refused.value.message
@@ -89,8 +89,8 @@ def test_plan__of_prod_itself__is_refused_whoever_made_it(tmp_path: Path) -> Non
             found.context, PlanRequest(environment="PROD", flags=PlanFlags())
         )
         assert planned is not None
-        names = Names(found.context.default_catalog, found.context.default_dialect)
-        with pytest.raises(Refused) as refused:
+        names = ModelNames(found.context.default_catalog, found.context.default_dialect)
+        with pytest.raises(RequestRefused) as refused:
             prod_guard.check_prod_untouched(planned, [], names)
     assert refused.value.reason_code == "prod"
     assert "defect" not in f"{refused.value.message}{refused.value.hint}"

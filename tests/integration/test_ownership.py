@@ -109,12 +109,12 @@ def test_foreign_environment__is_neither_removed_nor_built_nor_swept(
         # Nor on a laptop, where a name alone is no proof either.
         assert_not_ours(ask(jvm, request, "pr_1", None), "pr_1")
         assert not any(line.startswith("spark") for line in jvm.progress)
-    swept = cleanup.sweep(
+    swept = cleanup.request_sweep(
         jvm, SweepOptions(owner=OWNER), lambda numbers: dict.fromkeys(numbers, CLOSED)
     )
 
     assert [(row.environment, row.standing) for row in swept.rows] == [("pr_1", "not_recorded")]
-    assert "not recorded by this action" in on_terminal(swept.report())
+    assert "not recorded by this action" in on_terminal(swept.make_report())
     assert state_rows(shop.state) == before
     assert "shop__pr_1" in schemas(jvm)
     assert jvm.sql("SELECT SUM(by_hand) FROM shop__pr_1.revenue") == [[["30"]]]
@@ -175,7 +175,7 @@ def test_environment__that_was_made_anew_after_its_cleanup__is_somebody_elses(
 
     assert_not_ours(ask(jvm, CleanupRequest, "pr_4", 4, merged=False), "pr_4")
     assert_not_ours(ask(jvm, ApplyRequest, "pr_4", 4), "pr_4")
-    swept = cleanup.sweep(
+    swept = cleanup.request_sweep(
         jvm, SweepOptions(owner=OWNER), lambda numbers: dict.fromkeys(numbers, CLOSED)
     )
     assert [(row.environment, row.standing) for row in swept.rows] == [("pr_4", "not_recorded")]

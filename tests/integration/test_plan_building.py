@@ -70,7 +70,7 @@ def planned(shop: Shop, environment: str, *, shorter: bool) -> Any:
     context = Context(paths=[str(shop.project)])
     builder = context.plan_builder(environment, execution_time=UNTIL, skip_tests=True)
     try:
-        plan = sqlmesh_compat.build(builder) if shorter else builder.build()
+        plan = sqlmesh_compat.build_plan(builder) if shorter else builder.build()
     except PlanError as error:
         return str(error)
     return {
@@ -108,9 +108,9 @@ def test_snapshots_above__are_few(tmp_path: Path) -> None:
     def most() -> int:
         context = Context(paths=[str(shop.project)])
         builder = context.plan_builder("pr_1", execution_time=UNTIL, skip_tests=True)
-        dag = plan_building._KindsAbove.of(builder._build_dag(), builder)
+        dag = plan_building._KindsAbove.from_builder(builder._build_dag(), builder)
         assert dag is not None, "this version looks at something else: compare, then list it"
-        return max(len(dag.upstream(node)) for node in dag)
+        return max(len(dag.upstream_of(node)) for node in dag)
 
     assert forked(most, tmp_path) <= 3
 
@@ -122,4 +122,4 @@ def test_snapshots_above__are_all_there_where_a_version_looks_at_more(
         self.something_else(dag)
 
     monkeypatch.setattr(PlanBuilder, "_categorize_snapshot", other)
-    assert plan_building._KindsAbove.of(DAG(), None) is None
+    assert plan_building._KindsAbove.from_builder(DAG(), None) is None

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from sqlmesh.core.context import Context
 
-from ci_bot.errors import Refused
+from ci_bot.errors import RequestRefused
 from ci_bot.protocol.plan import Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.worker.apply import preconditions
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.identity import identity_of
-from ci_bot.worker.planning.make_plan import Planned, PlanRequest
+from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
@@ -46,7 +46,7 @@ def identity(
 
 def work(shop: Shop, tmp_path: Path, window: Window | None = None) -> dict[str, list[Any]]:
     with opened(tmp_path, shop.project) as found:
-        planned: Planned | None = make_plan.plan_against_prod(
+        planned: BuiltPlan | None = make_plan.plan_against_prod(
             found.context, PlanRequest(environment="pr_1", flags=PlanFlags(), window=window)
         )
         assert planned is not None
@@ -168,7 +168,7 @@ def test_plan__of_a_window__builds_what_sqlmesh_does(
         wish = PlanRequest(environment="pr_1", flags=PlanFlags(), start=start, end=end)
         planned = make_plan.plan_against_prod(found.context, wish)
         assert planned is not None
-        names = Names(found.context.default_catalog, found.context.default_dialect)
+        names = ModelNames(found.context.default_catalog, found.context.default_dialect)
         preconditions.check_work(found.context, planned, names)
         missing = {item.snapshot_id.name: item.intervals for item in planned.plan.missing_intervals}
 
@@ -181,7 +181,7 @@ def test_check__of_work_that_no_part_of_the_window_touches__refuses(
 ) -> None:
     change_orders(shop)
     with opened(tmp_path, shop.project) as found:
-        names = Names(found.context.default_catalog, found.context.default_dialect)
+        names = ModelNames(found.context.default_catalog, found.context.default_dialect)
         planned = make_plan.plan_against_prod(
             found.context, PlanRequest(environment="pr_1", flags=PlanFlags())
         )
@@ -194,7 +194,7 @@ def test_check__of_work_that_no_part_of_the_window_touches__refuses(
                 execution_time=planned.window.end or "",
             ),
         ):
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(RequestRefused) as refused:
                 preconditions.check_window(replace(planned, window=reviewed), names)
             assert refused.value.reason_code == "outside_window"
 

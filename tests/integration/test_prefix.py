@@ -144,7 +144,9 @@ def listed(shop: Shop, scratch: Path, prefix: str) -> EnvironmentList:
     scratch.mkdir()
 
     def ask_list(bench: WorkerClient) -> ListRequest:
-        return bench.request(ListRequest, owner=Owner(name="octo/shop"), environment_prefix=prefix)
+        return bench.make_request(
+            ListRequest, owner=Owner(name="octo/shop"), environment_prefix=prefix
+        )
 
     request: ListRequest = Client(shop.project)._with(ask_list)
     workplace = request.workplace.model_copy(
@@ -166,7 +168,7 @@ def test_list__holds_what_this_repository_made_under_another_prefix(
 ) -> None:
     with opened(tmp_path / "open", shop.project, write=True) as found:
         ledger = Ledger(sqlmesh_compat.state_adapter(found.context))
-        ledger.prepare()
+        ledger.prepare_tables()
         for item in (
             row("team_1", 1, "octo/shop", "applied"),
             row("pr_2", 2, "octo/shop", "applied"),
@@ -176,7 +178,7 @@ def test_list__holds_what_this_repository_made_under_another_prefix(
             row("dev", None, "octo/shop", "applied"),
             row("pr_7", 8, "octo/shop", "applied"),
         ):
-            ledger.put(item)
+            ledger.write_row(item)
 
     names = {item.environment for item in listed(shop, tmp_path / "list", "team").environments}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.cost.probe_selection import Probe, choose
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.cost.probe_selection import PlanProbe, choose_probe
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from tests.projects import Shop
@@ -35,21 +35,21 @@ def shop(tmp_path: Path) -> Shop:
     return found
 
 
-def chosen(shop: Shop, tmp_path: Path, **flags: Sequence[str]) -> Probe:
+def chosen(shop: Shop, tmp_path: Path, **flags: Sequence[str]) -> PlanProbe:
     with opened(tmp_path, shop.project) as found:
         context = found.context
         request = PlanRequest(environment="pr_1", flags=PlanFlags(**flags))
         planned = make_plan.plan_against_prod(context, request)
         assert planned is not None
-        names = Names(context.default_catalog, context.default_dialect)
-        return choose(planned, planned.lacks(), names)
+        names = ModelNames(context.default_catalog, context.default_dialect)
+        return choose_probe(planned, planned.list_missing(), names)
 
 
-def left_out(probe: Probe) -> dict[str, str]:
+def left_out(probe: PlanProbe) -> dict[str, str]:
     return {item.model: item.why for item in probe.left_out}
 
 
-def ranges(probe: Probe) -> dict[str, tuple[str, str]]:
+def ranges(probe: PlanProbe) -> dict[str, tuple[str, str]]:
     return {item.model: (str(item.start), str(item.end)) for item in probe.work if item.start}
 
 

@@ -18,7 +18,7 @@ from sqlmesh.core.context import Context
 
 from ci_bot.bot.laptop.local_review import LocalReview, review_locally
 from ci_bot.bot.laptop.prod_plan import prod_plan_locally
-from ci_bot.errors import BadInput, BotError, Refused
+from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import of_this_process
 from ci_bot.protocol.plan import ProdPlan
 from ci_bot.protocol.review_report import Report
@@ -149,7 +149,9 @@ def test_expect__refuses_whatever_else_came_in(
     assert shown is not None
     also(team)
 
-    with pytest.raises(Refused, match=r"The plan for prod is `\w{12}`, and the reviewed") as caught:
+    with pytest.raises(
+        RequestRefused, match=r"The plan for prod is `\w{12}`, and the reviewed"
+    ) as caught:
         prod_plan(team, expect=shown.plan_id)
 
     assert (caught.value.exit_code, caught.value.reason_code) == (3, "plan_changed")
@@ -162,14 +164,16 @@ def test_expect__refuses_what_was_deployed_already(team: Repository) -> None:
     assert shown is not None
     by_sqlmesh(team, "prod", "2024-01-10")
 
-    with pytest.raises(Refused, match="The plan for prod changes nothing, and the reviewed one is"):
+    with pytest.raises(
+        RequestRefused, match="The plan for prod changes nothing, and the reviewed one is"
+    ):
         prod_plan(team, expect=shown.plan_id)
 
 
 def test_expect__none_is_for_a_merge_that_changes_nothing(team: Repository) -> None:
     assert prod_plan(team, expect="none").plan_id is None
     change_amount(team)
-    with pytest.raises(Refused, match="and the review showed no change"):
+    with pytest.raises(RequestRefused, match="and the review showed no change"):
         prod_plan(team, expect="none")
 
 
@@ -183,7 +187,7 @@ def test_reviewed__takes_the_plan_from_the_report(team: Repository) -> None:
     unchanged = kept(team, reviewed(team))
     assert prod_plan(team, reviewed=unchanged).changes == 0
     change_amount(team)
-    with pytest.raises(Refused, match="and the review showed no change"):
+    with pytest.raises(RequestRefused, match="and the review showed no change"):
         prod_plan(team, reviewed=unchanged)
     assert prod_plan(team, reviewed=kept(team, reviewed(team))).changes > 1
 

@@ -112,11 +112,11 @@ def snapshot_rows(shop: Shop, column: str) -> list[tuple[Any, ...]]:
     )
 
 
-def sweep(jvm: OneJvm, states: Mapping[int, PullState], **options: Any) -> cleanup.Swept:
+def sweep(jvm: OneJvm, states: Mapping[int, PullState], **options: Any) -> cleanup.SweepOutcome:
     def ask_states(numbers: Collection[int]) -> Mapping[int, PullState]:
         return {number: states[number] for number in numbers}
 
-    return cleanup.sweep(jvm, SweepOptions(owner=OWNER, **options), ask_states)
+    return cleanup.request_sweep(jvm, SweepOptions(owner=OWNER, **options), ask_states)
 
 
 def kept(document: CleanupDocument) -> dict[str, str]:
@@ -177,7 +177,7 @@ def test_reclaim__after_a_close_the_sweep_takes_them_a_day_later(jvm: OneJvm, sh
     pass_a_day(shop, "pr_2")
     looked = sweep(jvm, {2: CLOSED}, dry_run=True)
     assert [(row.environment, row.standing) for row in looked.rows] == [("pr_2", "tables")]
-    assert re.search(r"pr_2 .* would be reclaimed", on_terminal(looked.report()))
+    assert re.search(r"pr_2 .* would be reclaimed", on_terminal(looked.make_report()))
     reopened = sweep(jvm, {2: PullState(state="open", merged=False)})
     assert [(row.environment, row.standing) for row in reopened.rows] == [("pr_2", "open")]
     waiting = sweep(jvm, {2: CLOSED}, max_deletions=0)
@@ -187,12 +187,12 @@ def test_reclaim__after_a_close_the_sweep_takes_them_a_day_later(jvm: OneJvm, sh
     swept = sweep(jvm, {2: CLOSED})
 
     assert cleanup.sweep_exit_code(swept) == 0
-    assert swept.rescues == ()
-    (row,) = swept.report().rows
+    assert swept.missed_environments == ()
+    (row,) = swept.make_report().rows
     assert (row.tables_reclaimed, row.tables_kept) == (2, 0)
     assert row.bytes_reclaimed is not None
     assert row.bytes_reclaimed > 0
-    assert re.search(r"2 tables reclaimed.* 1.1 kB", on_terminal(swept.report()))
+    assert re.search(r"2 tables reclaimed.* 1.1 kB", on_terminal(swept.make_report()))
     assert tables(jvm) == before
     assert snapshot_rows(shop, "closed_rows") == []
     assert prod_intervals(shop) == prod

@@ -15,11 +15,11 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.decision import Limits, diff_risks
-from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.bot.decision import TeamLimits, diff_risks
+from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report, Risk
-from ci_bot.protocol.rules import FACTS, RULES, rule
+from ci_bot.protocol.rules import FACTS, RULES, find_rule
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.state_store.cost_ledger import CostLedger, RunRow
 from ci_bot.worker.state_store.ledger import Ledger, LedgerRow, LedgerSnapshot
@@ -34,7 +34,7 @@ from tests.worker import OWNER, Client
 pytestmark = [pytest.mark.slow, pytest.mark.own_jvm]
 
 AT = "2024-12-01T00:00:00Z"
-LIMITS = Limits(max_intervals=10, max_executor_hours=0.001)
+LIMITS = TeamLimits(max_intervals=10, max_executor_hours=0.001)
 MACRO = """\
 from sqlmesh import macro
 
@@ -111,13 +111,13 @@ class History:
 
     def review(self, edit: Callable[[Shop], object], **options: Any) -> Report:
         edit(self.shop)
-        commits = Commits(base=self.base, head=self.commit())
+        commits = ReviewCommits(base=self.base, head=self.commit())
         return Client(self.shop.project).review("pr_7", commits=commits, **options)
 
     def apply_elsewhere(self, environment: str, number: int) -> None:
         """What an apply of the checkout by another pull request leaves in state and ledger."""
         made = self._plan(environment, UNTIL)
-        self._in_ledger(lambda adapter: Ledger(adapter).put(_row(environment, number, made)))
+        self._in_ledger(lambda adapter: Ledger(adapter).write_row(_row(environment, number, made)))
 
     def record_runs(self, *runs: RunRow) -> None:
         def add(adapter: Any) -> None:
@@ -141,7 +141,7 @@ class History:
         context = Context(paths=[str(self.shop.project)], load=False)
         try:
             adapter = sqlmesh_compat.state_adapter(context)
-            Ledger(adapter).prepare()
+            Ledger(adapter).prepare_tables()
             write(adapter)
         finally:
             context.close()
@@ -291,7 +291,7 @@ def test_needs__are_all_looked_at() -> None:
 @pytest.mark.parametrize("need", NEEDS)
 def test_need__is_met_in_a_review(need: str, reports: dict[str, Report]) -> None:
     name, id_, words = NEEDS[need]
-    assert need in rule(id_).needs
+    assert need in find_rule(id_).needs
     assert words in " ".join(risk.evidence for risk in told(reports[name], id_)), [
         (risk.rule, risk.evidence) for risk in reports[name].risks
     ]
@@ -305,9 +305,11 @@ def test_need__is_met_in_an_apply(tmp_path: Path, java: None) -> None:
         jvm.apply_prod()
         jvm.shop.edit("models/revenue.sql", "SUM(o.amount) AS", "SUM(o.amount) + 1 AS")
         document = jvm.apply("pr_7")
-    (risk,) = (r for r in diff_risks(document.table_diff, Limits()) if r.model == "shop.revenue")
+    (risk,) = (
+        r for r in diff_risks(document.table_diff, TeamLimits()) if r.model == "shop.revenue"
+    )
     assert (risk.rule, risk.severity) == ("R09-values-differ", "medium")
-    assert rule(risk.rule).needs == ("data_diff",)
+    assert find_rule(risk.rule).needs == ("data_diff",)
 
 
 def test_restatement__of_what_another_environment_uses(reports: dict[str, Report]) -> None:

@@ -17,9 +17,9 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.sql import functions
-from ci_bot.worker.sql.algebra_blocks import Interner
+from ci_bot.worker.sql.algebra_blocks import KeyInterner
 from ci_bot.worker.sql.equivalence_proof import form_of
-from ci_bot.worker.sql.model_query import Queries
+from ci_bot.worker.sql.model_query import ModelQueries
 from tests.unit.rules.rewrites import ON_SPARK, OTHER, ROWS, SAME, TABLES
 from tests.unit.rules.world import models
 
@@ -59,10 +59,10 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
 
 def rendered(text: str) -> Any:
     files = {"models/m.sql": f"MODEL (name a.b, kind FULL); {text}"}
-    query = Queries().of(models(files, external=TABLES)['"spark_catalog"."a"."b"'])
-    if query is None or query.rendered is None:
+    query = ModelQueries().query_of(models(files, external=TABLES)['"spark_catalog"."a"."b"'])
+    if query is None or query.rendered_query is None:
         raise AssertionError(f"cannot be rendered: {text}")
-    return query.rendered
+    return query.rendered_query
 
 
 def rows(spark: SparkSession, text: str) -> tuple[list[str], Counter[tuple[str, ...]]]:
@@ -74,7 +74,7 @@ def rows(spark: SparkSession, text: str) -> tuple[list[str], Counter[tuple[str, 
 
 
 def proved(before: str, after: str) -> bool:
-    keys = Interner()
+    keys = KeyInterner()
     old, new = form_of(rendered(before), keys), form_of(rendered(after), keys)
     return old is not None and new is not None and new.proves_same(old)
 

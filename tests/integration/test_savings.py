@@ -10,8 +10,8 @@ import pytest
 from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.cost.known_costs import with_reused
-from ci_bot.worker.cost.plan_estimate import estimate
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.cost.plan_estimate import predict_plan_cost
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.state_store.cost_ledger import ApplyRow, CostLedger, RunRow
@@ -36,10 +36,10 @@ class Runs:
     def __init__(self, *, known: bool) -> None:
         self.rows = [run("shop.orders", 5, 10 * HOUR)] if known else []
 
-    def runs(self, models: set[str]) -> list[RunRow]:
+    def list_runs(self, models: set[str]) -> list[RunRow]:
         return [row for row in self.rows if row.model in models]
 
-    def applies(self, *, newest: int) -> list[ApplyRow]:
+    def list_applies(self, *, newest: int) -> list[ApplyRow]:
         return []
 
 
@@ -47,14 +47,14 @@ def cost(shop: Shop, tmp_path: Path, *, known: bool = True) -> Cost:
     """Of what a review of the project has to build."""
     with opened(tmp_path, shop.project) as found:
         context, ledger = found.context, cast(CostLedger, Runs(known=known))
-        names = Names(context.default_catalog, context.default_dialect)
+        names = ModelNames(context.default_catalog, context.default_dialect)
         planned = make_plan.plan_against_prod(
             context, PlanRequest(environment="pr_1", flags=PlanFlags())
         )
         assert planned is not None
         work = describe_plan.work_left(planned, names)
         built = {item.model for item in work}
-        return with_reused(estimate(work), planned, built, ledger, context, names)
+        return with_reused(predict_plan_cost(work), planned, built, ledger, context, names)
 
 
 def test_savings__are_what_prods_tables_would_cost_over_the_plans_window(

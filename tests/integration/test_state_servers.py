@@ -17,8 +17,8 @@ import pytest
 from sqlmesh.core.config.connection import MSSQLConnectionConfig, MySQLConnectionConfig
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.state_store.lease_rows import HeldByAnother, Holder
-from ci_bot.worker.state_store.leases import Leases
+from ci_bot.worker.state_store.lease_rows import HeldByAnother, LeaseHolder
+from ci_bot.worker.state_store.leases import LeaseBook
 from ci_bot.worker.state_store.ledger_schema import TABLES, LedgerTable
 from tests import databases
 from tests.conftest import PROD_UNTIL, missing, run_python
@@ -35,8 +35,8 @@ from tests.projects.duck import run_prod, write_duck_shop
 from tests.worker import client
 
 __all__ = ["server"]
-APPLY = Holder(activity="apply", who="octo/shop#7, run 11")
-OTHER = Holder(activity="apply", who="octo/shop#7, run 12")
+APPLY = LeaseHolder(activity="apply", who="octo/shop#7, run 11")
+OTHER = LeaseHolder(activity="apply", who="octo/shop#7, run 12")
 
 
 @pytest.fixture(scope="module")
@@ -124,18 +124,18 @@ def test_leases__behind_a_pooler__one_run_at_a_time(pooled: str) -> None:
     check_leases(leases(pooled), leases(pooled))
 
 
-def check_leases(first: Leases, second: Leases) -> None:
+def check_leases(first: LeaseBook, second: LeaseBook) -> None:
     try:
-        with first.acquire("pr_7", APPLY) as lease:
+        with first.acquire_lease("pr_7", APPLY) as lease:
             with pytest.raises(HeldByAnother, match="run 11"):
-                second.acquire("pr_7", OTHER)
+                second.acquire_lease("pr_7", OTHER)
             before = lease.fencing
-        with second.acquire("pr_7", OTHER) as lease:
+        with second.acquire_lease("pr_7", OTHER) as lease:
             assert lease.fencing > before
-        assert first.live() == []
+        assert first.list_live() == []
     finally:
-        first.close()
-        second.close()
+        first.close_connections()
+        second.close_connections()
 
 
 # --- MariaDB --------------------------------------------------------------------------------------
@@ -153,8 +153,8 @@ def mysql_connection(url: str) -> MySQLConnectionConfig:
     )
 
 
-def on_maria(url: str) -> Leases:
-    return Leases(mysql_connection(url).create_engine_adapter(concurrent_tasks=2), timing=FAST)
+def on_maria(url: str) -> LeaseBook:
+    return LeaseBook(mysql_connection(url).create_engine_adapter(concurrent_tasks=2), timing=FAST)
 
 
 def test_leases__on_mariadb__one_run_at_a_time(maria: str) -> None:
@@ -174,7 +174,7 @@ def test_leases__on_mariadb__of_many_takers_one_is_inside(maria: str) -> None:
                 most = max(most, len(inside))
                 inside.pop()
         finally:
-            known.close()
+            known.close_connections()
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(take, range(12)))
@@ -253,5 +253,5 @@ def test_leases__on_a_server_that_nobody_tried__are_refused_before_it_is_asked()
         get_state_connection=lambda gateway: connection, get_connection=lambda gateway: None
     )
     with pytest.raises(BadInput, match="of the type `mssql`") as caught:
-        Leases.of(SimpleNamespace(config=config, gateway=None))
+        LeaseBook.from_context(SimpleNamespace(config=config, gateway=None))
     assert (caught.value.exit_code, caught.value.reason_code) == (2, "state_untried")

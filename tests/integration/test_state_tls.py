@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ci_bot.worker.state_store.leases import Leases
+from ci_bot.worker.state_store.leases import LeaseBook
 from tests import databases
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_postgres_state import DUCKDB, own_database
@@ -108,8 +108,8 @@ def test_review__of_a_state_that_is_not_vouched_for_or_without_tls__says_where_t
 def test_leases__over_tls__one_run_at_a_time(state: str, trusted: None) -> None:
     guarded = connection(state).copy(update={"sslmode": "verify-full"})
 
-    def known() -> Leases:
-        return Leases(guarded.create_engine_adapter(concurrent_tasks=2), timing=FAST)
+    def known() -> LeaseBook:
+        return LeaseBook(guarded.create_engine_adapter(concurrent_tasks=2), timing=FAST)
 
     check_leases(known(), known())
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.errors import Refused
+from ci_bot.errors import RequestRefused
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.sql_effects.judgement import JudgedEffect
@@ -334,8 +334,10 @@ def test_check__names_model_slot_kind_and_target(shop: Shop) -> None:
         )
         assert planned is not None
 
-        with pytest.raises(Refused) as refusal:
-            check_statements(found.context, planned, Names(found.context.default_catalog, "duckdb"))
+        with pytest.raises(RequestRefused) as refusal:
+            check_statements(
+                found.context, planned, ModelNames(found.context.default_catalog, "duckdb")
+            )
 
     assert refusal.value.exit_code == 3
     assert refusal.value.reason_code == "writes_elsewhere"

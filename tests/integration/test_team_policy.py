@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.decision import Limits
+from ci_bot.bot.decision import TeamLimits
 from ci_bot.bot.policy.policy_file import UnfitPolicy
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.review_inputs import ModelScope
 from ci_bot.protocol.review_report import Report, Risk
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.review.policy_scopes import scoped_models
 from tests.projects.duck import write_duck_shop
 from tests.projects.opened import opened
@@ -246,8 +246,8 @@ def test_limits__of_the_policy__hold_where_no_input_says_otherwise(tmp_path: Pat
     assert of(report, "R06-interval-limit")
     assert report.policy is not None
     assert report.policy.fail_on == "high"
-    assert report.policy.executor_hour_price == Price.parse("2 EUR")
-    report = review(made, {}, commits=commits, limits=Limits(max_intervals=10_000))
+    assert report.policy.executor_hour_price == Price.parse_price("2 EUR")
+    report = review(made, {}, commits=commits, limits=TeamLimits(max_intervals=10_000))
     assert not of(report, "R06-interval-limit")
 
 
@@ -294,8 +294,8 @@ def test_selections__mean_what_they_mean_to_sqlmesh(tmp_path: Path) -> None:
     scopes = [ModelScope(models=[text]) for text in SELECTIONS]
     with opened(scratch(tmp_path), shop.project) as project:
         context = project.context
-        names = Names(context.default_catalog, context.default_dialect)
-        every = {names.of(fqn) for fqn in context.models}
+        names = ModelNames(context.default_catalog, context.default_dialect)
+        every = {names.short_name(fqn) for fqn in context.models}
         found = scoped_models(
             context, scopes, before=context.models, after=context.models, about=every, names=names
         )
@@ -312,9 +312,9 @@ def test_scopes__go_by_both_versions_of_a_model(tmp_path: Path) -> None:
     shop.edit("models/orders.sql", "grain order_id,", "grain order_id, owner data, tags (scratch),")
     with opened(scratch(tmp_path), shop.project) as project:
         context = project.context
-        names = Names(context.default_catalog, context.default_dialect)
+        names = ModelNames(context.default_catalog, context.default_dialect)
         after = dict(context.models)
-        by_name = {names.of(fqn): fqn for fqn in after}
+        by_name = {names.short_name(fqn): fqn for fqn in after}
         orders, revenue = by_name["shop.orders"], by_name["shop.revenue"]
         before = dict(after)
         # Before the change orders had no tag and another owner, and revenue was not there.

@@ -28,13 +28,29 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
-from ci_bot.bot.sandbox.launch import ENTER, MIB, Identity, Launch, WorkerLimits, may
+from ci_bot.bot.sandbox.launch import (
+    ENTER,
+    MIB,
+    WorkerIdentity,
+    WorkerLaunch,
+    WorkerLimits,
+    has_file_right,
+)
 from ci_bot.bot.sandbox.process_tree import process_table
 from ci_bot.bot.sandbox.requirements import install_requirements
-from ci_bot.bot.sandbox.run_directories import Workspace, private_workspace
-from ci_bot.bot.sandbox.worker_environment import WorkerVariables, build, with_python_path
-from ci_bot.bot.sandbox.worker_run import Second, WorkerCancelled, WorkerTimedOut, run_worker
-from ci_bot.errors import BadInput, Cancelled, WorkerFailed
+from ci_bot.bot.sandbox.run_directories import RunWorkspace, private_workspace
+from ci_bot.bot.sandbox.worker_environment import (
+    WorkerVariables,
+    build_worker_environment,
+    with_python_path,
+)
+from ci_bot.bot.sandbox.worker_run import (
+    SecondQuestion,
+    WorkerCancelled,
+    WorkerTimedOut,
+    run_worker,
+)
+from ci_bot.errors import BadInput, RunCancelled, WorkerFailed
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.messages import CleanupRequest, Owner, Progress
 from ci_bot.redaction import Redactor
@@ -42,7 +58,7 @@ from tests.conftest import missing
 
 REPOSITORY = Path(__file__).parents[2]
 # No account of this machine, and no other test run's: what runs under it was started here.
-WORKER = Identity(uid=61_000 + os.getpid() % 4_000, gid=61_000)
+WORKER = WorkerIdentity(uid=61_000 + os.getpid() % 4_000, gid=61_000)
 TOKEN = "ghs_" + "0123456789abcdefghijklmnopqrstuvwxyz"
 PASSWORD = "s3cret-of-the-warehouse"
 PATIENCE = 20.0
@@ -50,7 +66,9 @@ PATIENCE = 20.0
 
 def reachable(program: str) -> bool:
     path = Path(program).resolve()
-    return path.exists() and all(may(part.stat(), WORKER, ENTER) for part in (path, *path.parents))
+    return path.exists() and all(
+        has_file_right(part.stat(), WORKER, ENTER) for part in (path, *path.parents)
+    )
 
 
 def worker_python() -> str:
@@ -66,8 +84,8 @@ def worker_python() -> str:
 class Cage:
     """A workspace and a launch for one probe, and what it said."""
 
-    workspace: Workspace
-    launch: Launch
+    workspace: RunWorkspace
+    launch: WorkerLaunch
     cancel: CancelToken
     lines: list[str] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
@@ -77,7 +95,7 @@ class Cage:
         return CleanupRequest(
             projects=["."],
             gateway=scenario,
-            workplace=self.workspace.workplace(),
+            workplace=self.workspace.make_workplace(),
             owner=Owner(name="org/repo", pr_number=7),
             environment="pr_7",
         )
@@ -87,7 +105,7 @@ class Cage:
         scenario: str,
         *,
         seconds: float = PATIENCE,
-        second: Second | None = None,
+        second: SecondQuestion | None = None,
         **limits: Any,
     ) -> Any:
         def heard(message: Progress) -> None:
@@ -106,8 +124,10 @@ class Cage:
             second=second,
         )
 
-    def beside(self, scenario: str, **bounds: int) -> Second:
-        return Second(request=self.request(scenario), launch=replace(self.launch, bounds=bounds))
+    def beside(self, scenario: str, **bounds: int) -> SecondQuestion:
+        return SecondQuestion(
+            request=self.request(scenario), launch=replace(self.launch, bounds=bounds)
+        )
 
     def found(self) -> Any:
         return json.loads((self.workspace.scratch_dir / "found.json").read_text("utf-8"))
@@ -128,7 +148,7 @@ def ground() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def make_cage(ground: Path, identity: Identity | None, token: CancelToken) -> Iterator[Cage]:
+def make_cage(ground: Path, identity: WorkerIdentity | None, token: CancelToken) -> Iterator[Cage]:
     checkout = ground / "checkout"
     checkout.mkdir()
     (checkout / "model.sql").write_text("SELECT 1")
@@ -141,7 +161,7 @@ def make_cage(ground: Path, identity: Identity | None, token: CancelToken) -> It
     with private_workspace(
         checkout, parent=ground, identity=identity, copy=identity is not None
     ) as workspace:
-        environment = build(
+        environment = build_worker_environment(
             {
                 **os.environ,
                 "SPARK_PASSWORD": PASSWORD,
@@ -154,7 +174,7 @@ def make_cage(ground: Path, identity: Identity | None, token: CancelToken) -> It
             temporary=str(workspace.temporary),
             secrets=[TOKEN],
         )
-        launch = Launch(
+        launch = WorkerLaunch(
             python=python,
             variables=environment.variables,
             directory=workspace.repository,
@@ -399,7 +419,7 @@ def test_break_out__a_set_uid_program_gives_nothing(container: Cage, ground: Pat
 
 
 def test_start__the_container_refuses_a_root_worker(container: Cage) -> None:
-    container.launch = replace(container.launch, identity=Identity(uid=0, gid=0))
+    container.launch = replace(container.launch, identity=WorkerIdentity(uid=0, gid=0))
     with pytest.raises(BadInput, match="as root"):
         container.run("answer")
 
@@ -563,7 +583,7 @@ def test_cancel__the_caller_is_told_while_the_worker_lives(laptop: Cage) -> None
             CleanupRequest(
                 projects=["."],
                 gateway="deaf",
-                workplace=laptop.workspace.workplace(),
+                workplace=laptop.workspace.make_workplace(),
                 owner=Owner(name="org/repo"),
                 environment="pr_7",
             ),
@@ -581,7 +601,7 @@ def test_cancel__the_caller_is_told_while_the_worker_lives(laptop: Cage) -> None
 
 def test_cancel__before_the_start_nothing_is_started(laptop: Cage) -> None:
     laptop.cancel.cancel()
-    with pytest.raises(Cancelled):
+    with pytest.raises(RunCancelled):
         laptop.run("answer")
     assert laptop.lines == []
 
@@ -796,7 +816,7 @@ def wheel(directory: Path, name: str, version: str, code: str, needs: str = "") 
         archive.writestr(f"{info}/RECORD", "")
 
 
-def install(cage: Cage, **more: Any) -> Launch:
+def install(cage: Cage, **more: Any) -> WorkerLaunch:
     return install_requirements(
         cage.workspace.repository / "requirements.txt",
         overlay=cage.workspace.overlay,
@@ -872,7 +892,7 @@ def test_requirements__refused_before_anything_starts(laptop: Cage) -> None:
 def test_requirements__cancelled(laptop: Cage) -> None:
     (laptop.workspace.repository / "requirements.txt").write_text("six\n")
     laptop.cancel.cancel(signal.SIGTERM)
-    with pytest.raises(Cancelled) as failure:
+    with pytest.raises(RunCancelled) as failure:
         install(laptop)
     assert failure.value.exit_code == 143
 

@@ -21,9 +21,9 @@ from typing import Any
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.messages import CleanupRequest
-from ci_bot.worker.runtime.channel import Channel
+from ci_bot.worker.runtime.channel import BotChannel
 
-Scenario = Callable[[Channel, CleanupRequest], None]
+Scenario = Callable[[BotChannel, CleanupRequest], None]
 
 
 def document(environment: str) -> CleanupDocument:
@@ -60,11 +60,11 @@ def append_to(path: Path) -> int:
         return file.write("SOME=thing")
 
 
-def answer(channel: Channel, request: CleanupRequest) -> None:
-    channel.answer(document(request.environment))
+def answer(channel: BotChannel, request: CleanupRequest) -> None:
+    channel.write_answer(document(request.environment))
 
 
-def environment(channel: Channel, request: CleanupRequest) -> None:
+def environment(channel: BotChannel, request: CleanupRequest) -> None:
     status = Path("/proc/self/status").read_text("ascii")
     found(
         request,
@@ -85,7 +85,7 @@ def environment(channel: Channel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def break_out(channel: Channel, request: CleanupRequest) -> None:
+def break_out(channel: BotChannel, request: CleanupRequest) -> None:
     """Everything a hostile project would try; `SPARK_PROBE` names the files to attack."""
     targets = json.loads(os.environ["SPARK_PROBE"])
     libc = ctypes.CDLL(None, use_errno=True)
@@ -114,35 +114,37 @@ def break_out(channel: Channel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def forge(channel: Channel, request: CleanupRequest) -> None:
-    channel.answer(document("prod"))
+def forge(channel: BotChannel, request: CleanupRequest) -> None:
+    channel.write_answer(document("prod"))
 
 
-def raw(channel: Channel, request: CleanupRequest) -> None:
+def raw(channel: BotChannel, request: CleanupRequest) -> None:
     """Writes the bytes in SPARK_PROBE straight into the answer's file."""
     os.write(int(sys.argv[2]), os.environ["SPARK_PROBE"].encode())
 
 
-def endless_answer(channel: Channel, request: CleanupRequest) -> None:
+def endless_answer(channel: BotChannel, request: CleanupRequest) -> None:
     while True:
         os.write(int(sys.argv[2]), b"x" * 65_536)
         time.sleep(0.001)
 
 
-def talk(channel: Channel, request: CleanupRequest) -> None:
+def talk(channel: BotChannel, request: CleanupRequest) -> None:
     sys.stdout.write("::add-mask::x\nplain")
     sys.stdout.flush()
     sys.stderr.write(" and ##[error]more\n")
     sys.stdout.write(f"the password is {os.environ['SPARK_PASSWORD']}\n")
     os.write(1, b"\xff\xfe\n")
-    channel.progress("apply", "batch 1", done=1, total=2, seconds=0.5)
+    channel.send_progress("apply", "batch 1", done=1, total=2, seconds=0.5)
     os.write(int(sys.argv[3]), b"not json\n")
-    channel.progress("apply", f"{os.environ['SPARK_PASSWORD']} {'x ' * 5_000}", done=2, total=2)
-    channel.progress("", "\ud800 odd")
+    channel.send_progress(
+        "apply", f"{os.environ['SPARK_PASSWORD']} {'x ' * 5_000}", done=2, total=2
+    )
+    channel.send_progress("", "\ud800 odd")
     answer(channel, request)
 
 
-def mute(channel: Channel, request: CleanupRequest) -> None:
+def mute(channel: BotChannel, request: CleanupRequest) -> None:
     """Closes its output and its progress, and goes on working."""
     for descriptor in (1, 2, int(sys.argv[3])):
         os.close(descriptor)
@@ -150,30 +152,30 @@ def mute(channel: Channel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def flood(channel: Channel, request: CleanupRequest) -> None:
+def flood(channel: BotChannel, request: CleanupRequest) -> None:
     for _ in range(300):
         os.write(1, b"noise\n" * 10_000)
     for number in range(12_000):
-        channel.progress("apply", f"batch {number}")
+        channel.send_progress("apply", f"batch {number}")
     answer(channel, request)
 
 
-def deaf(channel: Channel, request: CleanupRequest) -> None:
+def deaf(channel: BotChannel, request: CleanupRequest) -> None:
     """Ignores every request to end, and so does its child in a session of its own."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _family(request)
-    channel.progress("apply", "deaf")
+    channel.send_progress("apply", "deaf")
     _for_ever()
 
 
-def orphans(channel: Channel, request: CleanupRequest) -> None:
+def orphans(channel: BotChannel, request: CleanupRequest) -> None:
     """Answers, ends, and leaves descendants behind that hold on to the pipes."""
     _family(request)
     answer(channel, request)
 
 
-def polite(channel: Channel, request: CleanupRequest) -> None:
+def polite(channel: BotChannel, request: CleanupRequest) -> None:
     """Ends when it is asked to, after it has said what it could."""
 
     def stop(_number: int, _frame: object) -> None:
@@ -181,23 +183,23 @@ def polite(channel: Channel, request: CleanupRequest) -> None:
         os._exit(0)
 
     signal.signal(signal.SIGTERM, stop)
-    channel.progress("apply", "polite")
+    channel.send_progress("apply", "polite")
     _for_ever()
 
 
-def crash(channel: Channel, request: CleanupRequest) -> None:
+def crash(channel: BotChannel, request: CleanupRequest) -> None:
     raise RuntimeError("broken on purpose")
 
 
-def leave(channel: Channel, request: CleanupRequest) -> None:
+def leave(channel: BotChannel, request: CleanupRequest) -> None:
     os._exit(0)
 
 
-def die(channel: Channel, request: CleanupRequest) -> None:
+def die(channel: BotChannel, request: CleanupRequest) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def devour(channel: Channel, request: CleanupRequest) -> None:
+def devour(channel: BotChannel, request: CleanupRequest) -> None:
     """A child takes the memory: the limit is for all of them."""
     child = os.fork()
     if child == 0:
@@ -207,7 +209,7 @@ def devour(channel: Channel, request: CleanupRequest) -> None:
     os.waitpid(child, 0)
 
 
-def reserve(channel: Channel, request: CleanupRequest) -> None:
+def reserve(channel: BotChannel, request: CleanupRequest) -> None:
     """Address space that is never touched, as a JVM reserves it, is no use of memory."""
     import mmap
 
@@ -217,7 +219,7 @@ def reserve(channel: Channel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def fork_storm(channel: Channel, request: CleanupRequest) -> None:
+def fork_storm(channel: BotChannel, request: CleanupRequest) -> None:
     """Processes that fork and end all the time; for a while only, should nobody stop them."""
     until = time.monotonic() + 15
     for _ in range(8):
@@ -229,11 +231,11 @@ def fork_storm(channel: Channel, request: CleanupRequest) -> None:
                 time.sleep(0.001)
             os._exit(0)
     found(request, until)
-    channel.progress("apply", "storm")
+    channel.send_progress("apply", "storm")
     _for_ever()
 
 
-def fork_limit(channel: Channel, request: CleanupRequest) -> None:
+def fork_limit(channel: BotChannel, request: CleanupRequest) -> None:
     children = 0
     try:
         while children < 500:
@@ -246,7 +248,7 @@ def fork_limit(channel: Channel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def cache(channel: Channel, request: CleanupRequest) -> None:
+def cache(channel: BotChannel, request: CleanupRequest) -> None:
     """Puts files wherever it can write, and reports what it finds planted."""
     for directory in (
         request.workplace.cache_dir,
@@ -257,33 +259,33 @@ def cache(channel: Channel, request: CleanupRequest) -> None:
     found(request, Path(request.workplace.repository, ".cache").exists())
     mode = os.environ.get("SPARK_PROBE")
     if mode == "hang":
-        channel.progress("apply", "hanging")
+        channel.send_progress("apply", "hanging")
         _for_ever()
     if mode == "crash":
         raise RuntimeError("broken on purpose")
     answer(channel, request)
 
 
-def first_of_two(channel: Channel, request: CleanupRequest) -> None:
+def first_of_two(channel: BotChannel, request: CleanupRequest) -> None:
     """Waits for the process beside this one, and says whether that had ended."""
     time.sleep(0.2)
-    channel.wait()
+    channel.wait_for_second()
     ended = Path(request.workplace.scratch_dir, "second").exists()
     found(request, {"ended": ended, "bounds": list(resource.getrlimit(resource.RLIMIT_CPU))})
     answer(channel, request)
 
 
-def first_that_dies(channel: Channel, request: CleanupRequest) -> None:
+def first_that_dies(channel: BotChannel, request: CleanupRequest) -> None:
     """Does not wait, and takes its whole process group with it."""
     os.killpg(0, signal.SIGKILL)
 
 
-def first_that_never_ends(channel: Channel, request: CleanupRequest) -> None:
-    channel.wait()
+def first_that_never_ends(channel: BotChannel, request: CleanupRequest) -> None:
+    channel.wait_for_second()
     _for_ever()
 
 
-def second(channel: Channel, request: CleanupRequest) -> None:
+def second(channel: BotChannel, request: CleanupRequest) -> None:
     time.sleep(1)
     answer(channel, request)
     Path(request.workplace.scratch_dir, "second").write_text(
@@ -291,16 +293,16 @@ def second(channel: Channel, request: CleanupRequest) -> None:
     )
 
 
-def second_that_dies(channel: Channel, request: CleanupRequest) -> None:
+def second_that_dies(channel: BotChannel, request: CleanupRequest) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def second_that_computes(channel: Channel, request: CleanupRequest) -> None:
+def second_that_computes(channel: BotChannel, request: CleanupRequest) -> None:
     while True:
         pass
 
 
-def second_that_writes(channel: Channel, request: CleanupRequest) -> None:
+def second_that_writes(channel: BotChannel, request: CleanupRequest) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     while True:
         os.write(int(sys.argv[2]), b"x" * 65_536)
@@ -336,8 +338,8 @@ def _for_ever() -> None:
 
 
 def main() -> None:
-    channel = Channel.from_arguments(sys.argv[1:])
-    request = channel.request()
+    channel = BotChannel.from_arguments(sys.argv[1:])
+    request = channel.read_request()
     assert isinstance(request, CleanupRequest)
     scenario: Scenario = globals()[str(request.gateway)]
     scenario(channel, request)

@@ -9,7 +9,7 @@ from pathlib import Path
 from ci_bot.worker.project import opening
 from ci_bot.worker.project.configuration import ProjectPlace
 from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.runtime.background_process import PhaseClock
 
 
 @contextmanager
@@ -22,8 +22,10 @@ def opened(scratch: Path, *projects: Path, write: bool = False) -> Iterator[Open
         scratch_dir=scratch,
         gateway=None,
     )
-    found = opening.open_project(place, write=write, clock=Clock(), on_spark_start=lambda: None)
+    found = opening.open_project(
+        place, write=write, clock=PhaseClock(), on_spark_start=lambda: None
+    )
     try:
         yield found
     finally:
-        found.close()
+        found.close_state()

@@ -16,14 +16,14 @@ import pytest
 from ci_bot.protocol.messages import Owner, ReviewRequest, Workplace
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.project import base_branch
-from ci_bot.worker.project.configuration import ProjectPlace, configure, new_context
-from ci_bot.worker.project.loading import load
+from ci_bot.worker.project.configuration import ProjectPlace, configure_projects, new_context
+from ci_bot.worker.project.loading import load_project
 from ci_bot.worker.review.review_plan import ReviewPorts, open_for_review
-from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.runtime.background_process import PhaseClock
 from tests.projects import Shop
 from tests.projects.duck import run_prod
 from tests.security.forked import forked
@@ -56,7 +56,7 @@ def ask(root: Path, which: str, head: Path, base: Path | None = None) -> ReviewR
 
 
 def ports() -> ReviewPorts:
-    return ReviewPorts(clock=Clock(), progress=lambda *_words: None, on_spark_start=no_spark)
+    return ReviewPorts(clock=PhaseClock(), progress=lambda *_words: None, on_spark_start=no_spark)
 
 
 def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[str, Any]:
@@ -67,8 +67,8 @@ def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[s
     assert not opened.spark_started
     if planned is None:
         return {}
-    names = Names(opened.context.default_catalog, opened.context.default_dialect)
-    changes = describe_plan.changes(
+    names = ModelNames(opened.context.default_catalog, opened.context.default_dialect)
+    changes = describe_plan.list_changes(
         planned,
         names,
         repository=head,
@@ -76,7 +76,7 @@ def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[s
         is_from_base=lambda *_: False,
         also_in={},
     )
-    lineage = describe_plan.lineage(planned, names)
+    lineage = describe_plan.make_lineage(planned, names)
     return {
         **{change.model: change.model_dump() for change in changes},
         "nodes": sorted(map(str, lineage.nodes)),
@@ -99,12 +99,12 @@ def place(root: Path, directory: Path) -> ProjectPlace:
 def build_spark_prod(root: Path, directory: Path) -> None:
     """The project's own state, with `directory` as prod. The data itself is not built."""
     (root / "state.duckdb").unlink(missing_ok=True)
-    configs, _ = configure(place(root, directory), no_spark, clock=Clock())
+    configs, _ = configure_projects(place(root, directory), no_spark, clock=PhaseClock())
     context = new_context(configs, place(root, directory))
     state = sqlmesh_compat.new_state_sync(context)
     state.migrate()
     sqlmesh_compat.give_state(context, state)
-    load(context, nullcontext(), root)
+    load_project(context, nullcontext(), root)
     base_branch.promote_as_prod(context, state, 1_705_795_200_000)  # EXECUTION
     context.close()
 

@@ -6,16 +6,16 @@ import pytest
 from sqlmesh.utils.errors import ConflictingPlanError, PlanError
 
 from ci_bot.worker.apply.attempts import retry_reason
-from ci_bot.worker.apply.recorder import Recorder
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.apply.recorder import ConsoleRecorder
+from ci_bot.worker.messages.names_and_times import ModelNames
 
 
 @pytest.fixture
-def recorder() -> Recorder:
-    return Recorder(Names(None, "spark"), lambda *_words: None)
+def recorder() -> ConsoleRecorder:
+    return ConsoleRecorder(ModelNames(None, "spark"), lambda *_words: None)
 
 
-def test_another_plan_on_the_same_environment__is_never_retried(recorder: Recorder) -> None:
+def test_another_plan_on_the_same_environment__is_never_retried(recorder: ConsoleRecorder) -> None:
     # Finalizing found somebody else's plan: to go on would overwrite it.
     recorder.promoting = True
     assert retry_reason(ConflictingPlanError("Another plan was applied"), recorder) is None
@@ -24,12 +24,14 @@ def test_another_plan_on_the_same_environment__is_never_retried(recorder: Record
 @pytest.mark.parametrize(
     "words", ["java.util.ConcurrentModificationException", "delta: ConcurrentAppendException"]
 )
-def test_two_writers_on_one_table__are_retried(recorder: Recorder, words: str) -> None:
+def test_two_writers_on_one_table__are_retried(recorder: ConsoleRecorder, words: str) -> None:
     recorder.failures.append(RuntimeError(words))
     assert retry_reason(PlanError("Plan application failed."), recorder)
 
 
-def test_virtual_layer__is_retried_only_while_it_is_being_updated(recorder: Recorder) -> None:
+def test_virtual_layer__is_retried_only_while_it_is_being_updated(
+    recorder: ConsoleRecorder,
+) -> None:
     error = PlanError("a view could not be replaced")
     assert retry_reason(error, recorder) is None
     recorder.promoting = True
@@ -38,7 +40,7 @@ def test_virtual_layer__is_retried_only_while_it_is_being_updated(recorder: Reco
     assert retry_reason(error, recorder) is None
 
 
-def test_a_query_that_is_wrong__is_not_retried(recorder: Recorder) -> None:
+def test_a_query_that_is_wrong__is_not_retried(recorder: ConsoleRecorder) -> None:
     recorder.failures.append(RuntimeError("UNRESOLVED_COLUMN: no such column"))
     assert retry_reason(PlanError("Plan application failed."), recorder) is None
 
@@ -51,7 +53,9 @@ def test_a_query_that_is_wrong__is_not_retried(recorder: Recorder) -> None:
         "org.apache.hadoop.hive.metastore.api.AlreadyExistsException: Database {} already exists",
     ],
 )
-def test_what_another_run_makes_or_replaces__is_retried(recorder: Recorder, words: str) -> None:
+def test_what_another_run_makes_or_replaces__is_retried(
+    recorder: ConsoleRecorder, words: str
+) -> None:
     """Environments share a preview, and Spark replaces a view by dropping it and making it anew."""
 
     def reason(schema: str) -> str | None:

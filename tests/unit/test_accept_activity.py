@@ -9,9 +9,9 @@ import pytest
 
 from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import AcceptCommand
-from ci_bot.bot.github.port import Comment, Permission
+from ci_bot.bot.github.port import Permission, PullComment
 from ci_bot.bot.handlers import accept
-from ci_bot.bot.policy.model_owners import Ownership
+from ci_bot.bot.policy.model_owners import ModelOwnership
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.review_report import ModelOwners
@@ -23,8 +23,8 @@ MERGE, BASE, OTHER = "c" * 40, "b" * 40, "d" * 40
 LINE = '/sqlmesh accept join-changed mart.a "one row per key"'
 
 
-def comment(body: str = LINE, *, number: int = 142, updated: str = "10:00") -> Comment:
-    return Comment(
+def comment(body: str = LINE, *, number: int = 142, updated: str = "10:00") -> PullComment:
+    return PullComment(
         id=99,
         number=number,
         body=body,
@@ -37,10 +37,10 @@ def comment(body: str = LINE, *, number: int = 142, updated: str = "10:00") -> C
 
 @dataclass
 class GitHub(Memory):
-    asked: Comment = field(default_factory=comment)
+    asked: PullComment = field(default_factory=comment)
     members: tuple[tuple[str, str], ...] = ()
 
-    def get_comment(self, comment_id: int) -> Comment:
+    def get_comment(self, comment_id: int) -> PullComment:
         self._call("get_comment")
         return self.asked
 
@@ -56,10 +56,10 @@ class Checkout:
         self.git = self
         self._head, self._parents = head, parents
 
-    def head(self) -> str:
+    def read_head(self) -> str:
         return self._head
 
-    def parents(self, commit: str) -> list[str]:
+    def list_parents(self, commit: str) -> list[str]:
         return list(self._parents)
 
 
@@ -68,7 +68,7 @@ def refused(github: GitHub, checkout: Checkout | None = None) -> BotError:
     client: Any = checkout or Checkout()
     activity = activities.Accept(number=142, comment_id=99)
     with pytest.raises(BotError) as caught:
-        accept.accept(activity, publisher.settings, publisher, client, github)
+        accept.accept_finding(activity, publisher.settings, publisher, client, github)
     return caught.value
 
 
@@ -89,7 +89,7 @@ def github(**pull: Any) -> GitHub:
     ],
     ids=["edited", "of another pull request", "another command", "a quotation", "no reason"],
 )
-def test_accept__goes_by_the_unedited_comment_alone(asked: Comment, reason: str) -> None:
+def test_accept__goes_by_the_unedited_comment_alone(asked: PullComment, reason: str) -> None:
     found = github()
     found.asked = asked
     error = refused(found)
@@ -125,7 +125,7 @@ HIGH = make_risk("join-changed", model="mart.a", severity="high")
 def test_findings__are_all_of_the_rule_on_the_model_heaviest_first() -> None:
     low = make_risk("join-changed", model="mart.a", severity="low", subject="x")
     own = make_report(risks=[HIGH, low, make_risk("join-changed", model="mart.b")])
-    assert list(accept.findings(own, ACCEPT)) == [HIGH, low]
+    assert list(accept.list_accepted_findings(own, ACCEPT)) == [HIGH, low]
 
 
 FAILURE = Failure(stage="load", reason_code="load_failed", exit_code=1, message="No.", hint="Do.")
@@ -157,7 +157,7 @@ def test_findings__that_cannot_be_accepted_are_told_with_the_fix(
     report: dict[str, Any], command: AcceptCommand, reason: str, told: str
 ) -> None:
     with pytest.raises(BotError) as caught:
-        accept.findings(make_report(**{"risks": [], **report}), command)
+        accept.list_accepted_findings(make_report(**{"risks": [], **report}), command)
     assert caught.value.reason_code == reason
     assert told in (caught.value.hint or "")
 
@@ -172,12 +172,12 @@ def test_acceptance__is_bound_to_the_model_that_changes() -> None:
 
 def test_owner__is_a_person_who_is_named_or_in_a_team() -> None:
     found = GitHub(members=(("acme/data", "bob"),))
-    ownership = Ownership(("Ada",), ("acme/bi", "acme/data"), "CODEOWNERS line 1")
+    ownership = ModelOwnership(("Ada",), ("acme/bi", "acme/data"), "CODEOWNERS line 1")
     assert accept.is_owner("ada", ownership, found)
     assert found.calls == [], "nobody else has to be asked"
     assert accept.is_owner("bob", ownership, found)
     assert not accept.is_owner("eve", ownership, found)
-    assert not accept.is_owner("eve", Ownership(), found)
+    assert not accept.is_owner("eve", ModelOwnership(), found)
 
 
 def test_owner__who_is_not_is_told_who_is() -> None:

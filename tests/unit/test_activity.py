@@ -13,14 +13,14 @@ from ci_bot.bot.actions.activities import (
     Activity,
     Apply,
     Cleanup,
-    Command,
+    CommentCommand,
     Estimate,
+    NothingToDo,
     PostForkReport,
     Review,
-    Skip,
     Sweep,
 )
-from ci_bot.bot.actions.choose_activity import REVIEWED_ACTIONS, choose
+from ci_bot.bot.actions.choose_activity import REVIEWED_ACTIONS, choose_activity
 from ci_bot.bot.actions.event import (
     CommentEvent,
     DispatchEvent,
@@ -32,7 +32,7 @@ from ci_bot.bot.actions.event import (
     WorkflowRunEvent,
 )
 from ci_bot.bot.actions.inputs import MODES, Inputs, Mode
-from ci_bot.errors import BadInput, Refused
+from ci_bot.errors import BadInput, RequestRefused
 
 HEAD, BASE, MERGE = "a" * 40, "b" * 40, "c" * 40
 # https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows#pull_request
@@ -269,7 +269,7 @@ MATRIX: list[tuple[str, Event, Inputs, Activity]] = [
         "apply command",
         comment("/sqlmesh apply 9f3c21aa01bc"),
         Inputs(),
-        Command(
+        CommentCommand(
             number=7,
             comment_id=99,
             author="ada",
@@ -280,18 +280,20 @@ MATRIX: list[tuple[str, Event, Inputs, Activity]] = [
         "unknown verb",
         comment("/sqlmesh destroy"),
         Inputs(),
-        Command(
+        CommentCommand(
             number=7,
             comment_id=99,
             author="ada",
-            command=comment_command.Help("This verb is not known."),
+            command=comment_command.HelpCommand("This verb is not known."),
         ),
     ),
     (
         "cleanup on a closed one",
         comment("/sqlmesh cleanup", open=False),
         Inputs(),
-        Command(number=7, comment_id=99, author="ada", command=comment_command.CleanupCommand()),
+        CommentCommand(
+            number=7, comment_id=99, author="ada", command=comment_command.CleanupCommand()
+        ),
     ),
     # The rest.
     ("schedule", ScheduleEvent(cron="17 3 * * *"), Inputs(), Sweep()),
@@ -351,7 +353,7 @@ MATRIX: list[tuple[str, Event, Inputs, Activity]] = [
     ("event", "asked", "expected"), [row[1:] for row in MATRIX], ids=[row[0] for row in MATRIX]
 )
 def test_choose__matrix(event: Event, asked: Inputs, expected: Activity) -> None:
-    assert choose(event, asked) == expected
+    assert choose_activity(event, asked) == expected
 
 
 SKIPS: list[tuple[str, Event, Inputs, str]] = [
@@ -393,8 +395,8 @@ SKIPS: list[tuple[str, Event, Inputs, str]] = [
     ("event", "asked", "reason"), [row[1:] for row in SKIPS], ids=[row[0] for row in SKIPS]
 )
 def test_choose__skips_with_a_reason(event: Event, asked: Inputs, reason: str) -> None:
-    activity = choose(event, asked)
-    assert isinstance(activity, Skip)
+    activity = choose_activity(event, asked)
+    assert isinstance(activity, NothingToDo)
     assert reason in activity.reason
 
 
@@ -405,7 +407,7 @@ def test_choose__every_action_of_a_pull_request(name: str, mode: Mode, action: s
     """Closed never becomes anything but a cleanup; the target trigger never a review."""
     event = pull(action, name=name)
     try:
-        activity = choose(event, Inputs(mode=mode))
+        activity = choose_activity(event, Inputs(mode=mode))
     except BadInput as error:
         assert action != "closed"
         assert error.reason_code == (
@@ -413,11 +415,11 @@ def test_choose__every_action_of_a_pull_request(name: str, mode: Mode, action: s
         )
         return
     if action == "closed":
-        expected: type = Cleanup if mode in ("auto", "cleanup") else Skip
+        expected: type = Cleanup if mode in ("auto", "cleanup") else NothingToDo
     elif action in REVIEWED_ACTIONS:
-        expected = Review if mode in ("auto", "review") else Skip
+        expected = Review if mode in ("auto", "review") else NothingToDo
     else:
-        expected = Skip
+        expected = NothingToDo
     assert type(activity) is expected
     assert name == "pull_request" or not isinstance(activity, Review)
 
@@ -433,7 +435,7 @@ def test_choose__every_action_of_a_pull_request(name: str, mode: Mode, action: s
 def test_choose__untrusted_review_has_no_secrets_and_no_comment(
     action: str, facts: dict[str, Any], word: str
 ) -> None:
-    activity = choose(pull(action, **facts), Inputs())
+    activity = choose_activity(pull(action, **facts), Inputs())
     assert isinstance(activity, Review)
     assert activity.untrusted is not None
     assert word in activity.untrusted
@@ -444,7 +446,7 @@ def test_choose__untrusted_review_has_no_secrets_and_no_comment(
 @pytest.mark.parametrize("retargeted", [False, True])
 def test_choose__target_trigger_is_refused_with_the_safe_one(action: str, retargeted: bool) -> None:
     with pytest.raises(BadInput, match="pull_request_target") as caught:
-        choose(pull(action, name="pull_request_target", retargeted=retargeted), Inputs())
+        choose_activity(pull(action, name="pull_request_target", retargeted=retargeted), Inputs())
     assert caught.value.hint is not None
     assert "`on: pull_request`" in caught.value.hint
     assert caught.value.exit_code == 2
@@ -463,18 +465,18 @@ def test_choose__target_trigger_is_refused_with_the_safe_one(action: str, retarg
 )
 def test_choose__mode_that_cannot_fit_is_bad_input(event: Event, mode: Mode) -> None:
     with pytest.raises(BadInput, match=f"`mode: {mode}` cannot be done on") as caught:
-        choose(event, Inputs(mode=mode))
+        choose_activity(event, Inputs(mode=mode))
     assert caught.value.hint is not None
     assert "workflow_dispatch" in caught.value.hint
 
 
 def test_choose__a_review_has_a_workflow_of_its_own() -> None:
     """Whoever may start the workflow that applies cannot make a review run with its credentials."""
-    with pytest.raises(Refused, match="credentials") as caught:
-        choose(dispatch(mode="review", pr_number="7"), Inputs(mode="review"))
+    with pytest.raises(RequestRefused, match="credentials") as caught:
+        choose_activity(dispatch(mode="review", pr_number="7"), Inputs(mode="review"))
     assert caught.value.reason_code == "review_beside_writer"
     assert "review.yml" in (caught.value.hint or "")
-    assert choose(dispatch(pr_number="7"), Inputs(mode="review")) == Review(number=7)
+    assert choose_activity(dispatch(pr_number="7"), Inputs(mode="review")) == Review(number=7)
 
 
 @pytest.mark.parametrize(
@@ -490,13 +492,13 @@ def test_choose__a_review_has_a_workflow_of_its_own() -> None:
 def test_dispatched__is_what_no_event_vouches_for(
     activity: Review | Cleanup, by_hand: bool
 ) -> None:
-    assert activity.dispatched is by_hand
+    assert activity.was_dispatched is by_hand
 
 
 @pytest.mark.parametrize("mode", ["auto", "review", "apply", "cleanup"])
 def test_choose__dispatch_without_a_number_is_bad_input(mode: Mode) -> None:
     with pytest.raises(BadInput, match="No pull request is named") as caught:
-        choose(dispatch(), Inputs(mode=mode))
+        choose_activity(dispatch(), Inputs(mode=mode))
     assert caught.value.hint is not None
     assert "pr-number" in caught.value.hint
 
@@ -504,17 +506,17 @@ def test_choose__dispatch_without_a_number_is_bad_input(mode: Mode) -> None:
 @pytest.mark.parametrize("text", ["x", "-1", "0", "1.5", "١", "9" * 30, "#7"])
 def test_choose__dispatch_number_that_is_none_is_bad_input(text: str) -> None:
     with pytest.raises(BadInput, match="`pr-number` is not a positive whole number"):
-        choose(dispatch(pr_number=text), Inputs())
+        choose_activity(dispatch(pr_number=text), Inputs())
 
 
 def test_choose__names_of_unknown_events_are_fit_for_a_notice() -> None:
-    activity = choose(OtherEvent(name="::error::\n`x`", action=None), Inputs())
-    assert activity == Skip("The event `errorx` asks for nothing here.")
+    activity = choose_activity(OtherEvent(name="::error::\n`x`", action=None), Inputs())
+    assert activity == NothingToDo("The event `errorx` asks for nothing here.")
 
 
 def test_actor__is_who_asks_for_an_apply() -> None:
     """A run that is started again has another actor than its event has a sender."""
-    chosen = choose(dispatch(), Inputs(pr_number=7, override_reason="known"), actor="ada")
+    chosen = choose_activity(dispatch(), Inputs(pr_number=7, override_reason="known"), actor="ada")
     assert chosen == Apply(
         number=7, requested_by="ada", command=comment_command.ApplyCommand(None, "known")
     )
@@ -522,7 +524,7 @@ def test_actor__is_who_asks_for_an_apply() -> None:
 
 def test_choose__accept_is_asked_for_by_a_comment_only() -> None:
     with pytest.raises(BadInput) as caught:
-        choose(dispatch(), Inputs(mode="accept", pr_number=7))
+        choose_activity(dispatch(), Inputs(mode="accept", pr_number=7))
     assert caught.value.reason_code == "bad_comment"
     assert "/sqlmesh accept" in str(caught.value.hint)
 
@@ -535,6 +537,6 @@ def test_choose__knows_whether_it_is_onto_the_default_branch(
     base: str, default: str | None, expected: bool
 ) -> None:
     event = replace(pull("opened"), base_ref=base, default_branch=default)
-    activity = choose(event, Inputs())
+    activity = choose_activity(event, Inputs())
     assert isinstance(activity, Review)
     assert activity.onto_default is expected

@@ -10,7 +10,7 @@ import pytest
 
 from ci_bot.bot.sandbox.worker_run import WorkerCancelled, WorkerTimedOut
 from ci_bot.bot.worker_client import apply as applying
-from ci_bot.bot.worker_client.client import Listener, WorkerClient
+from ci_bot.bot.worker_client.client import WorkerClient, WorkListener
 from ci_bot.errors import BadInput, WorkerFailed
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
@@ -26,18 +26,18 @@ class Stub:
     gateway = None
     project_directories = ["/r"]  # noqa: RUF012 - as the client gives it
     workplace = Workplace(repository="/r", cache_dir="/c", scratch_dir="/s")
-    request = WorkerClient.request
+    make_request = WorkerClient.make_request
 
     def __init__(self, end: End, *steps: tuple[str, str, int | None, int | None]) -> None:
         self._end = end
         self._steps = steps
-        self._listener: Listener | None = None
+        self._listener: WorkListener | None = None
         self.asked: list[ApplyRequest] = []
 
-    def listen(self, listener: Listener) -> None:
+    def add_listener(self, listener: WorkListener) -> None:
         self._listener = listener
 
-    def apply(self, ask: ApplyRequest) -> ApplyDocument | Failure:
+    def request_apply(self, ask: ApplyRequest) -> ApplyDocument | Failure:
         self.asked.append(ask)
         assert self._listener is not None
         for phase, message, done, total in self._steps:
@@ -53,7 +53,7 @@ def apply(stub: Stub, **options: Any) -> ApplyDocument:
         "plan_id": PLAN,
     }
     client: WorkerClient = stub  # type: ignore[assignment]
-    return applying.apply(client, **given | options)
+    return applying.request_apply(client, **given | options)
 
 
 def ends(error: Exception, answer: ApplyDocument | None = None) -> End:

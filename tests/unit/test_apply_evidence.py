@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.actions.step_files import Outputs
+from ci_bot.bot.actions.step_files import StepOutputs
 from ci_bot.bot.handlers import apply, apply_evidence
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict
@@ -32,16 +32,16 @@ def published(
     github = Memory()
     settings = Settings(inputs=Inputs(), runner=replace(RUNNER, workspace=str(tmp_path)))
     publisher = publisher_of(github, settings=settings, template=make_context(marker=None))
-    publisher.outputs = Outputs(
+    publisher.outputs = StepOutputs(
         tmp_path / "outputs",
         delimiter=publisher.machine.token,
-        warn=publisher.commands.warning,
+        warn=publisher.commands.annotate_warning,
     )
     marker = make_marker(phase="planned", decision=own.decision if own else None)
     assert isinstance(marker, Marker)
     if own:
         apply.take_over(own, marker, publisher)
-    apply_evidence.publish(document, publisher, marker)
+    apply_evidence.publish_apply(document, publisher, marker)
     files = tmp_path / REPORT_DIRECTORY
     found = {path.stem: json.loads(path.read_text()) for path in files.glob("*.json")}
     found["outputs"] = (tmp_path / "outputs").read_text()
@@ -61,7 +61,7 @@ def test_publish__a_cleared_finding_is_in_outputs_files_comment_and_note(tmp_pat
     assert "0 of 48 rows differ from `prod` in `mart.revenue`" in note
     assert "Decision: Go." in note
     # What the plan was reviewed with stays: the next apply of it is told no other decision.
-    marker = publisher.before()
+    marker = publisher.read_marker()
     assert marker is not None
     assert marker.decision == "review"
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_bot.bot.github.artifact import read_member
-from ci_bot.errors import Refused
+from ci_bot.errors import RequestRefused
 
 
 def archive(
@@ -50,7 +50,7 @@ def test_read_member__of_an_honest_archive() -> None:
     ],
 )
 def test_read_member__refuses(content: bytes, words: str) -> None:
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(RequestRefused, match=words):
         read_member(content, "report.json", max_bytes=1_000, alone=True)
 
 
@@ -62,6 +62,6 @@ def test_read_member__any_damage_is_content_or_refused(junk: bytes, place: int, 
     for damaged in (junk, bytes(honest)):
         try:
             content = read_member(damaged, "report.json", max_bytes=100, alone=True)
-        except Refused:
+        except RequestRefused:
             continue
         assert len(content) <= 100

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.runtime.background_process import Aside
+from ci_bot.worker.runtime.background_process import BackgroundWork
 
 
 def test_result__is_the_value_and_nothing_else_comes_back(tmp_path: Path) -> None:
@@ -21,8 +21,8 @@ def test_result__is_the_value_and_nothing_else_comes_back(tmp_path: Path) -> Non
         return {"one": 1}
 
     here = Path.cwd()
-    with Aside(work, tmp_path / "answer") as aside:
-        assert aside.result() == {"one": 1}
+    with BackgroundWork(work, tmp_path / "answer") as aside:
+        assert aside.wait_for_result() == {"one": 1}
     assert "left_behind_9" not in sys.modules
     assert "LEFT_BEHIND_9" not in os.environ
     assert Path.cwd() == here
@@ -40,8 +40,11 @@ def test_result__is_the_value_and_nothing_else_comes_back(tmp_path: Path) -> Non
 def test_result__of_a_process_that_ends_without_one__says_how(
     tmp_path: Path, end: Callable[[], object], words: str
 ) -> None:
-    with Aside(end, tmp_path / "answer") as aside, pytest.raises(ChildProcessError, match=words):
-        aside.result()
+    with (
+        BackgroundWork(end, tmp_path / "answer") as aside,
+        pytest.raises(ChildProcessError, match=words),
+    ):
+        aside.wait_for_result()
 
 
 def test_exit__before_the_result__ends_the_work(tmp_path: Path) -> None:
@@ -49,7 +52,7 @@ def test_exit__before_the_result__ends_the_work(tmp_path: Path) -> None:
         (tmp_path / "pid").write_text(str(os.getpid()))
         time.sleep(600)
 
-    with Aside(work, tmp_path / "answer"):
+    with BackgroundWork(work, tmp_path / "answer"):
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
             os.sched_yield()
         pid = int((tmp_path / "pid").read_text())
@@ -60,6 +63,6 @@ def test_exit__before_the_result__ends_the_work(tmp_path: Path) -> None:
 def test_exit__after_an_error_here__ends_the_work_too(tmp_path: Path) -> None:
     with (
         pytest.raises(RuntimeError, match="here"),
-        Aside(lambda: time.sleep(600), tmp_path / "answer"),
+        BackgroundWork(lambda: time.sleep(600), tmp_path / "answer"),
     ):
         raise RuntimeError("here")

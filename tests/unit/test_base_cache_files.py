@@ -36,11 +36,11 @@ def read(root: Path, content: bytes | None, *, commit: str | None = None, at: st
     """How many files are known where the cache holds this."""
     machine = replace(of_this_process(), directory=root)
     with local_client(machine, (".",), None, "", (), timeout_minutes=1) as client:
-        file = base_branch._file(client, at)
+        file = base_branch._cache_file(client, at)
         if content is not None:
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(content)
-        return len(base_branch.read(client, at, commit))
+        return len(base_branch.read_base_cache(client, at, commit))
 
 
 def repository(tmp_path: Path, *more: str) -> tuple[Path, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.runtime.spark_catalog import Catalog, Relation
+from ci_bot.worker.runtime.spark_catalog import Relation, SparkCatalog
 
 
 class Spark:
@@ -17,7 +17,7 @@ class Spark:
     def __init__(self) -> None:
         self.asked: list[int] = []
 
-    def rows(self, sql: str) -> Sequence[Any]:
+    def query_rows(self, sql: str) -> Sequence[Any]:
         asked = re.findall(r"SELECT (\d+) AS position, COUNT\(\*\) AS n FROM \S+`m(\d+)`", sql)
         self.asked.append(len(asked))
         return [(int(position), int(number) + 7) for position, number in reversed(asked)]
@@ -29,7 +29,7 @@ class Spark:
 def test_count__is_asked_in_parts_and_mixes_nothing_up(tables: int, statements: list[int]) -> None:
     spark = Spark()
     wanted = [Relation("spark_catalog", "shop__pr_7", f"m{number}") for number in range(tables)]
-    found = Catalog(spark).count(wanted)
+    found = SparkCatalog(spark).count_rows(wanted)
     assert found == {table: number + 7 for number, table in enumerate(wanted)}
     assert spark.asked == statements
 
@@ -37,4 +37,7 @@ def test_count__is_asked_in_parts_and_mixes_nothing_up(tables: int, statements: 
 def test_count__names_what_was_looked_at_already_by_that_look() -> None:
     spark = Spark()
     one, two = (Relation("spark_catalog", "shop__pr_7", f"m{number}") for number in (1, 2))
-    assert Catalog(spark).count([one, two], {one.sql: "`seen`.`m40`"}) == {one: 47, two: 9}
+    assert SparkCatalog(spark).count_rows([one, two], {one.sql_text: "`seen`.`m40`"}) == {
+        one: 47,
+        two: 9,
+    }

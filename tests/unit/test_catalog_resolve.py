@@ -14,7 +14,7 @@ from sqlmesh.core.environment import EnvironmentNamingInfo
 from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.core.snapshot import Snapshot, SnapshotChangeCategory
 
-from ci_bot.worker.runtime.spark_catalog import Catalog, Relation
+from ci_bot.worker.runtime.spark_catalog import Relation, SparkCatalog
 
 VIEWS = [Relation("spark_catalog", "shop__pr_7", f"m{number}") for number in range(20)]
 
@@ -25,7 +25,7 @@ class Spark:
     def __init__(self, together: int) -> None:
         self._together = threading.Barrier(together)
 
-    def rows(self, sql: str) -> Sequence[Any]:
+    def query_rows(self, sql: str) -> Sequence[Any]:
         self._together.wait(10)
         number = int(sql.split("`m")[1].split("`", maxsplit=1)[0])
         if number % 3 == 0:
@@ -34,7 +34,7 @@ class Spark:
 
 
 def test_resolve__asks_for_several_at_once_and_mixes_nothing_up() -> None:
-    answers = Catalog(Spark(together=4)).resolve(VIEWS, at_once=4)
+    answers = SparkCatalog(Spark(together=4)).resolve_relations(VIEWS, at_once=4)
     assert list(answers) == VIEWS
     said = {view: str(error).splitlines()[0] if error else None for view, error in answers.items()}
     assert said == {
@@ -43,12 +43,12 @@ def test_resolve__asks_for_several_at_once_and_mixes_nothing_up() -> None:
 
 
 def test_resolve__of_nothing_asks_nothing() -> None:
-    assert Catalog(Spark(together=1)).resolve([], at_once=4) == {}
+    assert SparkCatalog(Spark(together=1)).resolve_relations([], at_once=4) == {}
 
 
 def test_resolve__asks_as_it_is_told_to() -> None:
     looked: list[Relation] = []
-    answers = Catalog(Spark(together=99)).resolve(VIEWS, analyse=looked.append)
+    answers = SparkCatalog(Spark(together=99)).resolve_relations(VIEWS, analyse=looked.append)
     assert looked == VIEWS
     assert set(answers.values()) == {None}
 
@@ -67,7 +67,7 @@ def test_relation__of_a_view_is_the_one_that_sqlmesh_creates(raw: str) -> None:
     name = snapshot.qualified_view_name.for_environment(
         EnvironmentNamingInfo(name="pr_1"), dialect="spark"
     )
-    found = Relation.parse(name, "other")
+    found = Relation.parse_name(name, "other")
     # What `EngineAdapter.create_view` makes of it.
     created = exp.to_table(name)
     assert (found.catalog, found.schema, found.name) == (

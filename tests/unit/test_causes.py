@@ -12,7 +12,7 @@ import pytest
 from sqlmesh.core.config.connection import MSSQLConnectionConfig
 
 from ci_bot.protocol.base import Failure
-from ci_bot.worker.messages.problems import failure_of, sentence
+from ci_bot.worker.messages.problems import error_sentence, failure_of
 
 Load = Callable[..., Failure]
 
@@ -236,4 +236,4 @@ def test_exit__with_words__keeps_them(load: Load) -> None:
 def test_sentence__of_an_exception_without_words__says_what_it_is(
     raised: Exception, message: str
 ) -> None:
-    assert sentence(raised) == message
+    assert error_sentence(raised) == message

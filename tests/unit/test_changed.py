@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.decision import BotFacts, code_that_runs_on_load, judge
-from ci_bot.bot.sandbox.git_repository import Git, GitFile
-from ci_bot.bot.worker_client.changed_files import Changes, changes
+from ci_bot.bot.decision import BotFacts, code_that_runs_on_load, judge_review
+from ci_bot.bot.sandbox.git_repository import GitFile, GitRepository
+from ci_bot.bot.worker_client.changed_files import FileChanges, list_file_changes
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read
 from ci_bot.protocol.messages import Workplace
 from ci_bot.worker.rules import inputs as reading
@@ -44,7 +44,7 @@ def repository(tmp_path: Path) -> Repository:
     return made
 
 
-def compared(repository: Repository, **files: bytes | None) -> tuple[Git, Changes]:
+def compared(repository: Repository, **files: bytes | None) -> tuple[GitRepository, FileChanges]:
     """What a commit with these files differs in from the one before; `_DOT_` stands for a dot."""
     before = repository.git("rev-parse", "HEAD")
     for name, content in files.items():
@@ -56,8 +56,8 @@ def compared(repository: Repository, **files: bytes | None) -> tuple[Git, Change
             path.write_bytes(content)
     after = repository.commit()
     private = Path(tempfile.mkdtemp(dir=repository.root.parent))
-    git = Git(repository.root, private=private)
-    return git, changes(git, before, after)
+    git = GitRepository(repository.root, private=private)
+    return git, list_file_changes(git, before, after)
 
 
 def test_changes__of_ordinary_files__are_read_on_both_sides(repository: Repository) -> None:
@@ -67,8 +67,8 @@ def test_changes__of_ordinary_files__are_read_on_both_sides(repository: Reposito
     )
     assert found.paths == ["c.sql", "models/a.sql", "models/b.py"]
     assert found.too_large == ()
-    assert sorted(found.before()) == ["models/a.sql", "models/b.py"]
-    read = {file.path: (file.before, file.after) for file in found.contents(git, every)}
+    assert sorted(found.list_old_sides()) == ["models/a.sql", "models/b.py"]
+    read = {file.path: (file.before, file.after) for file in found.read_contents(git, every)}
     assert read == {
         "c.sql": (None, b"{{ f() }}"),
         "models/a.sql": (b"SELECT 1", b"SELECT @{1}"),
@@ -78,7 +78,7 @@ def test_changes__of_ordinary_files__are_read_on_both_sides(repository: Reposito
 
 def test_contents__are_those_that_are_wanted(repository: Repository) -> None:
     git, found = compared(repository, notes_DOT_txt=b"x", p__m_DOT_sql=b"y", p__a_DOT_so=b"1")
-    wanted = found.contents(git, lambda file: file.path.startswith("p/"))
+    wanted = found.read_contents(git, lambda file: file.path.startswith("p/"))
     read = {file.path: (file.after, file.read) for file in wanted}
     assert read == {"p/a.so": (None, False), "p/m.sql": (b"y", True)}
 
@@ -91,18 +91,18 @@ def test_too_large__on_either_side__is_read_by_nobody(repository: Repository, si
         repository, a_DOT_py=b"#" * sizes[1], b_DOT_py=b"x = 1 ", p_DOT_png=b"1" * sizes[1]
     )
     assert found.too_large == ("a.py",), "nobody reads the picture, so nobody misses it"
-    assert list(found.before()) == ["b.py"]
-    read = {file.path: file.read for file in found.contents(git, every)}
+    assert list(found.list_old_sides()) == ["b.py"]
+    read = {file.path: file.read for file in found.read_contents(git, every)}
     assert read == {"a.py": False, "b.py": True, "p.png": False}
     assert code_that_runs_on_load(
-        found.contents(git, every), frozenset({"a.py", "b.py"}), ["."]
+        found.read_contents(git, every), frozenset({"a.py", "b.py"}), ["."]
     ) == ["a.py"], "what nobody could read counts as changed code"
 
 
 def test_too_large__just_not__is_read(repository: Repository) -> None:
     git, found = compared(repository, a_DOT_sql=b" " * LARGEST_FILE_BYTES)
     assert found.too_large == ()
-    (file,) = found.contents(git, every)
+    (file,) = found.read_contents(git, every)
     assert len(file.after or b"") == LARGEST_FILE_BYTES
 
 
@@ -118,7 +118,7 @@ def test_too_large__all_together__the_smallest_are_read(repository: Repository) 
 def test_too_large__is_told_in_the_report(changed: bool) -> None:
     plan = facts() if not changed else facts(changes=[])
     bot = BotFacts(changed_files=("a.sql", "b.sql"), too_large=("a.sql",))
-    told = [item for item in judge(plan, bot=bot).risks if "Too large" in item.evidence]
+    told = [item for item in judge_review(plan, bot=bot).risks if "Too large" in item.evidence]
     assert [(item.rule, item.severity) for item in told] == [("R10-not-checked", "info")]
     assert "1 changed file (`a.sql`)" in told[0].evidence
 
@@ -159,7 +159,7 @@ def tree(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_reader__gives_a_file_whole_or_not_at_all(tree: Path) -> None:
-    read = reading.after(workplace(tree), ["closed.sql"])
+    read = reading.make_head_reader(workplace(tree), ["closed.sql"])
     (tree / "closed.sql").write_text("SELECT 2")
     assert read("models/m.sql") == b"SELECT 1"
     refused = (
@@ -185,7 +185,7 @@ def test_seed__that_is_too_large_to_be_read__is_still_too_large_for_git(tmp_path
         after={},
         repository=root,
         changed_files=("seeds/s.csv",),
-        files_after=reading.after(workplace(root)),
+        files_after=reading.make_head_reader(workplace(root)),
     )
     told = {
         (sight.spec.id, sight.evidence.split(":")[0])
@@ -212,7 +212,7 @@ def test_origins__are_files_that_stay_and_hold_a_word_of_a_new_line(repository: 
         ops__old_DOT_py=b"",
     )
     assert list(found.copied_from) == ["ops/dev.py"]
-    assert sorted(found.before()) == ["config.yaml", "ops/dev.py", "ops/old.py"]
+    assert sorted(found.list_old_sides()) == ["config.yaml", "ops/dev.py", "ops/old.py"]
 
 
 @pytest.mark.parametrize(

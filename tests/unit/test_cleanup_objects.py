@@ -18,7 +18,7 @@ ELSEWHERE = Relation("spark_catalog", "stock__pr_7", "items")
 def test_objects__of_two_spellings_are_one() -> None:
     found, foreign = separate_from_prod([REVENUE, SPELLED], [], own_schemas=True)
 
-    assert [view.key for view in found.views] == [REVENUE.key]
+    assert [view.object_key for view in found.views] == [REVENUE.object_key]
     assert len(found.schemas) == 1
     assert foreign == []
 
@@ -29,7 +29,7 @@ def test_objects__that_are_prods_in_any_spelling__stay_with_their_schema(of_prod
 
     assert found.views == [NOTES, ELSEWHERE]
     assert found.schemas == [("spark_catalog", "stock__pr_7")]
-    assert foreign == [REVENUE.shown]
+    assert foreign == [REVENUE.shown_name]
 
 
 def test_objects__with_the_suffix_on_the_table__have_no_schema_of_their_own() -> None:
@@ -46,7 +46,7 @@ def test_name__as_sqlmesh_writes_it__is_read_back(name: str) -> None:
     """(`QualifiedViewName.for_environment`)"""
     written = exp.table_name(exp.table_(name, db=name, catalog="lake"))
 
-    assert Relation.parse(written, "spark_catalog") == Relation("lake", name, name)
+    assert Relation.parse_name(written, "spark_catalog") == Relation("lake", name, name)
 
 
 METASTORE = """\

@@ -14,7 +14,7 @@ from ci_bot.bot.github.port import Permission
 from ci_bot.bot.handlers import comment_commands
 from ci_bot.bot.report.markdown import marker as markers
 from ci_bot.bot.report.markdown import notices
-from ci_bot.errors import GitHubUnavailable, Refused
+from ci_bot.errors import GitHubUnavailable, RequestRefused
 from ci_bot.protocol.plan import Window
 from tests.factories import HEAD, PLAN, make_context, make_marker
 from tests.publishing import Memory, publisher_of
@@ -27,14 +27,14 @@ WINDOW = Window(start=None, end=None, execution_time="2026-08-22T10:00:00Z")
 
 def planned(**facts: Any) -> str:
     marker = make_marker(**{"window": WINDOW, **facts})
-    return f"{markers.encode(marker)}\nThe review."
+    return f"{markers.encode_marker(marker)}\nThe review."
 
 
 def give(github: Memory, line: comment_command.CommandLine, *, branch: str | None = "trunk") -> int:
-    asked = activities.Command(
+    asked = activities.CommentCommand(
         number=142, comment_id=99, author="ada", command=line, default_branch=branch
     )
-    return comment_commands.command(asked, publisher_of(github), github)
+    return comment_commands.handle_comment_command(asked, publisher_of(github), github)
 
 
 def inputs(mode: str, plan_id: str = "", reason: str = "") -> dict[str, str]:
@@ -78,7 +78,7 @@ def test_command__a_probe_is_checked_as_the_apply_that_it_is_a_part_of() -> None
     ("line", "workflow", "sent"),
     [
         # A plan changes nothing, so it runs where the credentials read only.
-        (comment_command.Plan(), "review.yml", {"pr-number": "142"}),
+        (comment_command.PlanCommand(), "review.yml", {"pr-number": "142"}),
         (comment_command.CleanupCommand(), "apply.yml", inputs("cleanup")),
         # What is accepted, the other run reads in the comment itself.
         (ACCEPT, "apply.yml", inputs("accept")),
@@ -99,12 +99,12 @@ def test_command__plan_cleanup_accept_and_estimate_are_started_in_five(
     "line",
     [
         comment_command.ApplyCommand(PLAN[:12]),
-        comment_command.Plan(),
+        comment_command.PlanCommand(),
         comment_command.CleanupCommand(),
         ACCEPT,
         ESTIMATE,
-        comment_command.Status(),
-        comment_command.Help(),
+        comment_command.StatusCommand(),
+        comment_command.HelpCommand(),
     ],
 )
 def test_command__without_write_access_gets_a_reason_and_starts_nothing(
@@ -201,7 +201,7 @@ def test_command__plan_of_a_fork_is_refused() -> None:
     """A run that is started by hand has secrets, and would load the fork's code beside them."""
     github = Memory()
     github.pull = replace(github.pull, fork=True)
-    assert give(github, comment_command.Plan()) == 3
+    assert give(github, comment_command.PlanCommand()) == 3
     assert github.dispatched == []
     assert "`fork`" in github.reply
 
@@ -209,7 +209,7 @@ def test_command__plan_of_a_fork_is_refused() -> None:
 def test_command__on_a_closed_pull_request_cleanup_is_served_and_plan_is_not() -> None:
     github = Memory()
     github.pull = replace(github.pull, open=False)
-    assert give(github, comment_command.Plan()) == 3
+    assert give(github, comment_command.PlanCommand()) == 3
     assert give(github, comment_command.CleanupCommand()) == 0
     assert [mode["mode"] for _, _, mode in github.dispatched] == ["cleanup"]
 
@@ -217,7 +217,7 @@ def test_command__on_a_closed_pull_request_cleanup_is_served_and_plan_is_not() -
 def test_command__status_says_what_the_marker_says() -> None:
     github = Memory()
     github.say(planned(phase="applied"))
-    assert give(github, comment_command.Status()) == 0
+    assert give(github, comment_command.StatusCommand()) == 0
     for fact in (f"`{PLAN[:12]}`", "applied", "Review", "`pr_142`", f"`{HEAD[:7]}`"):
         assert fact in github.reply
     assert github.calls == [
@@ -234,54 +234,54 @@ def test_command__status_says_what_the_marker_says() -> None:
 def test_command__status_with_a_plan_that_can_be_applied_gives_the_command() -> None:
     github = Memory()
     github.say(planned())
-    give(github, comment_command.Status())
+    give(github, comment_command.StatusCommand())
     assert f"`/sqlmesh apply {PLAN[:12]}`" in github.reply
 
 
 def test_command__status_does_not_believe_a_pasted_marker() -> None:
     github = Memory()
     github.say(planned(), author="mallory")
-    assert give(github, comment_command.Status()) == 0
+    assert give(github, comment_command.StatusCommand()) == 0
     assert "no plan" in github.reply
     assert PLAN[:12] not in github.reply
 
 
 def test_command__help_lists_every_command_and_reacts_to_a_mistake_only() -> None:
     github = Memory()
-    assert give(github, comment_command.Help()) == 0
+    assert give(github, comment_command.HelpCommand()) == 0
     assert all(line in github.reply for line in comment_command.USAGE)
     assert github.calls == ["permission", "eyes", "create_comment"]
-    assert give(github, comment_command.Help("This verb is not known.")) == 2
+    assert give(github, comment_command.HelpCommand("This verb is not known.")) == 2
     assert "This verb is not known." in github.reply
     assert github.calls[-1] == "-1"
 
 
 def test_command__a_missing_permission_of_the_token_is_named_in_the_reply() -> None:
-    missing = Refused(
+    missing = RequestRefused(
         "The token may not start the workflow: it lacks the permission `actions: write`.",
         hint="Add `actions: write` under `permissions:` of the job.",
         reason_code="missing_permission",
     )
     github = Memory(failing={"dispatch": missing})
-    assert give(github, comment_command.Plan()) == 3
+    assert give(github, comment_command.PlanCommand()) == 3
     assert "`actions: write`" in github.reply
     assert "rocket" not in github.calls
 
 
 def test_command__goes_on_where_a_reaction_cannot_be_set() -> None:
     github = Memory(failing={"eyes": GitHubUnavailable("no"), "rocket": GitHubUnavailable("no")})
-    assert give(github, comment_command.Plan()) == 0
+    assert give(github, comment_command.PlanCommand()) == 0
     assert len(github.dispatched) == 1
 
 
 def test_command__keeps_its_exit_code_where_the_reply_cannot_be_written() -> None:
     github = Memory(role="read", failing={"create_comment": GitHubUnavailable("down")})
-    assert give(github, comment_command.Plan()) == 3
+    assert give(github, comment_command.PlanCommand()) == 3
 
 
 def test_command__without_a_default_branch_starts_nothing() -> None:
     github = Memory()
-    assert give(github, comment_command.Plan(), branch=None) == 3
+    assert give(github, comment_command.PlanCommand(), branch=None) == 3
     assert github.dispatched == []
     assert "`no_default_branch`" in github.reply
 
@@ -293,8 +293,10 @@ _EVIL = st.lists(st.sampled_from(_ATOMS) | st.text(max_size=12), max_size=6).map
 @given(_EVIL, _EVIL)
 def test_reply__holds_no_markup_of_anybody_else(message: str, hint: str) -> None:
     context = make_context(marker=None)
-    plain = parse(notices.refused("permission", "words", "words", context))
-    shown = parse(notices.refused("permission", f"{message} words", f"{hint} words", context))
+    plain = parse(notices.render_refused("permission", "words", "words", context))
+    shown = parse(
+        notices.render_refused("permission", f"{message} words", f"{hint} words", context)
+    )
     assert set(shown.tags - plain.tags) <= {"code"}
     assert shown.links == plain.links
     assert not [text for text in shown.plain if LIVE.search(text)]
@@ -304,9 +306,9 @@ def test_reply__holds_no_markup_of_anybody_else(message: str, hint: str) -> None
 def test_reply__of_a_marker_holds_no_markup_of_anybody_else(name: str) -> None:
     """Our own marker names the environment; a person may have edited the comment."""
     context = make_context(marker=None)
-    plain = parse(notices.status(make_marker(), context, comment_url=None))
+    plain = parse(notices.render_status(make_marker(), context, comment_url=None))
     marker = make_marker(env=f"pr {name}")
-    shown = parse(notices.status(marker, context, comment_url=None))
+    shown = parse(notices.render_status(marker, context, comment_url=None))
     assert set(shown.tags - plain.tags) <= {"code"}
     assert shown.tags["td"] == plain.tags["td"]
     assert not [text for text in shown.plain if LIVE.search(text)]

@@ -19,9 +19,9 @@ from ci_bot.bot.actions.comment_command import (
     CleanupCommand,
     CommandLine,
     EstimateCommand,
-    Help,
-    Plan,
-    Status,
+    HelpCommand,
+    PlanCommand,
+    StatusCommand,
     parse_command,
 )
 
@@ -31,28 +31,28 @@ PLAN = "9f3c21aa01bc"
 @pytest.mark.parametrize(
     ("body", "command"),
     [
-        ("/sqlmesh plan", Plan()),
-        ("/sqlmesh plan\r\nplease, the base has moved", Plan()),
-        ("/sqlmesh  plan \t ", Plan()),
-        ("/sqlmesh\tplan", Plan()),
+        ("/sqlmesh plan", PlanCommand()),
+        ("/sqlmesh plan\r\nplease, the base has moved", PlanCommand()),
+        ("/sqlmesh  plan \t ", PlanCommand()),
+        ("/sqlmesh\tplan", PlanCommand()),
         # As phones begin a sentence, and as GitHub's own `startsWith` takes it.
-        ("/SQLMesh Plan", Plan()),
-        ("/Sqlmesh STATUS", Status()),
+        ("/SQLMesh Plan", PlanCommand()),
+        ("/Sqlmesh STATUS", StatusCommand()),
         (f"/SQLMESH Apply {PLAN}", ApplyCommand(PLAN)),
         (
             '/SQLMesh Accept join-changed mart.A "why"',
             AcceptCommand("join-changed", "mart.A", "why"),
         ),
         # Four blanks make a block of code, three do not.
-        (" /sqlmesh plan", Plan()),
-        ("   /sqlmesh plan", Plan()),
+        (" /sqlmesh plan", PlanCommand()),
+        ("   /sqlmesh plan", PlanCommand()),
         ("/sqlmesh cleanup", CleanupCommand()),
-        ("/sqlmesh status\n", Status()),
-        ("/sqlmesh help", Help()),
-        ("/sqlmesh help apply", Help()),
+        ("/sqlmesh status\n", StatusCommand()),
+        ("/sqlmesh help", HelpCommand()),
+        ("/sqlmesh help apply", HelpCommand()),
         ("/sqlmesh estimate", EstimateCommand()),
-        ("/sqlmesh", Help()),
-        ("/sqlmesh   \nx", Help()),
+        ("/sqlmesh", HelpCommand()),
+        ("/sqlmesh   \nx", HelpCommand()),
         (f"/sqlmesh apply {PLAN}", ApplyCommand(PLAN)),
         (f"/sqlmesh apply {PLAN.upper()}", ApplyCommand(PLAN)),
         (f"/sqlmesh apply `{PLAN}`", ApplyCommand(PLAN)),
@@ -157,7 +157,7 @@ def test_parse_command__is_no_command(body: str) -> None:
 )
 def test_parse_command__wrong_line_is_help_with_the_problem(line: str, problem: str) -> None:
     command = parse_command(f"{PREFIX} {line}")
-    assert isinstance(command, Help)
+    assert isinstance(command, HelpCommand)
     assert command.problem is not None
     assert problem in command.problem
 
@@ -165,7 +165,7 @@ def test_parse_command__wrong_line_is_help_with_the_problem(line: str, problem: 
 @pytest.mark.parametrize("blank", ["\u00a0", "\u2007", "\u2028", "\u200b", "\ufeff", "\x0b"])
 def test_parse_command__a_blank_of_another_kind_is_answered(blank: str) -> None:
     command = parse_command(f"{PREFIX}{blank}plan")
-    assert isinstance(command, Help)
+    assert isinstance(command, HelpCommand)
     assert "not an ordinary one" in (command.problem or "")
 
 
@@ -178,13 +178,13 @@ def test_parse_command__every_usage_line_is_a_command() -> None:
     ]
     parsed = [parse_command(line) for line in lines]
     assert parsed == [
-        Plan(),
+        PlanCommand(),
         ApplyCommand(PLAN, "reason", probe=True),
         EstimateCommand(),
         AcceptCommand("join-changed", "mart.a", "reason"),
         CleanupCommand(),
-        Status(),
-        Help(),
+        StatusCommand(),
+        HelpCommand(),
     ]
 
 
@@ -230,7 +230,7 @@ def test_parse_command__any_text_is_none_or_a_clean_command(body: str) -> None:
             assert model.isprintable()
             assert reason.isprintable()
             assert 0 < len(reason) <= LONGEST_REASON
-        case Help(problem):
+        case HelpCommand(problem):
             # Nothing of the comment comes back, so it cannot carry a mention or markup.
             assert problem is None or set(problem) <= set(
                 string.ascii_letters + ' .,;:`/<>-"0123456789'
@@ -259,6 +259,6 @@ def test_parse_command__apply_round_trip(plan_id: str, reason: str | None) -> No
     option = "" if reason is None else f' --override "{reason}"'
     command = parse_command(f"{PREFIX} apply {plan_id}{option}")
     if reason is not None and (not reason.strip() or reason.strip().startswith("--")):
-        assert isinstance(command, Help)
+        assert isinstance(command, HelpCommand)
     else:
         assert command == ApplyCommand(plan_id.lower(), None if reason is None else reason.strip())

@@ -11,9 +11,9 @@ import pytest
 
 from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.actions.step_files import Outputs, StepSummary
+from ci_bot.bot.actions.step_files import StepOutputs, StepSummary
 from ci_bot.bot.handlers import review
-from ci_bot.bot.report.markdown.marker import decode, encode
+from ci_bot.bot.report.markdown.marker import decode_marker, encode_marker
 from ci_bot.errors import GitHubUnavailable
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import Report
@@ -27,7 +27,7 @@ LIMITED = GitHubUnavailable("GitHub limits this token.", hint="Run the job again
 
 def shows(github: Memory, decision: Decision, author: str | None = None, **facts: Any) -> None:
     given = {"head": OLD_HEAD, "decision": decision, "phase": "planned", "run_id": 3, **facts}
-    text = f"{encode(make_marker(**given))}\nThe review."
+    text = f"{encode_marker(make_marker(**given))}\nThe review."
     github.say(text, author) if author else github.say(text)
 
 
@@ -38,7 +38,7 @@ class Run:
         runner = replace(RUNNER, workspace=str(tmp_path), run_id=7)
         settings = Settings(inputs=Inputs(**inputs), runner=runner)
         self.publisher = publisher_of(github, settings=settings, template=make_context(marker=None))
-        self.publisher.outputs = Outputs(
+        self.publisher.outputs = StepOutputs(
             tmp_path / "output", delimiter=lambda: "d" * 32, warn=pytest.fail
         )
         self.publisher.summary = StepSummary(tmp_path / "summary", warn=pytest.fail)
@@ -47,7 +47,7 @@ class Run:
 
     def end(self, report: Report) -> int:
         activity = activities.Review(number=142, head_sha=report.head_sha, base_sha=report.base_sha)
-        return review.publish(report, activity, self._settings, self.publisher)
+        return review.publish_review(report, activity, self._settings, self.publisher)
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -73,13 +73,13 @@ def test_announcement__that_is_refused__is_one_line_and_the_report_comes(tmp_pat
     shows(github, "go")
     run = Run(github, tmp_path)
     github.failing["update_comment"] = LIMITED
-    review.announce(HEAD, run.publisher)
+    review.announce_planning(HEAD, run.publisher)
     assert github.waits == [5.0], "no rate limit is waited for before the plan"
     assert "::warning" not in run.log
     assert "does not say yet that a plan is being made: GitHub limits this token." in run.log
     del github.failing["update_comment"]
     assert run.end(report("review")) == 0
-    marker = decode(github.comments[0].body)
+    marker = decode_marker(github.comments[0].body)
     assert marker is not None and (marker.head, marker.decision) == (HEAD, "review")
     assert "could not be" not in run.log
 
@@ -91,11 +91,11 @@ def test_announcement__whose_comments_cannot_be_read__leaves_the_report_its_comm
     shows(github, "go")
     run = Run(github, tmp_path)
     github.failing["list_comments"] = LIMITED
-    review.announce(HEAD, run.publisher)
+    review.announce_planning(HEAD, run.publisher)
     github.failing.clear()
     assert run.end(report("go")) == 0
-    assert len([text for text in github.comments if decode(text.body)]) == 1
-    marker = decode(github.comments[0].body)
+    assert len([text for text in github.comments if decode_marker(text.body)]) == 1
+    marker = decode_marker(github.comments[0].body)
     assert marker is not None and marker.head == HEAD
 
 

@@ -16,24 +16,30 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.github.port import (
     PER_PAGE,
-    Comment,
     GitHub,
     NotFound,
     Permission,
+    PullComment,
     PullRequest,
     PullState,
     Reaction,
 )
 from ci_bot.bot.github.sticky_comment import (
     FRESH_SECONDS,
-    Found,
-    Sticky,
-    Verdict,
-    candidates,
-    choose,
-    decide,
+    MarkedComment,
+    StickyComment,
+    WriteVerdict,
+    choose_own_comment,
+    decide_overwrite,
+    list_candidates,
 )
-from ci_bot.bot.report.markdown.marker import CLOSING, LONGEST, OPENING, decode, encode
+from ci_bot.bot.report.markdown.marker import (
+    CLOSING,
+    LONGEST,
+    OPENING,
+    decode_marker,
+    encode_marker,
+)
 from ci_bot.errors import GitHubUnavailable
 from ci_bot.protocol.comment_marker import Marker, Phase, PlanHistoryEntry
 from ci_bot.protocol.plan import Window
@@ -59,10 +65,10 @@ def marker(**changes: Any) -> Marker:
 
 
 def body(text: str = "a report", **changes: Any) -> str:
-    return f"{encode(marker(**changes))}\n{text}"
+    return f"{encode_marker(marker(**changes))}\n{text}"
 
 
-def comment(number: int = 1, text: str | None = None, **changes: Any) -> Comment:
+def comment(number: int = 1, text: str | None = None, **changes: Any) -> PullComment:
     facts: dict[str, Any] = {
         "id": number,
         "number": 7,
@@ -72,7 +78,7 @@ def comment(number: int = 1, text: str | None = None, **changes: Any) -> Comment
         "updated_at": "2026-08-22T10:00:00Z",
         "url": f"https://github.example/octo/flights/pull/7#issuecomment-{number}",
     }
-    return Comment(**{**facts, **changes})
+    return PullComment(**{**facts, **changes})
 
 
 WORDS = st.sampled_from(
@@ -119,10 +125,10 @@ MARKERS = st.builds(
 @settings(max_examples=200, deadline=None)
 @given(MARKERS, st.text(max_size=40))
 def test_marker__round_trip(written: Marker, below: str) -> None:
-    line = encode(written)
-    assert decode(line) == written
-    assert decode(f"{line}\r\n{below}") == written
-    assert decode(f"{line}\n{below}") == written
+    line = encode_marker(written)
+    assert decode_marker(line) == written
+    assert decode_marker(f"{line}\r\n{below}") == written
+    assert decode_marker(f"{line}\n{below}") == written
 
 
 def is_one_html_comment(line: str) -> bool:
@@ -146,13 +152,13 @@ def means_nothing_to_github(line: str) -> bool:
 @settings(max_examples=200, deadline=None)
 @given(MARKERS)
 def test_marker__is_one_html_comment_and_nothing_else(written: Marker) -> None:
-    assert is_one_html_comment(encode(written))
+    assert is_one_html_comment(encode_marker(written))
 
 
 @settings(max_examples=200, deadline=None)
 @given(MARKERS)
 def test_marker__holds_only_characters_that_mean_nothing_to_github(written: Marker) -> None:
-    line = encode(written)
+    line = encode_marker(written)
     assert means_nothing_to_github(line)
     assert json.loads(line.removeprefix(OPENING).removesuffix(CLOSING))["v"] == 1
 
@@ -165,7 +171,7 @@ def test_marker__without_its_escape_the_properties_do_not_hold(name: str) -> Non
     plain = OPENING + marker(key=name).model_dump_json() + CLOSING
     assert not (is_one_html_comment(plain) and means_nothing_to_github(plain))
     assert not means_nothing_to_github(plain)
-    assert is_one_html_comment(encode(marker(key=name)))
+    assert is_one_html_comment(encode_marker(marker(key=name)))
 
 
 def test_marker__drops_its_oldest_history_rather_than_grow_beyond_reading() -> None:
@@ -173,11 +179,11 @@ def test_marker__drops_its_oldest_history_rather_than_grow_beyond_reading() -> N
         at="2026-08-22T10:00:00Z", head=HEAD, plan=None, decision="go", run="x" * 900
     )
     history = [entry.model_copy(update={"run": f"{n}" + "\u202e" * 900}) for n in range(20)]
-    kept = decode(encode(marker(history=history)))
+    kept = decode_marker(encode_marker(marker(history=history)))
     assert kept is not None
     assert 0 < len(kept.history) < 20
     assert kept.history == history[-len(kept.history) :]
-    assert len(encode(marker(history=history))) <= LONGEST
+    assert len(encode_marker(marker(history=history))) <= LONGEST
 
 
 @pytest.mark.parametrize(
@@ -185,10 +191,10 @@ def test_marker__drops_its_oldest_history_rather_than_grow_beyond_reading() -> N
     [
         "",
         "no marker",
-        " " + encode(marker()),
-        "text first\n" + encode(marker()),
-        encode(marker()).removesuffix(CLOSING),
-        encode(marker()) + " more",
+        " " + encode_marker(marker()),
+        "text first\n" + encode_marker(marker()),
+        encode_marker(marker()).removesuffix(CLOSING),
+        encode_marker(marker()) + " more",
         OPENING + CLOSING,
         OPENING + "{}" + CLOSING,
         OPENING + "[1]" + CLOSING,
@@ -196,29 +202,29 @@ def test_marker__drops_its_oldest_history_rather_than_grow_beyond_reading() -> N
         OPENING + "[" * 9_000 + CLOSING,
         OPENING + "9" * 5_000 + CLOSING,
         OPENING + " " * LONGEST + CLOSING,
-        encode(marker()).replace('"v":1', '"v":2'),
-        encode(marker()).replace('"pr":7', '"pr":"7"'),
-        encode(marker()).replace('"pr":7', '"pr":-7'),
-        encode(marker()).replace('"pr":7', '"pr":7,"more":1'),
-        encode(marker()).replace('"pr":7', '"pr":NaN'),
-        encode(marker()).replace("planned", "plan\u0000ned"),
+        encode_marker(marker()).replace('"v":1', '"v":2'),
+        encode_marker(marker()).replace('"pr":7', '"pr":"7"'),
+        encode_marker(marker()).replace('"pr":7', '"pr":-7'),
+        encode_marker(marker()).replace('"pr":7', '"pr":7,"more":1'),
+        encode_marker(marker()).replace('"pr":7', '"pr":NaN'),
+        encode_marker(marker()).replace("planned", "plan\u0000ned"),
         OPENING + marker(key="a-->b").model_dump_json() + CLOSING,
-        encode(marker()).replace("sqlmesh-plan-review", "other-tool"),
+        encode_marker(marker()).replace("sqlmesh-plan-review", "other-tool"),
     ],
 )
 def test_decode__what_cannot_be_believed_is_nothing(text: str) -> None:
-    assert decode(text) is None
+    assert decode_marker(text) is None
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=300) | st.text(max_size=80).map(lambda text: OPENING + text + CLOSING))
 def test_decode__any_text_is_a_marker_or_nothing(text: str) -> None:
-    found = decode(text)
-    assert found is None or decode(encode(found)) == found
+    found = decode_marker(text)
+    assert found is None or decode_marker(encode_marker(found)) == found
 
 
-def ours(*comments: Comment) -> list[int]:
-    mine = choose(candidates(comments, number=7, key=KEY), ME)
+def ours(*comments: PullComment) -> list[int]:
+    mine = choose_own_comment(list_candidates(comments, number=7, key=KEY), ME)
     return [] if mine is None else [each.comment.id for each in (mine.kept, *mine.extra)]
 
 
@@ -241,13 +247,15 @@ def test_choose__is_by_marker_and_author() -> None:
         comment(1, "quote\n" + body()),
     ],
 )
-def test_choose__leaves_others_alone(other: Comment) -> None:
+def test_choose__leaves_others_alone(other: PullComment) -> None:
     assert ours(other) == []
     assert ours(other, comment(2)) == [2]
 
 
 def test_choose__ignores_the_case_of_logins_as_github_does() -> None:
-    mine = choose(candidates([comment(author="Octo-Bot")], number=7, key=KEY), "octo-bot")
+    mine = choose_own_comment(
+        list_candidates([comment(author="Octo-Bot")], number=7, key=KEY), "octo-bot"
+    )
     assert mine is not None
 
 
@@ -263,18 +271,18 @@ def verdict(
     written: str | None = None,
     now: str = NOW,
     asked: bool = False,
-) -> Verdict:
+) -> WriteVerdict:
     """`written`: GitHub's time of the comment that is there; else what its marker says."""
     text = body(**new)
-    decoded = decode(text)
+    decoded = decode_marker(text)
     assert decoded is not None
     known = marker(**old)
     held = comment(1, body(**old), updated_at=written or known.valid_at)
-    there = Found(comment=held, marker=known)
-    return decide(there, decoded, text, now=now, current_head=current_head, asked=asked)
+    there = MarkedComment(comment=held, marker=known)
+    return decide_overwrite(there, decoded, text, now=now, current_head=current_head, asked=asked)
 
 
-WRITE = Verdict(True, "new")
+WRITE = WriteVerdict(True, "new")
 EARLY, LATE = "2026-08-22T10:00:00Z", "2026-08-22T11:00:00Z"
 
 
@@ -285,20 +293,20 @@ EARLY, LATE = "2026-08-22T10:00:00Z", "2026-08-22T11:00:00Z"
         ({"phase": "planning"}, {"phase": "planned"}, WRITE),
         ({"phase": "planning", "valid_at": LATE}, {"phase": "planned", "valid_at": EARLY}, WRITE),
         ({"attempt": 1}, {"attempt": 2}, WRITE),
-        ({"attempt": 2}, {"attempt": 1, "valid_at": LATE}, Verdict(False, "newer_run")),
+        ({"attempt": 2}, {"attempt": 1, "valid_at": LATE}, WriteVerdict(False, "newer_run")),
         # Two reviews: the younger run stays, also where the older one ends last.
         ({"run_id": 100}, {"run_id": 101}, WRITE),
-        ({"run_id": 101}, {"run_id": 100, "valid_at": LATE}, Verdict(False, "newer_run")),
+        ({"run_id": 101}, {"run_id": 100, "valid_at": LATE}, WriteVerdict(False, "newer_run")),
         (
             {"run_id": 101, "phase": "planning"},
             {"run_id": 100, "valid_at": LATE},
-            Verdict(False, "newer_run"),
+            WriteVerdict(False, "newer_run"),
         ),
         # A review that was slow does not hide an apply that ran meanwhile.
         (
             {"run_id": 101, "phase": "applied", "valid_at": LATE},
             {"run_id": 100, "valid_at": EARLY},
-            Verdict(False, "newer_facts"),
+            WriteVerdict(False, "newer_facts"),
         ),
         # An apply that waited in its queue shows its end, although a review is the younger run.
         (
@@ -315,13 +323,13 @@ EARLY, LATE = "2026-08-22T10:00:00Z", "2026-08-22T11:00:00Z"
         (
             {"run_id": 100, "attempt": 2, "valid_at": LATE},
             {"run_id": 101, "valid_at": EARLY},
-            Verdict(False, "newer_facts"),
+            WriteVerdict(False, "newer_facts"),
         ),
         # The tombstone stays, and a pull request that is reopened gets its review.
         (
             {"run_id": 101, "phase": "closed", "valid_at": LATE},
             {"run_id": 100, "valid_at": EARLY},
-            Verdict(False, "newer_facts"),
+            WriteVerdict(False, "newer_facts"),
         ),
         (
             {"run_id": 101, "phase": "closed", "valid_at": EARLY},
@@ -332,7 +340,7 @@ EARLY, LATE = "2026-08-22T10:00:00Z", "2026-08-22T11:00:00Z"
         (
             {"run_id": 0, "valid_at": "2026-08-22T10:00:00.5Z"},
             {"run_id": 0, "valid_at": "2026-08-22T10:00:00Z"},
-            Verdict(False, "newer_facts"),
+            WriteVerdict(False, "newer_facts"),
         ),
         # Python leaves out a fraction that is zero, and other writers the zeros behind one.
         (
@@ -343,17 +351,17 @@ EARLY, LATE = "2026-08-22T10:00:00Z", "2026-08-22T11:00:00Z"
         (
             {"run_id": 102, "phase": "applied", "valid_at": "2026-08-22T10:00:00.5Z"},
             {"run_id": 101, "phase": "applied", "valid_at": "2026-08-22T10:00:00.500000Z"},
-            Verdict(False, "newer_facts"),
+            WriteVerdict(False, "newer_facts"),
         ),
         (
             {"run_id": 101, "phase": "applied"},
             {"run_id": 100, "phase": "applied"},
-            Verdict(False, "newer_facts"),
+            WriteVerdict(False, "newer_facts"),
         ),
         ({"run_id": 0, "head": HEAD}, {"run_id": 0, "head": NEXT_HEAD}, WRITE),
     ],
 )
-def test_decide__table(old: dict[str, Any], new: dict[str, Any], expected: Verdict) -> None:
+def test_decide__table(old: dict[str, Any], new: dict[str, Any], expected: WriteVerdict) -> None:
     assert verdict(old, new) == expected
 
 
@@ -361,7 +369,7 @@ def test_decide__facts_of_the_current_head_stay() -> None:
     """An apply of the head before ends after the review of the new one: its late facts are old."""
     old = {"run_id": 102, "head": NEXT_HEAD, "valid_at": EARLY}
     new = {"run_id": 101, "head": HEAD, "phase": "applied", "valid_at": LATE}
-    assert verdict(old, new, current_head=NEXT_HEAD) == Verdict(False, "newer_head")
+    assert verdict(old, new, current_head=NEXT_HEAD) == WriteVerdict(False, "newer_head")
     assert verdict(old, new, current_head=HEAD) == WRITE
     assert verdict(old, {**new, "phase": "closed"}, current_head=NEXT_HEAD) == WRITE
 
@@ -378,7 +386,7 @@ def test_decide__no_fact_is_later_than_github_says_that_it_was_written() -> None
         assert verdict(old, review, written=EARLY) == WRITE
         # The neighbour: the apply has really ended after the facts of a review that was slow.
         slow = {"run_id": 101, "valid_at": "2026-08-22T09:59:59Z"}
-        assert verdict(old, slow, written=EARLY) == Verdict(False, "newer_facts")
+        assert verdict(old, slow, written=EARLY) == WriteVerdict(False, "newer_facts")
 
 
 def test_decide__where_our_own_clock_is_behind__the_run_ids_decide() -> None:
@@ -386,7 +394,7 @@ def test_decide__where_our_own_clock_is_behind__the_run_ids_decide() -> None:
     behind = "2026-08-22T10:00:10Z"
     assert verdict(old, {"run_id": 101, "valid_at": behind}, now=behind) == WRITE
     older = {"run_id": 89, "valid_at": behind}
-    assert verdict(old, older, now=behind) == Verdict(False, "newer_facts")
+    assert verdict(old, older, now=behind) == WriteVerdict(False, "newer_facts")
 
 
 def test_decide__what_a_person_asks_for_is_shown() -> None:
@@ -398,14 +406,18 @@ def test_decide__what_a_person_asks_for_is_shown() -> None:
         assert verdict(stuck, new, asked=True) == WRITE
     # It is about the head of now, so it yields to facts about another one that is current.
     other = verdict({"head": NEXT_HEAD}, {"run_id": 101}, current_head=NEXT_HEAD, asked=True)
-    assert other == Verdict(False, "newer_head")
+    assert other == WriteVerdict(False, "newer_head")
 
 
 def test_decide__unchanged_body_is_not_sent() -> None:
-    assert verdict({}, {}) == Verdict(False, "unchanged")
-    there = Found(comment=comment(1, body("a\nb").replace("\n", "\r\n") + "\r\n"), marker=marker())
-    assert decide(there, marker(), body("a\nb"), now=NOW) == Verdict(False, "unchanged")
-    assert decide(there, marker(), body("a\nc"), now=NOW) == WRITE
+    assert verdict({}, {}) == WriteVerdict(False, "unchanged")
+    there = MarkedComment(
+        comment=comment(1, body("a\nb").replace("\n", "\r\n") + "\r\n"), marker=marker()
+    )
+    assert decide_overwrite(there, marker(), body("a\nb"), now=NOW) == WriteVerdict(
+        False, "unchanged"
+    )
+    assert decide_overwrite(there, marker(), body("a\nc"), now=NOW) == WRITE
 
 
 class MemoryGitHub:
@@ -413,7 +425,7 @@ class MemoryGitHub:
 
     def __init__(self, me: str = ME) -> None:
         self.me = me
-        self.held: dict[int, Comment] = {}
+        self.held: dict[int, PullComment] = {}
         self.asked: list[str] = []
         self.refuse_login = False
         self._login: str | None = None
@@ -430,24 +442,24 @@ class MemoryGitHub:
     def limit_waits(self, seconds: float) -> AbstractContextManager[None]:
         raise NotImplementedError
 
-    def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[Comment]:
+    def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[PullComment]:
         everything = list(self.held.values())
         for start in range((first_page - 1) * PER_PAGE, max(len(everything), 1), PER_PAGE):
             self.asked.append("list")
             yield from everything[start : start + PER_PAGE]
 
-    def get_comment(self, comment_id: int) -> Comment:
+    def get_comment(self, comment_id: int) -> PullComment:
         self.asked.append("get")
         return self._held(comment_id)
 
     def create_comment(
-        self, number: int, body: str, *, is_it: Callable[[Comment], bool] | None = None
-    ) -> Comment:
+        self, number: int, body: str, *, is_it: Callable[[PullComment], bool] | None = None
+    ) -> PullComment:
         self.asked.append("create")
         self._login = self.me
         return self.held[self.add(body, self.me)]
 
-    def update_comment(self, comment_id: int, body: str) -> Comment:
+    def update_comment(self, comment_id: int, body: str) -> PullComment:
         self.asked.append("update")
         there = self._held(comment_id)
         self.held[comment_id] = comment(comment_id, body, author=there.author)
@@ -465,7 +477,7 @@ class MemoryGitHub:
             self._login = self.me
         return self._login
 
-    def _held(self, comment_id: int) -> Comment:
+    def _held(self, comment_id: int) -> PullComment:
         if comment_id not in self.held:
             raise NotFound("no such comment")
         return self.held[comment_id]
@@ -482,7 +494,7 @@ class MemoryGitHub:
     def changed_files(self, number: int) -> list[str] | None:
         raise NotImplementedError
 
-    def permission(self, login: str) -> Permission:
+    def get_permission(self, login: str) -> Permission:
         raise NotImplementedError
 
     def add_reaction(self, comment_id: int, content: Reaction) -> None:
@@ -506,18 +518,18 @@ class Clock:
         self.seconds += seconds
 
 
-def sticky(github: GitHub, clock: Clock, *, asked: bool = False) -> Sticky:
-    return Sticky(github, number=7, key=KEY, monotonic=clock, now=lambda: NOW, asked=asked)
+def sticky(github: GitHub, clock: Clock, *, asked: bool = False) -> StickyComment:
+    return StickyComment(github, number=7, key=KEY, monotonic=clock, now=lambda: NOW, asked=asked)
 
 
 def test_publish__first_review_creates_one_comment_and_edits_it() -> None:
     github, clock = MemoryGitHub(), Clock()
     github.add("Nice work", "ada")
     run = sticky(github, clock)
-    assert run.find() is None
-    assert run.publish(body("planning", phase="planning")).action == "created"
+    assert run.find_comment() is None
+    assert run.publish_body(body("planning", phase="planning")).action == "created"
     clock.later()
-    published = run.publish(body("planned"))
+    published = run.publish_body(body("planned"))
     assert published.action == "updated"
     assert github.bodies() == [body("planned")]
     assert github.asked == ["list", "create", "list", "update"]
@@ -527,13 +539,13 @@ def test_publish__later_review_finds_the_comment_and_edits_it() -> None:
     github, clock = MemoryGitHub(), Clock()
     number = github.add(body("old", run_id=90))
     run = sticky(github, clock)
-    found = run.find()
+    found = run.find_comment()
     assert found is not None
     assert found.marker.run_id == 90
-    run.publish(body("planning", phase="planning"))
+    run.publish_body(body("planning", phase="planning"))
     clock.later()
-    assert run.publish(body("planned")).comment.id == number
-    run.note("The decision is now Review.")
+    assert run.publish_body(body("planned")).comment.id == number
+    run.post_note("The decision is now Review.")
     assert github.bodies() == [body("planned"), "The decision is now Review."]
     assert github.asked == ["list", "who", "update", "get", "update", "create"]
     assert len([each for each in github.asked if each in ("update", "create")]) == 3
@@ -544,39 +556,39 @@ def test_publish__finds_the_comment_on_a_later_page() -> None:
     for _ in range(2 * PER_PAGE + 5):
         github.add(body("forged"), "mallory")
     number = github.add(body("ours", run_id=90))
-    assert sticky(github, clock).publish(body("new")).comment.id == number
+    assert sticky(github, clock).publish_body(body("new")).comment.id == number
     assert github.asked == ["list", "list", "list", "who", "update"]
 
 
 def test_publish__forged_marker_is_no_comment_of_ours() -> None:
     github, clock = MemoryGitHub(), Clock()
     forged = github.add(body("forged", run_id=10**9, valid_at="2999-01-01T00:00:00Z"), "mallory")
-    assert sticky(github, clock).publish(body("real")).action == "created"
+    assert sticky(github, clock).publish_body(body("real")).action == "created"
     assert github.held[forged].body.endswith("forged")
 
 
 def test_publish__minimised_comment_is_followed_by_a_new_one() -> None:
     github, clock = MemoryGitHub(), Clock()
     github.add(body("hidden", run_id=90), minimized=True)
-    assert sticky(github, clock).publish(body("new")).action == "created"
+    assert sticky(github, clock).publish_body(body("new")).action == "created"
 
 
 def test_publish__unchanged_body_is_not_sent() -> None:
     github, clock = MemoryGitHub(), Clock()
     github.add(body("same"))
-    assert sticky(github, clock).publish(body("same")).action == "unchanged"
+    assert sticky(github, clock).publish_body(body("same")).action == "unchanged"
     assert github.asked == ["list", "who"]
 
 
 def test_publish__older_run_that_ends_last_writes_nothing() -> None:
     github, clock = MemoryGitHub(), Clock()
     old, young = sticky(github, clock), sticky(github, clock)
-    old.publish(body("planning", phase="planning", run_id=100))
+    old.publish_body(body("planning", phase="planning", run_id=100))
     clock.later()
-    young.publish(body("planning anew", phase="planning", run_id=101, head=NEXT_HEAD))
-    young.publish(body("planned anew", run_id=101, head=NEXT_HEAD))
+    young.publish_body(body("planning anew", phase="planning", run_id=101, head=NEXT_HEAD))
+    young.publish_body(body("planned anew", run_id=101, head=NEXT_HEAD))
     clock.later()
-    published = old.publish(body("planned", run_id=100, valid_at=LATE))
+    published = old.publish_body(body("planned", run_id=100, valid_at=LATE))
     assert (published.action, published.why) == ("superseded", "newer_run")
     assert github.bodies() == [body("planned anew", run_id=101, head=NEXT_HEAD)]
 
@@ -588,12 +600,12 @@ def test_publish__two_runs_leave_one_comment_of_the_younger(order: tuple[str, ..
     runs = {"a": sticky(github, clock), "b": sticky(github, clock)}
     ids = {"a": 100, "b": 101}
     for run in runs.values():
-        assert run.find() is None
+        assert run.find_comment() is None
     done: list[str] = []
     for name in order:
         phase = "planned" if name in done else "planning"
         done.append(name)
-        runs[name].publish(body(f"{phase} by {name}", phase=phase, run_id=ids[name]))
+        runs[name].publish_body(body(f"{phase} by {name}", phase=phase, run_id=ids[name]))
         clock.later()
     assert github.bodies() == [body("planned by b", phase="planned", run_id=101)]
 
@@ -608,12 +620,12 @@ def test_publish__any_interleaving_shows_the_youngest_run_that_wrote(
     ids = {"a": 100, "b": 101, "c": 102}
     if together:
         for run in runs.values():
-            run.find()
+            run.find_comment()
     for turn, name in enumerate([*order, *order]):
-        runs[name].publish(body(f"{turn}", run_id=ids[name]))
+        runs[name].publish_body(body(f"{turn}", run_id=ids[name]))
         clock.later()
     (shown,) = github.bodies()
-    found = decode(shown)
+    found = decode_marker(shown)
     assert found is not None
     assert found.run_id == max(ids[name] for name in order)
 
@@ -622,33 +634,33 @@ def test_publish__comment_deleted_meanwhile_is_written_anew() -> None:
     github, clock = MemoryGitHub(), Clock()
     number = github.add(body("old", run_id=90))
     run = sticky(github, clock)
-    run.find()
+    run.find_comment()
     del github.held[number]
-    assert run.publish(body("new")).action == "created"
+    assert run.publish_body(body("new")).action == "created"
     assert github.bodies() == [body("new")]
     clock.later()
     github.held.clear()
-    assert run.publish(body("newer", phase="no_changes")).action == "created"
+    assert run.publish_body(body("newer", phase="no_changes")).action == "created"
 
 
 def test_publish__comment_minimised_meanwhile_is_followed_by_a_new_one() -> None:
     github, clock = MemoryGitHub(), Clock()
     number = github.add(body("old", run_id=90))
     run = sticky(github, clock)
-    run.publish(body("planning", phase="planning"))
+    run.publish_body(body("planning", phase="planning"))
     github.held[number] = comment(number, body("planning", phase="planning"), minimized=True)
     clock.later()
-    assert run.publish(body("planned")).action == "created"
+    assert run.publish_body(body("planned")).action == "created"
 
 
 def test_publish__marker_broken_by_hand_is_mended() -> None:
     github, clock = MemoryGitHub(), Clock()
     number = github.add(body("old", run_id=90))
     run = sticky(github, clock)
-    run.publish(body("planning", phase="planning"))
+    run.publish_body(body("planning", phase="planning"))
     github.held[number] = comment(number, "somebody edited this")
     clock.later()
-    assert run.publish(body("planned")).comment.id == number
+    assert run.publish_body(body("planned")).comment.id == number
     assert github.bodies() == [body("planned")]
 
 
@@ -658,7 +670,7 @@ def test_publish__second_comment_of_ours_is_removed_and_others_stay() -> None:
     note = github.add("The decision is now Review.")
     other = github.add(body("other project", key="other"))
     extra = github.add(body("twice", run_id=90))
-    sticky(github, clock).publish(body("new"))
+    sticky(github, clock).publish_body(body("new"))
     assert extra not in github.held
     assert {kept, note, other} <= github.held.keys()
 
@@ -667,7 +679,7 @@ def test_publish__second_comment_of_ours_is_removed_and_others_stay() -> None:
 def test_publish__body_that_could_not_be_found_again_is_a_mistake(text: str) -> None:
     github = MemoryGitHub()
     with pytest.raises(ValueError, match="must be the marker"):
-        sticky(github, Clock()).publish(text)
+        sticky(github, Clock()).publish_body(text)
     assert github.asked == []
 
 
@@ -675,23 +687,23 @@ def test_publish__what_was_asked_for_ends_a_comment_that_would_stay_for_ever() -
     github, clock = MemoryGitHub(), Clock()
     github.add(body("Go FORGED", run_id=10**9))
     event = sticky(github, clock)
-    assert event.publish(body("planned")).action == "superseded"
+    assert event.publish_body(body("planned")).action == "superseded"
     asked = sticky(github, clock, asked=True)
-    asked.find()
+    asked.find_comment()
     clock.later()
-    assert asked.publish(body("planning", phase="planning", run_id=102)).action == "updated"
+    assert asked.publish_body(body("planning", phase="planning", run_id=102)).action == "updated"
     clock.later()
-    assert asked.publish(body("planned", run_id=102)).action == "updated"
+    assert asked.publish_body(body("planned", run_id=102)).action == "updated"
 
 
 def test_publish__what_was_asked_for_yields_to_a_younger_run_that_wrote_meanwhile() -> None:
     github, clock = MemoryGitHub(), Clock()
     number = github.add(body("old", run_id=90))
     asked = sticky(github, clock, asked=True)
-    asked.find()
+    asked.find_comment()
     github.held[number] = comment(number, body("younger", run_id=103, head=NEXT_HEAD))
     clock.later()
-    assert asked.publish(body("planned", run_id=102)).action == "superseded"
+    assert asked.publish_body(body("planned", run_id=102)).action == "superseded"
 
 
 def test_find__that_did_not_come_to_its_end__looks_again() -> None:
@@ -701,9 +713,9 @@ def test_find__that_did_not_come_to_its_end__looks_again() -> None:
     github.refuse_login = True
     run = sticky(github, clock)
     with pytest.raises(GitHubUnavailable):
-        run.find()
+        run.find_comment()
     github.refuse_login = False
-    assert run.publish(body("new")).action == "updated"
+    assert run.publish_body(body("new")).action == "updated"
 
 
 def test_others__are_comments_with_our_mark_by_somebody_else() -> None:
@@ -712,12 +724,14 @@ def test_others__are_comments_with_our_mark_by_somebody_else() -> None:
     github.add(body("another project", key="other"), "octo-bot")
     github.add("no mark", "octo-bot")
     run = sticky(github, clock)
-    assert run.find() is None
-    assert run.publish(body("new")).action == "created"
-    assert [each.id for each in run.others] == [other]
+    assert run.find_comment() is None
+    assert run.publish_body(body("new")).action == "created"
+    assert [each.id for each in run.foreign_comments] == [other]
     clock.later()
-    run.publish(body("newer", phase="no_changes"))
-    assert [each.id for each in run.others] == [other], "the end of the list was read alone"
+    run.publish_body(body("newer", phase="no_changes"))
+    assert [each.id for each in run.foreign_comments] == [other], (
+        "the end of the list was read alone"
+    )
     assert github.held[other].body.endswith("the token before"), "what is not ours stays"
 
 
@@ -726,11 +740,11 @@ def test_publish__who_we_are_is_known_by_what_we_wrote() -> None:
     github, clock = MemoryGitHub("review-app[bot]"), Clock()
     kept = github.add(body("old", run_id=90), "review-app[bot]")
     github._login = ME
-    published = sticky(github, clock).publish(body("new"))
+    published = sticky(github, clock).publish_body(body("new"))
     assert (published.action, published.comment.id) == ("updated", kept)
     assert github.bodies() == [body("new")]
 
 
 def test_note__with_a_marker_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="must not carry"):
-        sticky(MemoryGitHub(), Clock()).note(body())
+        sticky(MemoryGitHub(), Clock()).post_note(body())

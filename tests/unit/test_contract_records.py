@@ -22,11 +22,11 @@ class Empty(Contract):
     "document", [make_report(), make_cleanup(), FAILURE, Empty()], ids=lambda d: type(d).__name__
 )
 def test_parts__together_are_the_document(document: Contract, indent: int | None) -> None:
-    assert b"".join(document.parts(indent=indent)) == document.to_bytes(indent=indent)
+    assert b"".join(document.iterate_parts(indent=indent)) == document.to_bytes(indent=indent)
 
 
 def test_parts__of_a_report__are_as_many_as_its_fields() -> None:
-    assert len(list(make_report().parts())) == len(Report.model_fields) + 1
+    assert len(list(make_report().iterate_parts())) == len(Report.model_fields) + 1
 
 
 def test_records__that_have_every_field__share_the_set_of_names() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.actions.step_files import Outputs
+from ci_bot.bot.actions.step_files import StepOutputs
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.model.context import CommentContext, Rendered
+from ci_bot.bot.report.model.context import CommentContext, RenderedText
 from ci_bot.bot.report.model.marker_facts import MarkerFacts
 from ci_bot.bot.worker_client.failures import failure_of
-from ci_bot.errors import BotError, Cancelled, GitHubUnavailable
+from ci_bot.errors import BotError, GitHubUnavailable, RunCancelled
 from ci_bot.redaction import Redactor
 from tests.factories import make_context, make_report
 from tests.publishing import Memory, publisher_of
@@ -23,8 +23,8 @@ def unwilling(error: BotError) -> Memory:
     return Memory(failing={"list_comments": error, "create_comment": error})
 
 
-def render(_context: CommentContext, _budget: int | None) -> Rendered:
-    return Rendered("text", [])
+def render(_context: CommentContext, _budget: int | None) -> RenderedText:
+    return RenderedText("text", [])
 
 
 def test_try__a_failure_of_github_is_told_and_nothing_more() -> None:
@@ -40,11 +40,11 @@ def test_try__a_failure_of_github_is_told_and_nothing_more() -> None:
 
 
 def test_try__a_wish_to_stop_goes_through() -> None:
-    desk = publisher_of(unwilling(Cancelled("The run was terminated.")))
+    desk = publisher_of(unwilling(RunCancelled("The run was terminated.")))
 
-    with pytest.raises(Cancelled):
+    with pytest.raises(RunCancelled):
         desk.try_post("applying", MarkerFacts(), render)
-    with pytest.raises(Cancelled):
+    with pytest.raises(RunCancelled):
         desk.try_note("a note")
 
 
@@ -75,12 +75,12 @@ def test_failure__of_the_bot_itself_loses_its_secrets() -> None:
 
 def test_outputs__know_what_they_hold(tmp_path: Path) -> None:
     path = tmp_path / "output"
-    outputs = Outputs(path, delimiter=lambda: "0" * 64, warn=pytest.fail)
-    assert not outputs.holds("result")
+    outputs = StepOutputs(path, delimiter=lambda: "0" * 64, warn=pytest.fail)
+    assert not outputs.has_output("result")
 
-    outputs.set("other", "x\nresult<<no\n")
-    assert not outputs.holds("result")
+    outputs.set_output("other", "x\nresult<<no\n")
+    assert not outputs.has_output("result")
 
-    outputs.set("result", "{}")
-    assert outputs.holds("result")
-    assert not Outputs(None, delimiter=lambda: "0" * 64, warn=pytest.fail).holds("result")
+    outputs.set_output("result", "{}")
+    assert outputs.has_output("result")
+    assert not StepOutputs(None, delimiter=lambda: "0" * 64, warn=pytest.fail).has_output("result")

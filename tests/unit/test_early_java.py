@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ci_bot.worker.messages.yaml_data import load_yaml
-from ci_bot.worker.runtime.early_java import HIVE, EarlyJava, guessed
+from ci_bot.worker.runtime.early_java import HIVE, EarlyJava, guess_spark_options
 
 CONFIG = """\
 gateways:
@@ -91,7 +91,7 @@ def project(tmp_path: Path, text: str = CONFIG, name: str = "config.yaml") -> Pa
 
 
 def test_guessed__default_gateway_in_plain_text(tmp_path: Path) -> None:
-    assert guessed(project(tmp_path), None, load_yaml) == {
+    assert guess_spark_options(project(tmp_path), None, load_yaml) == {
         "spark.master": "local[2]",
         "spark.ui.enabled": "False",
         "spark.default.parallelism": "3",
@@ -101,8 +101,8 @@ def test_guessed__default_gateway_in_plain_text(tmp_path: Path) -> None:
 
 def test_guessed__no_default_is_the_first_gateway(tmp_path: Path) -> None:
     text = CONFIG.replace("default_gateway: spark\n", "")
-    assert guessed(project(tmp_path, text), None, load_yaml) is None
-    assert guessed(tmp_path, "spark", load_yaml) is not None
+    assert guess_spark_options(project(tmp_path, text), None, load_yaml) is None
+    assert guess_spark_options(tmp_path, "spark", load_yaml) is not None
 
 
 @pytest.mark.parametrize(
@@ -122,21 +122,21 @@ def test_guessed__no_default_is_the_first_gateway(tmp_path: Path) -> None:
 def test_guessed__nothing_where_it_does_not_stand_there(
     tmp_path: Path, text: str, gateway: str | None
 ) -> None:
-    assert guessed(project(tmp_path, text), gateway, load_yaml) is None
+    assert guess_spark_options(project(tmp_path, text), gateway, load_yaml) is None
 
 
 @pytest.mark.parametrize("beside", ["config.py", ".env", "config.yml"])
 def test_guessed__nothing_where_another_file_has_a_say(tmp_path: Path, beside: str) -> None:
     project(tmp_path)
-    assert guessed(tmp_path, None, load_yaml) is not None
+    assert guess_spark_options(tmp_path, None, load_yaml) is not None
     (tmp_path / beside).write_text("", encoding="utf-8")
-    assert guessed(tmp_path, None, load_yaml) is None
+    assert guess_spark_options(tmp_path, None, load_yaml) is None
 
 
 def test_launch__right_guess_starts_one_jvm() -> None:
     java = Java()
     early = java.early()
-    assert early.launch(Options(dict(reversed(OPTIONS.items())))) is java.made[0]
+    assert early.launch_java(Options(dict(reversed(OPTIONS.items())))) is java.made[0]
     assert java.asked == [OPTIONS]
     assert not java.made[0].proc.ended.is_set()
 
@@ -147,7 +147,7 @@ def test_launch__right_guess_starts_one_jvm() -> None:
 def test_launch__other_options_start_another_jvm(wanted: dict[str, str]) -> None:
     java = Java()
     early = java.early()
-    _another(java, lambda: early.launch(Options(wanted)))
+    _another(java, lambda: early.launch_java(Options(wanted)))
     assert java.asked == [OPTIONS, wanted]
 
 
@@ -155,23 +155,23 @@ def test_launch__another_environment_starts_another_jvm() -> None:
     java, environment = Java(), dict(ENVIRONMENT)
     early = java.early(environment)
     environment["AWS_PROFILE"] = "prod"
-    _another(java, lambda: early.launch(Options(OPTIONS)))
+    _another(java, lambda: early.launch_java(Options(OPTIONS)))
 
 
 def test_launch__guess_that_failed_is_asked_for_in_earnest() -> None:
     java = Java(failures=1)
     early = java.early()
-    assert early.launch(Options(OPTIONS)) is java.made[0]
+    assert early.launch_java(Options(OPTIONS)) is java.made[0]
     java = Java(failures=2)
     early = java.early()
     with pytest.raises(RuntimeError, match="no JVM"):
-        early.launch(Options(OPTIONS))
+        early.launch_java(Options(OPTIONS))
 
 
 def test_launch__second_session_gets_a_jvm_of_its_own() -> None:
     java = Java()
     early = java.early()
-    assert early.launch(Options(OPTIONS)) is not early.launch(Options(OPTIONS))
+    assert early.launch_java(Options(OPTIONS)) is not early.launch_java(Options(OPTIONS))
 
 
 def _another(java: Java, launch: Callable[[], Any]) -> None:

@@ -17,7 +17,7 @@ from ci_bot.protocol.environment import (
     for_cleanup,
     is_prefix,
     means_prod,
-    normalised,
+    normalize_name,
     number_of,
 )
 from ci_bot.protocol.messages import REQUEST
@@ -41,7 +41,7 @@ def why(text: str) -> UnfitName:
 
 @given(TEXTS)
 def test_normalised__is_what_sqlmesh_makes_of_a_name(text: str) -> None:
-    assert normalised(text) == EnvironmentNamingInfo.sanitize_name(text)
+    assert normalize_name(text) == EnvironmentNamingInfo.sanitize_name(text)
 
 
 @given(TEXTS)
@@ -113,17 +113,17 @@ def test_name__of_the_most_characters__is_one() -> None:
 @given(PREFIXES, NUMBERS)
 def test_of__is_a_prefix_and_a_number_and_no_other(prefix: str, number: int) -> None:
     assert is_prefix(prefix)
-    name = EnvironmentName.of(prefix, number)
+    name = EnvironmentName.for_pull_request(prefix, number)
     assert name == f"{prefix}_{number}"
-    assert name.number(prefix) == number
-    assert name.number(f"{prefix}_") is None
-    assert name.number(f"x{prefix}") is None
+    assert name.pull_request_number(prefix) == number
+    assert name.pull_request_number(f"{prefix}_") is None
+    assert name.pull_request_number(f"x{prefix}") is None
 
 
 @pytest.mark.parametrize("text", ["7; DROP", "prod", "../7", "7.0", "", "seven"])
 def test_of__never_comes_from_text(text: str) -> None:
     with pytest.raises(ValueError, match="invalid literal"):
-        EnvironmentName.of("pr", text)
+        EnvironmentName.for_pull_request("pr", text)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_request__with_a_name_that_must_not_be_used__is_not_read(
 ) -> None:
     with pytest.raises(UnfitName) as raised:
         asked(activity, environment, pull=pull)
-    failure = raised.value.failure("input")
+    failure = raised.value.make_failure("input")
     assert (failure.reason_code, failure.exit_code) == (reason, exit_code)
     assert failure.hint
 

@@ -11,10 +11,10 @@ import pytest
 
 from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.github.port import Comment
+from ci_bot.bot.github.port import PullComment
 from ci_bot.bot.handlers import estimate
-from ci_bot.bot.handlers.apply import _budget, _price
-from ci_bot.bot.report.model.context import Override
+from ci_bot.bot.handlers.apply import _get_budget, _get_price
+from ci_bot.bot.report.model.context import DecisionOverride
 from ci_bot.errors import BotError
 from ci_bot.protocol.apply_report import EstimateDocument
 from ci_bot.protocol.base import Failure
@@ -49,9 +49,9 @@ COST = Cost(
 
 @dataclass
 class GitHub(Memory):
-    asked: Comment = field(default_factory=lambda: comment("/sqlmesh estimate"))
+    asked: PullComment = field(default_factory=lambda: comment("/sqlmesh estimate"))
 
-    def get_comment(self, comment_id: int) -> Comment:
+    def get_comment(self, comment_id: int) -> PullComment:
         self._call("get_comment")
         return self.asked
 
@@ -70,24 +70,24 @@ class Client:
     def __post_init__(self) -> None:
         self.git = self.objects = self
 
-    def has(self, commit: str) -> bool:
+    def has_commit(self, commit: str) -> bool:
         return True
 
     @contextmanager
     def files_of(self, commit: str, *, at_most: int) -> Iterator[Any]:
         yield lambda _path: self.policy.encode() if self.policy and commit == BASE else None
 
-    def head(self) -> str:
+    def read_head(self) -> str:
         return MERGE
 
-    def parents(self, commit: str) -> list[str]:
+    def list_parents(self, commit: str) -> list[str]:
         return [BASE, HEAD]
 
-    def request(self, kind: Any, **fields: Any) -> Any:
+    def make_request(self, kind: Any, **fields: Any) -> Any:
         self.requests.append(fields)
         return fields
 
-    def estimate(self, request: Any) -> Any:
+    def request_estimate(self, request: Any) -> Any:
         return self.answer or EstimateDocument(
             environment="pr_142",
             plan_id="9" * 64,
@@ -111,7 +111,7 @@ def run(
     client = Client(answer, policy)
     activity = activities.Estimate(number=142, requested_by="grace", comment_id=by)
     given: Any = (client, github)
-    return estimate.estimate(activity, settings, publisher, *given), client
+    return estimate.estimate_environment(activity, settings, publisher, *given), client
 
 
 @pytest.mark.parametrize(("limit", "code"), [(None, 0), (2.5, 0), (2.4, 1)])
@@ -204,11 +204,11 @@ def test_estimate__of_a_project_that_does_not_load_says_why() -> None:
 
 @pytest.mark.parametrize(("given", "wanted"), [(None, "2 EUR"), ("3 USD", "3 USD")])
 def test_price__of_the_policy_counts_where_no_input_has_one(given: str | None, wanted: str) -> None:
-    price = Price.parse(given) if given else None
+    price = Price.parse_price(given) if given else None
     settings = Settings(inputs=Inputs(executor_hour_price=price), runner=RUNNER)
-    used = PolicyUsed(source="base", executor_hour_price=Price.parse("2 EUR"))
-    assert _price(settings, make_report(policy=used)) == Price.parse(wanted)
-    assert _price(settings, make_report()) == price
+    used = PolicyUsed(source="base", executor_hour_price=Price.parse_price("2 EUR"))
+    assert _get_price(settings, make_report(policy=used)) == Price.parse_price(wanted)
+    assert _get_price(settings, make_report()) == price
 
 
 @pytest.mark.parametrize(
@@ -229,5 +229,5 @@ def test_budget__is_what_makes_a_plan_no_go(
     settings = Settings(inputs=Inputs(max_executor_hours=given), runner=RUNNER)
     used = PolicyUsed(source="base", **policy) if policy is not None else None
     own = make_report(policy=used)
-    overridden = Override(by="ada", reason="now") if override else None
-    assert _budget(settings, own, overridden=overridden) == wanted
+    overridden = DecisionOverride(by="ada", reason="now") if override else None
+    assert _get_budget(settings, own, overridden=overridden) == wanted

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner, Result
 
-from ci_bot.bot.cli.commands import commands, main
-from ci_bot.protocol.rules import RULES, TOPICS, page
+from ci_bot.bot.cli.commands import command_group, main
+from ci_bot.protocol.rules import RULES, TOPICS, read_rule_page
 
 
 def explain(*arguments: str) -> Result:
-    return CliRunner().invoke(commands, ["explain", *arguments], standalone_mode=False)
+    return CliRunner().invoke(command_group, ["explain", *arguments], standalone_mode=False)
 
 
 @pytest.mark.parametrize("id_", ["limit-in-model", "R06-breaking-rebuild"])
@@ -18,7 +18,7 @@ def test_explain__prints_the_page(id_: str) -> None:
     spec = RULES[id_]
     first, _, rest = explain(id_).stdout.partition("\n\n")
     assert first.startswith(f"{id_}: {spec.severity} by default; {spec.also[0]}; looks at ")
-    assert rest.strip() == page(id_).strip()
+    assert rest.strip() == read_rule_page(id_).strip()
     assert rest.startswith(f"# {spec.title}\n")
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ci_bot.bot.actions import activities
 from ci_bot.bot.github.port import NotFound, PullRequest
 from ci_bot.bot.handlers import fork_report
-from ci_bot.errors import Refused
+from ci_bot.errors import RequestRefused
 from ci_bot.protocol.review_report import Report
 from tests.factories import HEAD, make_report
 from tests.publishing import Memory, publisher_of
@@ -72,12 +72,12 @@ def read(archive: bytes) -> Report:
 
 
 def resolve(*pulls: PullRequest, asked: activities.PostForkReport = ASKED) -> PullRequest:
-    return fork_report.resolve(asked, Forge(pulls=pulls))
+    return fork_report.find_fork_pull_request(asked, Forge(pulls=pulls))
 
 
 def rewrite(report: Report, *, untouched: bool = False, pull: PullRequest = PULL) -> Report:
     desk = publisher_of(Memory())
-    return fork_report.rewritten(report, pull, desk, untouched)
+    return fork_report.rewrite_fork_report(report, pull, desk, untouched)
 
 
 def test_read_report__of_the_right_commit_is_read() -> None:
@@ -121,7 +121,7 @@ GOOD = make_report().to_json()
     ],
 )
 def test_read_report__of_anything_else_is_refused(archive: bytes) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         read(archive)
     assert caught.value.exit_code == 3
     assert caught.value.reason_code in ("artifact_refused", "report_refused")
@@ -130,29 +130,29 @@ def test_read_report__of_anything_else_is_refused(archive: bytes) -> None:
 
 def test_read_report__repeats_nothing_of_what_it_refuses() -> None:
     evil = left(make_report(), decision="@everyone ::error::pwned")
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         read(evil)
     assert "everyone" not in f"{caught.value.message}{caught.value.hint}"
 
 
 @given(st.binary(max_size=400))
 def test_read_report__of_any_bytes_is_refused_and_nothing_else(content: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         read(zipped(("report.json", content)))
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         read(content or b"x")
 
 
 def test_resolve__asks_for_head_branch_and_commit() -> None:
     forge = Forge()
-    assert fork_report.resolve(ASKED, forge) == PULL
+    assert fork_report.find_fork_pull_request(ASKED, forge) == PULL
     assert forge.asked == [f"{HEAD} outsider:theirs"]
 
 
 def test_resolve__of_a_deleted_fork_asks_for_the_commit_alone() -> None:
     forge = Forge(pulls=[replace(PULL, head_repository=None)])
     asked = replace(ASKED, head_repository=None)
-    assert fork_report.resolve(asked, forge).number == PULL.number
+    assert fork_report.find_fork_pull_request(asked, forge).number == PULL.number
     assert forge.asked == [f"{HEAD} None"]
 
 
@@ -182,7 +182,7 @@ def test_resolve__of_dependabot_is_served_by_its_author_not_by_its_branch() -> N
 
 
 def test_resolve__of_two_pull_requests_with_one_head_is_refused() -> None:
-    with pytest.raises(Refused, match="#142, #143") as caught:
+    with pytest.raises(RequestRefused, match="#142, #143") as caught:
         resolve(PULL, replace(PULL, number=143))
     assert caught.value.reason_code == "ambiguous_head"
 
@@ -235,4 +235,4 @@ def test_rewritten__believes_bad_news_and_not_good_news(
 def test_inside__is_about_whole_names_of_directories(
     files: list[str], projects: list[str], inside: list[str]
 ) -> None:
-    assert fork_report._inside(files, projects) == inside
+    assert fork_report._list_inside_projects(files, projects) == inside

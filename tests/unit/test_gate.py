@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.actions.comment_command import ApplyCommand
 from ci_bot.bot.github.port import Permission, PullRequest
-from ci_bot.bot.handlers.gate import Requester, unmet, unmet_by_review, unmet_to_load
+from ci_bot.bot.handlers.gate import (
+    ApplyRequester,
+    list_unmet_conditions,
+    unmet_by_review,
+    unmet_to_load,
+)
 from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.plan import Window
 from tests.factories import make_report
@@ -35,7 +40,7 @@ PULL = PullRequest(
     url="https://github.example/acme/warehouse/pull/7",
 )
 WINDOW = Window(start=None, end="2024-01-11T00:00:00Z", execution_time="2024-02-01T00:00:00Z")
-REQUEST = Requester(
+REQUEST = ApplyRequester(
     by="writer",
     permission="write",
     command=ApplyCommand(PLAN[:12]),
@@ -43,7 +48,7 @@ REQUEST = Requester(
 )
 
 
-def asking(permission: Permission = "write", **command: Any) -> Requester:
+def asking(permission: Permission = "write", **command: Any) -> ApplyRequester:
     """Somebody who asks for it in other words."""
     return replace(REQUEST, permission=permission, command=replace(REQUEST.command, **command))
 
@@ -67,9 +72,9 @@ MARKER = marker()
 
 
 def reasons(
-    request: Requester = REQUEST, pull: PullRequest = PULL, known: Marker | None = MARKER
+    request: ApplyRequester = REQUEST, pull: PullRequest = PULL, known: Marker | None = MARKER
 ) -> list[str]:
-    return [item.reason_code for item in unmet(request, pull, known)]
+    return [item.reason_code for item in list_unmet_conditions(request, pull, known)]
 
 
 def test_gate__with_every_condition_met__is_open() -> None:
@@ -107,9 +112,9 @@ def test_gate__with_every_condition_met__is_open() -> None:
     ],
 )
 def test_gate__names_the_one_condition_that_is_not_met(
-    request_: Requester, pull: PullRequest, known: Marker | None, reason: str
+    request_: ApplyRequester, pull: PullRequest, known: Marker | None, reason: str
 ) -> None:
-    found = unmet(request_, pull, known)
+    found = list_unmet_conditions(request_, pull, known)
 
     assert [item.reason_code for item in found] == [reason]
     assert found[0].message.endswith(".")
@@ -192,7 +197,7 @@ def test_gate__opens_for_nobody_whom_a_condition_stops(
     request = asking(permission, plan_id=plan_id, override=override)
     pull = replace(PULL, open=is_open, fork=fork, draft=draft, head_sha=head)
 
-    opened = unmet(request, pull, marker(decision=decision)) == []
+    opened = list_unmet_conditions(request, pull, marker(decision=decision)) == []
 
     writer = permission in ("admin", "maintain", "write")
     maintainer = permission in ("admin", "maintain")
@@ -219,7 +224,7 @@ def test_gate__opens_for_nobody_whom_a_condition_stops(
     ],
 )
 def test_person__who_accepts_or_estimates_needs_what_an_apply_needs(
-    request_: Requester, pull: PullRequest, expected: list[str]
+    request_: ApplyRequester, pull: PullRequest, expected: list[str]
 ) -> None:
     against = unmet_to_load(
         request_.by, request_.permission, pull, request_.checked_out, what="an estimate"

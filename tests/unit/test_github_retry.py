@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.github.failures import plain, to_error
-from ci_bot.bot.github.port import NotFound, Rejected
+from ci_bot.bot.github.failures import clean_server_text, to_error
+from ci_bot.bot.github.port import NotFound, RejectedContent
 from ci_bot.bot.github.retry import (
     HURRIED,
     PATIENT,
-    Again,
     GiveUp,
     RateLimits,
     RequestFailure,
-    classify,
-    decide,
+    RetryAfter,
+    classify_failure,
+    decide_retry,
 )
 from ci_bot.bot.github.urls import safe_api_url, safe_download_url
-from ci_bot.errors import BadInput, GitHubUnavailable, Refused
+from ci_bot.errors import BadInput, GitHubUnavailable, RequestRefused
 
 NOW = 1_787_000_000.0  # 2026-08-17 20:53:20 UTC
 
@@ -38,8 +38,8 @@ def after(
     tries: int = 1,
     spent: float = 0.0,
     limits: RateLimits = PATIENT,
-) -> Again | GiveUp:
-    return decide(given_failure, tries=tries, spent=spent, now=NOW, jitter=0.0, limits=limits)
+) -> RetryAfter | GiveUp:
+    return decide_retry(given_failure, tries=tries, spent=spent, now=NOW, jitter=0.0, limits=limits)
 
 
 LIMITED = {"x-ratelimit-remaining": "0"}
@@ -72,37 +72,45 @@ LIMITED = {"x-ratelimit-remaining": "0"}
 def test_classify__table(
     status: int | None, message: str, headers: dict[str, str], kind: str
 ) -> None:
-    assert classify(failure(status, message, headers)) == kind
+    assert classify_failure(failure(status, message, headers)) == kind
 
 
 @pytest.mark.parametrize(
     ("what", "tries", "step"),
     [
         # A server or network that fails: 1, 2, 4, 8 seconds, then the end.
-        (failure(502), 1, Again(1)),
-        (failure(502), 2, Again(2)),
-        (failure(None), 4, Again(8)),
+        (failure(502), 1, RetryAfter(1)),
+        (failure(502), 2, RetryAfter(2)),
+        (failure(None), 4, RetryAfter(8)),
         (failure(None), 5, GiveUp()),
         # What GitHub asks for is what is waited, and never nothing.
-        (failure(503, headers={"retry-after": "7"}), 1, Again(7)),
-        (failure(429, headers={"retry-after": "1"}), 1, Again(1)),
-        (failure(429, headers={"retry-after": "0"}), 1, Again(1)),
-        (failure(403, headers={"retry-after": "120"}), 1, Again(120)),
+        (failure(503, headers={"retry-after": "7"}), 1, RetryAfter(7)),
+        (failure(429, headers={"retry-after": "1"}), 1, RetryAfter(1)),
+        (failure(429, headers={"retry-after": "0"}), 1, RetryAfter(1)),
+        (failure(403, headers={"retry-after": "120"}), 1, RetryAfter(120)),
         (failure(403, headers={"retry-after": "121"}), 1, GiveUp(NOW + 121)),
         (failure(429, headers={"retry-after": "3600"}), 1, GiveUp(NOW + 3600)),
         (
             failure(429, headers={"retry-after": "Mon, 17 Aug 2026 20:53:50 GMT"}),
             1,
-            Again(30),
+            RetryAfter(30),
         ),
         # A header that is nonsense is as none: a minute, as GitHub asks then, and no second one.
-        (failure(429, headers={"retry-after": "soon"}), 1, Again(60)),
-        (failure(429, headers={"retry-after": "٣"}), 1, Again(60)),
-        (failure(429), 1, Again(60)),
-        (failure(403, "secondary rate limit: exceeded a secondary rate limit"), 1, Again(60)),
+        (failure(429, headers={"retry-after": "soon"}), 1, RetryAfter(60)),
+        (failure(429, headers={"retry-after": "٣"}), 1, RetryAfter(60)),
+        (failure(429), 1, RetryAfter(60)),
+        (failure(403, "secondary rate limit: exceeded a secondary rate limit"), 1, RetryAfter(60)),
         # The primary limit: until its reset and a second, if that is near.
-        (failure(403, headers={**LIMITED, "x-ratelimit-reset": f"{NOW + 9:.0f}"}), 1, Again(10)),
-        (failure(403, headers={**LIMITED, "x-ratelimit-reset": f"{NOW - 9:.0f}"}), 1, Again(1)),
+        (
+            failure(403, headers={**LIMITED, "x-ratelimit-reset": f"{NOW + 9:.0f}"}),
+            1,
+            RetryAfter(10),
+        ),
+        (
+            failure(403, headers={**LIMITED, "x-ratelimit-reset": f"{NOW - 9:.0f}"}),
+            1,
+            RetryAfter(1),
+        ),
         (
             failure(403, headers={**LIMITED, "x-ratelimit-reset": f"{NOW + 1800:.0f}"}),
             1,
@@ -115,12 +123,12 @@ def test_classify__table(
         (failure(422), 1, GiveUp()),
     ],
 )
-def test_decide__table(what: RequestFailure, tries: int, step: Again | GiveUp) -> None:
+def test_decide__table(what: RequestFailure, tries: int, step: RetryAfter | GiveUp) -> None:
     assert after(what, tries=tries) == step
 
 
 def test_decide__keeps_the_budget() -> None:
-    assert after(failure(502), tries=2, spent=177) == Again(2)
+    assert after(failure(502), tries=2, spent=177) == RetryAfter(2)
     assert after(failure(502), tries=2, spent=179) == GiveUp()
     assert after(failure(429, headers={"retry-after": "100"}), spent=100) == GiveUp(NOW + 100)
 
@@ -149,8 +157,8 @@ FAILURES = st.builds(
 def test_decide__every_wait_is_within_bounds(
     what: RequestFailure, tries: int, spent: float, jitter: float
 ) -> None:
-    step = decide(what, tries=tries, spent=spent, now=NOW, jitter=jitter, limits=PATIENT)
-    if isinstance(step, Again):
+    step = decide_retry(what, tries=tries, spent=spent, now=NOW, jitter=jitter, limits=PATIENT)
+    if isinstance(step, RetryAfter):
         assert tries < PATIENT.tries
         assert 1 <= step.wait <= PATIENT.longest_wait
         assert spent + step.wait <= PATIENT.budget
@@ -162,16 +170,16 @@ def test_decide__every_wait_is_within_bounds(
         (failure(401, "Bad credentials"), BadInput, "bad_credentials", "does not accept the token"),
         (
             failure(403, "Resource not accessible by integration"),
-            Refused,
+            RequestRefused,
             "missing_permission",
             "lacks the permission `pull-requests: write`",
         ),
-        (failure(403, "Issue is locked"), Refused, "conversation_locked", "is locked"),
+        (failure(403, "Issue is locked"), RequestRefused, "conversation_locked", "is locked"),
         (failure(404, "Not Found"), NotFound, "not_found", "finds nothing there"),
         (failure(410, "Gone"), NotFound, "not_found", "finds nothing there"),
-        (failure(422, "body is too long"), Rejected, "github_rejected", "body is too long"),
-        (failure(301), Refused, "redirected", "the token must not follow"),
-        (failure(307), Refused, "redirected", "the token must not follow"),
+        (failure(422, "body is too long"), RejectedContent, "github_rejected", "body is too long"),
+        (failure(301), RequestRefused, "redirected", "the token must not follow"),
+        (failure(307), RequestRefused, "redirected", "the token must not follow"),
         (failure(502), GitHubUnavailable, "github_unavailable", "answered with status 502"),
         (
             failure(None, "no answer in time"),
@@ -210,7 +218,7 @@ def test_to_error__permission_hint_says_where_it_goes() -> None:
 
 @given(st.text(max_size=500))
 def test_plain__is_one_short_visible_line(text: str) -> None:
-    line = plain(text)
+    line = clean_server_text(text)
     assert line.isprintable()
     assert len(line) <= 200
 

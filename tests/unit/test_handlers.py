@@ -11,7 +11,7 @@ import pytest
 from ci_bot.bot.actions import activities
 from ci_bot.bot.handlers import handler as handlers
 
-ACTIVITIES = [kind for kind in get_args(activities.Activity) if kind is not activities.Skip]
+ACTIVITIES = [kind for kind in get_args(activities.Activity) if kind is not activities.NothingToDo]
 
 
 @pytest.mark.parametrize("kind", ACTIVITIES, ids=lambda kind: kind.__name__)
@@ -23,14 +23,14 @@ def test_handler__of_each_activity_handles_that_activity(kind: type[activities.A
 
 def test_handler__of_a_skip__is_none_that_exists() -> None:
     with pytest.raises(KeyError):
-        handlers.find_handler(activities.Skip("nothing to do"))
+        handlers.find_handler(activities.NothingToDo("nothing to do"))
 
 
 def test_handler__of_a_comment__loads_no_review() -> None:
     code = (
         "import sys; from ci_bot.bot.actions import activities as job;"
         "from ci_bot.bot.handlers.handler import find_handler;"
-        "find_handler(object.__new__(job.Command));"
+        "find_handler(object.__new__(job.CommentCommand));"
         "sys.exit('ci_bot.bot.handlers.review' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

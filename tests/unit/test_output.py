@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.report.files import Texts, check_output, check_within, write_files, write_within
+from ci_bot.bot.report.files import (
+    DocumentTexts,
+    check_output,
+    check_within,
+    write_files,
+    write_within,
+)
 from ci_bot.errors import BadInput, BotError
 from tests.factories import make_cleanup
 
@@ -27,7 +33,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def write(workspace: Path) -> str:
-    return write_within(workspace, FOLDER, "cleanup", DOCUMENT, Texts(lambda: "# Report\n"))
+    return write_within(workspace, FOLDER, "cleanup", DOCUMENT, DocumentTexts(lambda: "# Report\n"))
 
 
 def test_report__is_there_and_no_part_of_a_file_is(workspace: Path) -> None:
@@ -49,7 +55,9 @@ def test_report__that_a_full_disk_cuts__leaves_no_part_of_a_file(workspace: Path
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(BotError, match="No space left on device"):
-        write_within(workspace, FOLDER, "cleanup", DOCUMENT, Texts(lambda: "# Report\n", full))
+        write_within(
+            workspace, FOLDER, "cleanup", DOCUMENT, DocumentTexts(lambda: "# Report\n", full)
+        )
     names = sorted(path.name for path in (workspace / FOLDER).iterdir())
     assert names == ["cleanup.json", "cleanup.md"]
 
@@ -119,7 +127,9 @@ def test_report__that_fails_half_way__leaves_no_part_of_a_file(workspace: Path) 
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(BotError, match="No space left on device"):
-        write_within(workspace, FOLDER, "cleanup", DOCUMENT, Texts(lambda: "# Report\n", page))
+        write_within(
+            workspace, FOLDER, "cleanup", DOCUMENT, DocumentTexts(lambda: "# Report\n", page)
+        )
     names = sorted(path.name for path in (workspace / FOLDER).iterdir())
     assert names == ["cleanup.json", "cleanup.md"]
 
@@ -166,7 +176,7 @@ def test_report__in_a_workspace_of_our_own__stays_ours(workspace: Path) -> None:
 def test_output__is_tried_without_leaving_anything(tmp_path: Path) -> None:
     check_output(tmp_path / "new" / "deep")
     assert list(tmp_path.iterdir()) == []
-    write_files(tmp_path / "new" / "deep", "cleanup", DOCUMENT, Texts(lambda: "x"))
+    write_files(tmp_path / "new" / "deep", "cleanup", DOCUMENT, DocumentTexts(lambda: "x"))
     before = sorted((tmp_path / "new" / "deep").iterdir())
     check_output(tmp_path / "new" / "deep")
     assert sorted((tmp_path / "new" / "deep").iterdir()) == before
@@ -176,7 +186,7 @@ def test_output__may_be_a_link_of_the_users_own(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     check_output(tmp_path / "link")
-    write_files(tmp_path / "link", "cleanup", DOCUMENT, Texts(lambda: "x"))
+    write_files(tmp_path / "link", "cleanup", DOCUMENT, DocumentTexts(lambda: "x"))
     assert (tmp_path / "real" / "cleanup.json").exists()
 
 
@@ -184,6 +194,6 @@ def test_output__that_fails_at_the_end__is_no_bad_input(tmp_path: Path) -> None:
     """What was done is done: exit 2 would say that nothing was."""
     (tmp_path / "cleanup.json").mkdir()
     with pytest.raises(BotError) as failed:
-        write_files(tmp_path, "cleanup", DOCUMENT, Texts(lambda: "x"))
+        write_files(tmp_path, "cleanup", DOCUMENT, DocumentTexts(lambda: "x"))
     assert (failed.value.exit_code, failed.value.reason_code) == (1, "output")
     assert "What was done stays done" in (failed.value.hint or "")

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.directories import Places
+from ci_bot.protocol.directories import PrivateDirectories
 from ci_bot.protocol.messages import FailedAnswer
 from tests.factories import make_report
 from tests.oracle.fuzzing import caught, fuzz
 
 ROOT = Path("/var/run/tmp/ci-bot-k3_x0q")
-PLACES = Places(
+PLACES = PrivateDirectories(
     {
         ROOT: "",
         ROOT / "repository": "",
@@ -49,19 +49,19 @@ TEXTS = st.lists(st.one_of(PATHS, WORDS), max_size=6).map("".join)
     ],
 )
 def test_text__of_a_path__begins_where_the_reader_knows_it(text: str, shown: str) -> None:
-    assert PLACES.text(text.format(r=ROOT)) == shown.format(r=ROOT)
+    assert PLACES.hide_in_text(text.format(r=ROOT)) == shown.format(r=ROOT)
 
 
 def test_text__of_the_tree_within__has_the_name_of_the_inner_one() -> None:
-    places = Places({Path("/w"): "outer ", Path("/w/in"): "inner "})
-    assert places.text("/w/in/a /w/b") == "inner a outer b"
+    places = PrivateDirectories({Path("/w"): "outer ", Path("/w/in"): "inner "})
+    assert places.hide_in_text("/w/in/a /w/b") == "inner a outer b"
 
 
-def leaks(places: Places, text: str) -> bool:
+def leaks(places: PrivateDirectories, text: str) -> bool:
     failure = Failure(stage="load", reason_code="failed", exit_code=1, message=text, hint=text)
     report = make_report(failure=failure, notes=[text[:4_000]])
     answer = FailedAnswer(failure=failure, base_failures=[failure])
-    return any(str(ROOT) + "/" in places.document(d).to_json() for d in (report, answer))
+    return any(str(ROOT) + "/" in places.hide_in_document(d).to_json() for d in (report, answer))
 
 
 @fuzz(2_000)
@@ -71,12 +71,12 @@ def test_document__of_any_text__holds_no_private_path(text: str) -> None:
 
 
 def test_document__the_property_fails_where_nothing_is_replaced() -> None:
-    assert caught(TEXTS, lambda text: leaks(Places({}), text))
+    assert caught(TEXTS, lambda text: leaks(PrivateDirectories({}), text))
 
 
 def test_document__keeps_every_other_value() -> None:
     report = make_report()
-    assert PLACES.document(report) == report
+    assert PLACES.hide_in_document(report) == report
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,6 @@ def test_document__keeps_every_other_value() -> None:
 )
 def test_text__made_to_keep_the_search_busy__takes_seconds_at_most(text: str) -> None:
     started = time.monotonic()
-    PLACES.text(text)
+    PLACES.hide_in_text(text)
     # What tries every beginning anew would take hours.
     assert time.monotonic() - started < 20

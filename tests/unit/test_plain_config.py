@@ -78,7 +78,9 @@ def test_prefix__of_any_text_makes_a_name_or_none(name: str) -> None:
 
     if found.prefix is not None:
         assert is_prefix(found.prefix)
-        assert EnvironmentName.of(found.prefix, 7).number(found.prefix) == 7
+        assert (
+            EnvironmentName.for_pull_request(found.prefix, 7).pull_request_number(found.prefix) == 7
+        )
         assert found.problem is None
 
 

@@ -15,8 +15,8 @@ from ci_bot.protocol.plan_identity import (
     RestatedRange,
     StatementIdentity,
     TargetSnapshot,
-    difference,
-    matches,
+    compare_identities,
+    matches_plan_id,
 )
 
 SNAPSHOT = TargetSnapshot(
@@ -148,8 +148,8 @@ def test_plan_id__survives_json() -> None:
 def test_matches__takes_prefixes_of_eight_or_more(asked: int, *, expected: bool) -> None:
     plan_id = IDENTITY.plan_id()
 
-    assert matches(plan_id[:asked], plan_id) is expected
-    assert matches(plan_id[:asked].upper(), plan_id) is expected
+    assert matches_plan_id(plan_id[:asked], plan_id) is expected
+    assert matches_plan_id(plan_id[:asked].upper(), plan_id) is expected
 
 
 def test_difference__names_sets_and_fields() -> None:
@@ -163,7 +163,7 @@ def test_difference__names_sets_and_fields() -> None:
         }
     )
 
-    found = difference(IDENTITY, current)
+    found = compare_identities(IDENTITY, current)
 
     assert found.snapshots_changed == ["shop.orders"]
     assert found.snapshots_added == ["shop.new"]
@@ -187,7 +187,7 @@ def test_difference__calls_models_as_reports_do(models: list[str], called: list[
     empty = IDENTITY.model_copy(update={"snapshots": []})
     snapshots = [SNAPSHOT.model_copy(update={"model": model}) for model in models]
 
-    found = difference(empty, IDENTITY.model_copy(update={"snapshots": snapshots}))
+    found = compare_identities(empty, IDENTITY.model_copy(update={"snapshots": snapshots}))
 
     assert found.snapshots_added == called
 

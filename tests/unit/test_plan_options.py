@@ -11,7 +11,7 @@ from sqlmesh.core.config import CategorizerConfig
 from ci_bot.errors import BadInput
 from ci_bot.protocol.limits import MOST_INTERVALS
 from ci_bot.protocol.plan_identity import GivenFlags, PlanFlags, PlanOption, selects_by_git
-from ci_bot.worker.planning.plan_options import PlanOptions, name_of, resolve
+from ci_bot.worker.planning.plan_options import PlanOptions, name_of, resolve_options
 from ci_bot.worker.project.checks import OF_A_PLAN, PlanSettings
 
 NOTHING = GivenFlags()
@@ -20,7 +20,7 @@ NOTHING = GivenFlags()
 def of(
     given: dict[str, Any] | None = None, *, branch: str | None = None, **bot: Any
 ) -> PlanOptions:
-    return resolve(GivenFlags(**(given or {})), PlanSettings(bot=bot), head_branch=branch)
+    return resolve_options(GivenFlags(**(given or {})), PlanSettings(bot=bot), head_branch=branch)
 
 
 def test_nothing_said__is_the_default_of_everything() -> None:
@@ -110,7 +110,7 @@ def test_forward_only__by_input_then_branch_then_project(
     bot = {} if suffix is None else {"forward_only_branch_suffix": suffix}
     settings = PlanSettings(forward_only=plan, bot=bot)
 
-    found = resolve(GivenFlags(forward_only=given), settings, head_branch=branch)
+    found = resolve_options(GivenFlags(forward_only=given), settings, head_branch=branch)
 
     assert found.flags.forward_only is expected
     assert [option.source for option in found.said] == ([source] if source else [])
@@ -119,9 +119,9 @@ def test_forward_only__by_input_then_branch_then_project(
 def test_include_unmodified__of_plan_is_below_that_of_the_bot() -> None:
     settings = PlanSettings(include_unmodified=True, bot={"pr_include_unmodified": False})
 
-    assert not resolve(NOTHING, settings).flags.include_unmodified
-    assert resolve(NOTHING, PlanSettings(include_unmodified=True)).flags.include_unmodified
-    said = resolve(NOTHING, PlanSettings(include_unmodified=True)).said
+    assert not resolve_options(NOTHING, settings).flags.include_unmodified
+    assert resolve_options(NOTHING, PlanSettings(include_unmodified=True)).flags.include_unmodified
+    said = resolve_options(NOTHING, PlanSettings(include_unmodified=True)).said
     assert [option.key for option in said] == ["plan.include_unmodified"]
 
 
@@ -141,7 +141,7 @@ def test_date__however_it_is_written_is_a_text(written: Any, text: str) -> None:
 
 
 def test_dates__of_a_review_are_no_inputs() -> None:
-    found = resolve(
+    found = resolve_options(
         NOTHING,
         PlanSettings(bot={"default_pr_start": "1 week ago"}),
         start="2024-01-01T00:00:00Z",

@@ -11,11 +11,11 @@ from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import ApplyCommand
 from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.handlers import estimate
-from ci_bot.bot.handlers.apply import apply
+from ci_bot.bot.handlers.apply import apply_reviewed_plan
 from ci_bot.bot.handlers.estimate import report_estimate_failure
 from ci_bot.bot.report.markdown import marker
 from ci_bot.errors import BadInput
-from ci_bot.protocol.apply_report import ApplyDocument, NotProbed, Step
+from ci_bot.protocol.apply_report import ApplyDocument, ApplyStep, NotProbed
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import ActualCost
 from tests.factories import HEAD, PLAN, make_apply, make_marker
@@ -42,10 +42,10 @@ def document(**overrides: Any) -> ApplyDocument:
 
 def published(found: ApplyDocument, limit: float | None = None) -> tuple[int, Memory, str]:
     github = Memory()
-    github.say(f"{marker.encode(make_marker(window=WINDOW))}\nThe review.")
+    github.say(f"{marker.encode_marker(make_marker(window=WINDOW))}\nThe review.")
     before = list(github.comments)
     publisher = publisher_of(github)
-    code = estimate.publish(found, publisher, limit)
+    code = estimate.publish_estimate(found, publisher, limit)
     assert github.comments[: len(before)] == before
     said = [each.body for each in github.comments[len(before) :]]
     return code, github, "\n".join(said)
@@ -117,10 +117,10 @@ class Client:
     def __init__(self) -> None:
         self.git = self
 
-    def head(self) -> str:
+    def read_head(self) -> str:
         return "c" * 40
 
-    def parents(self, commit: str) -> list[str]:
+    def list_parents(self, commit: str) -> list[str]:
         return [BASE, HEAD]
 
 
@@ -138,7 +138,7 @@ def test_probe__is_refused_for_what_refuses_an_apply(
     pull: dict[str, Any], role: Any, plan: str, reason: str
 ) -> None:
     github = Memory(role=role)
-    github.say(f"{marker.encode(make_marker(window=WINDOW))}\nThe review.")
+    github.say(f"{marker.encode_marker(make_marker(window=WINDOW))}\nThe review.")
     github.pull = replace(github.pull, **pull)
     publisher = publisher_of(github)
     activity = activities.Apply(
@@ -146,15 +146,15 @@ def test_probe__is_refused_for_what_refuses_an_apply(
     )
     given: Any = (Client(), github)
     settings = Settings(inputs=Inputs(), runner=RUNNER)
-    assert apply(activity, settings, publisher, *given) == 3
+    assert apply_reviewed_plan(activity, settings, publisher, *given) == 3
     assert f"`{reason}`" in github.reply
     assert len(github.comments) == 2
     assert "The review." in github.comments[0].body
 
 
 def test_probe__that_ends_midway_speaks_of_tables_and_of_no_view() -> None:
-    step = Step(phase="apply", message="probing pr_7", done=1, total=3, probe=True)
-    assert step.left("pr_7") == (
+    step = ApplyStep(phase="apply", message="probing pr_7", done=1, total=3, probe=True)
+    assert step.describe_state_left("pr_7") == (
         "Tables for pr_7 may be there and hold a part of their data (1 of 3 batches were done). The "
         "last step was: probing pr_7. An apply of the plan reuses them; a cleanup removes them."
     )

@@ -15,13 +15,13 @@ from ci_bot.worker.messages.problems import (
     MAX_LINES,
     SPARK_IS_GONE,
     MacroRefusedError,
-    cancelled,
+    cancelled_failure,
+    error_headline,
+    error_sentence,
     failure_of,
-    headline,
-    place,
+    find_error_position,
+    make_encodable,
     root_cause,
-    sentence,
-    speakable,
 )
 
 # As py4j gives it, shortened.
@@ -53,24 +53,26 @@ def test_sentence__of_a_query_that_cannot_be_parsed__names_the_word(sql: str, to
     with pytest.raises(ParseError) as caught:
         sqlglot.parse_one(sql, dialect="spark")
 
-    first, *_ = sentence(caught.value).splitlines()
+    first, *_ = error_sentence(caught.value).splitlines()
     assert first == told
 
 
 def test_sentence__of_a_java_exception__is_its_message_and_its_last_cause() -> None:
-    assert sentence(RuntimeError(PY4J)).splitlines() == [
+    assert error_sentence(RuntimeError(PY4J)).splitlines() == [
         "org.apache.iceberg.jdbc.UncheckedSQLException: Unknown failure",
         "Caused by: org.sqlite.SQLiteException: [SQLITE_BUSY] The database file is locked",
     ]
 
 
 def test_sentence__without_a_stack__is_the_whole_message() -> None:
-    assert sentence(ValueError("a\n\nat best b  \nCaused by: c")) == "a\nat best b\nCaused by: c"
+    assert (
+        error_sentence(ValueError("a\n\nat best b  \nCaused by: c")) == "a\nat best b\nCaused by: c"
+    )
 
 
 def test_sentence__of_a_long_message__is_cut_and_keeps_the_cause() -> None:
     text = "\n".join([*"abcdefghijklmnopqrstuvwxyz", "\tat org.apache.Some(Some.java:1)", ""])
-    lines = sentence(RuntimeError(f"{text}Caused by: java.io.IOException: full")).splitlines()
+    lines = error_sentence(RuntimeError(f"{text}Caused by: java.io.IOException: full")).splitlines()
     assert len(lines) == MAX_LINES
     assert lines[-1] == "Caused by: java.io.IOException: full"
 
@@ -78,17 +80,17 @@ def test_sentence__of_a_long_message__is_cut_and_keeps_the_cause() -> None:
 def test_sentence__of_macros_that_fail__leaves_out_the_query_and_keeps_the_cause() -> None:
     query = "\n".join(["SELECT", *(f"  column_{number}," for number in range(40)), "FROM a"])
     said = f"Failed to resolve macros for\n\n{query}\n\nMacro 'one_more' does not exist.\n"
-    assert sentence(ValueError(said)) == (
+    assert error_sentence(ValueError(said)) == (
         "Failed to resolve its macros: Macro 'one_more' does not exist."
     )
     inside = "Failed to load model from file 'a.sql':\n\n  " + said.replace("\n", "\n  ")
-    assert sentence(ValueError(inside)).endswith(
+    assert error_sentence(ValueError(inside)).endswith(
         "\n  Failed to resolve its macros: Macro 'one_more' does not exist."
     )
 
 
 def test_sentence__of_an_empty_message__is_the_name_of_the_exception() -> None:
-    assert sentence(KeyError()) == "KeyError"
+    assert error_sentence(KeyError()) == "KeyError"
 
 
 REPOSITORY = Path("/checkout")
@@ -117,14 +119,20 @@ def test_failure__of_our_own_error__keeps_its_words() -> None:
 def test_place__is_a_file_of_the_repository_and_its_line(
     message: str, path: str | None, line: int | None
 ) -> None:
-    assert place(message, REPOSITORY, []) == (path, line)
+    assert find_error_position(message, REPOSITORY, []) == (path, line)
 
 
 def test_place__prefers_the_file_that_the_exception_knows() -> None:
     known = [REPOSITORY / "models/odd name.sql"]
-    assert place(f"{known[0]} line 7", REPOSITORY, known) == ("models/odd name.sql", 7)
+    assert find_error_position(f"{known[0]} line 7", REPOSITORY, known) == (
+        "models/odd name.sql",
+        7,
+    )
     outside = [Path("/elsewhere/b.sql")]
-    assert place("/elsewhere/b.sql", REPOSITORY, outside) == ("/elsewhere/b.sql", None)
+    assert find_error_position("/elsewhere/b.sql", REPOSITORY, outside) == (
+        "/elsewhere/b.sql",
+        None,
+    )
 
 
 def test_failure__with_a_location__names_that_file_and_no_path_of_the_copy() -> None:
@@ -162,19 +170,19 @@ def test_sentence__where_py4j_lost_its_process__says_that_java_is_gone() -> None
     exec(code, module)  # noqa: S102 - a frame that is called as py4j's are
     with pytest.raises(ConnectionError) as lost:
         module["call"]()
-    assert sentence(lost.value) == SPARK_IS_GONE
-    assert sentence(ConnectionRefusedError("111")) == "ConnectionRefusedError: 111"
+    assert error_sentence(lost.value) == SPARK_IS_GONE
+    assert error_sentence(ConnectionRefusedError("111")) == "ConnectionRefusedError: 111"
 
 
 def test_speakable__bytes_of_a_name_that_are_no_text_are_replaced() -> None:
-    assert speakable("a\udcff.sql") == "a\ufffd.sql"
+    assert make_encodable("a\udcff.sql") == "a\ufffd.sql"
 
 
 def test_cancelled__says_what_and_that_it_goes_on() -> None:
-    failure = cancelled("apply")
+    failure = cancelled_failure("apply")
     assert (failure.exit_code, failure.message) == (130, "The apply was cancelled.")
 
 
 def test_headline__of_an_error_in_java_is_what_java_says_first() -> None:
-    told = headline(RuntimeError(PY4J))
+    told = error_headline(RuntimeError(PY4J))
     assert told == "org.apache.iceberg.jdbc.UncheckedSQLException: Unknown failure"

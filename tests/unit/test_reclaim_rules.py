@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from ci_bot.worker.cleanup import reclaim_rules
 from ci_bot.worker.cleanup.reclaim_rules import (
     SnapshotFact,
+    SnapshotUse,
     StateRow,
     TableFacts,
     TableFate,
     TableNames,
-    Use,
 )
 from ci_bot.worker.state_store.ledger import LedgerObject, LedgerRow, LedgerSnapshot
 
@@ -56,12 +56,12 @@ def stored(identifier: str = "7", **changes: Any) -> StateRow:
     return StateRow(**facts | changes)
 
 
-def use(*, reads_preview: bool = True, **changes: str) -> Use:
+def use(*, reads_preview: bool = True, **changes: str) -> SnapshotUse:
     facts = {"name": "revenue", "identifier": "7", "version": "7", "dev_version": "8"}
-    return Use(**facts | changes, reads_preview=reads_preview)
+    return SnapshotUse(**facts | changes, reads_preview=reads_preview)
 
 
-def prods(**changes: str) -> Use:
+def prods(**changes: str) -> SnapshotUse:
     """Prod never reads a preview."""
     return use(reads_preview=False, **changes)
 
@@ -76,13 +76,13 @@ def facts(*rows: StateRow, **changes: Any) -> TableFacts:
     given_facts: dict[str, Any] = {
         "recorded": (TABLE, PREVIEW),
         "rows": found,
-        "names": {item.key: names(item) for item in found},
+        "names": {item.snapshot_key: names(item) for item in found},
     }
     return TableFacts(**given_facts | changes)
 
 
 def decide(known: TableFacts, ledger: LedgerRow | None = None) -> TableFate:
-    return reclaim_rules.decide(ledger or row(), known, CLEANED)
+    return reclaim_rules.decide_table_fates(ledger or row(), known, CLEANED)
 
 
 def why(decision: TableFate) -> dict[str, str]:
@@ -265,60 +265,65 @@ def test_decide__nothing_that_anybody_else_needs_ever_goes(
 ) -> None:
     ledger = [
         LedgerSnapshot(**vars(item) | {"ours": ours})
-        for item, ours in {item.key: (item, ours) for item, ours in mine}.values()
+        for item, ours in {item.snapshot_key: (item, ours) for item, ours in mine}.values()
     ]
     in_state = [
         StateRow(**vars(item), updated=updated, expires=TTL_ENDS)
-        for item, updated in {item.key: (item, at) for item, at in rows}.values()
+        for item, updated in {item.snapshot_key: (item, at) for item, at in rows}.values()
     ]
 
     known = TableFacts(
         recorded=sorted({f"p.{n}__{v}{d}" for n in "ab" for v in "123" for d in ("", "__dev")}),
         rows=in_state,
-        names={item.key: names(item) for item in in_state},
+        names={item.snapshot_key: names(item) for item in in_state},
         references={
-            "prod": [Use(**vars(item), reads_preview=False) for item in in_prod],
-            "dev": [Use(**vars(item), reads_preview=reads) for item, reads in used],
+            "prod": [SnapshotUse(**vars(item), reads_preview=False) for item in in_prod],
+            "dev": [SnapshotUse(**vars(item), reads_preview=reads) for item, reads in used],
         },
     )
-    decision = reclaim_rules.decide(row().model_copy(update={"snapshots": ledger}), known, CLEANED)
+    decision = reclaim_rules.decide_table_fates(
+        row().model_copy(update={"snapshots": ledger}), known, CLEANED
+    )
 
     ours = {(item.name, item.identifier) for item in ledger if item.ours}
     in_use = [*in_prod, *(item for item, _ in used)]
-    assert decision.forget.keys() <= ours - {item.key for item in in_use}
-    survivors = [item for item in in_state if item.key not in decision.forget]
-    elsewhere = {item.key for item in in_use} - ours
+    assert decision.forget.keys() <= ours - {item.snapshot_key for item in in_use}
+    survivors = [item for item in in_state if item.snapshot_key not in decision.forget]
+    elsewhere = {item.snapshot_key for item in in_use} - ours
     needed = {names(item).table for item in [*in_use, *survivors]}
     needed |= {names(item).preview for item, reads in used if reads}
     # Of a snapshot that is in use it is known what is read; of all others it is not.
-    needed |= {names(item).preview for item in survivors if item.key not in elsewhere}
+    needed |= {names(item).preview for item in survivors if item.snapshot_key not in elsewhere}
     assert needed.isdisjoint(decision.drop)
-    assert {item.key for item in in_state if item.updated > CLEANED}.isdisjoint(decision.forget)
+    assert {item.snapshot_key for item in in_state if item.updated > CLEANED}.isdisjoint(
+        decision.forget
+    )
     assert sorted([*decision.drop, *(item.table for item in decision.keep)]) == known.recorded
     for key, part in decision.forget.items():
-        forgotten = next(item for item in in_state if item.key == key)
-        shared = any(item.table == forgotten.table for item in [*in_use, *survivors])
+        forgotten = next(item for item in in_state if item.snapshot_key == key)
+        shared = any(item.table_key == forgotten.table_key for item in [*in_use, *survivors])
         assert (part != "version") is shared
         if part == "preview":
             # What is known of a preview goes only with the preview.
             assert names(forgotten).preview not in needed
         if part == "version":
-            read = {item.preview for item, reads in used if reads}
-            assert forgotten.preview not in read, "what is known of it would go along"
+            read = {item.preview_key for item, reads in used if reads}
+            assert forgotten.preview_key not in read, "what is known of it would go along"
 
 
 def test_claimed__only_where_a_row_came_back() -> None:
     known = TableFacts(recorded=())
-    assert reclaim_rules.claimed(TABLE, row(), known) is None
+    assert reclaim_rules.find_new_claim(TABLE, row(), known) is None
     assert (
-        reclaim_rules.claimed(TABLE, row(), facts(stored("9", dev_version="9")))
+        reclaim_rules.find_new_claim(TABLE, row(), facts(stored("9", dev_version="9")))
         == reclaim_rules.PUSHED_AGAIN
     )
     assert (
-        reclaim_rules.claimed(PREVIEW, row(), facts(stored("9", dev_version="9"), names={})) is None
+        reclaim_rules.find_new_claim(PREVIEW, row(), facts(stored("9", dev_version="9"), names={}))
+        is None
     )
     assert (
-        reclaim_rules.claimed("p.hash", row(), facts(stored("9"), names={}))
+        reclaim_rules.find_new_claim("p.hash", row(), facts(stored("9"), names={}))
         == reclaim_rules.PUSHED_AGAIN
     )
 
@@ -326,10 +331,10 @@ def test_claimed__only_where_a_row_came_back() -> None:
 def test_claimed__is_no_preview_by_a_row_that_reads_the_other_table() -> None:
     # It was there when it was decided, too: prod's own snapshot has the preview's name.
     known = readers(rows=(stored("1"),), names={})
-    assert reclaim_rules.claimed(PREVIEW, row(), known) is None
-    assert reclaim_rules.claimed(TABLE, row(), known) == "prod uses its version"
+    assert reclaim_rules.find_new_claim(PREVIEW, row(), known) is None
+    assert reclaim_rules.find_new_claim(TABLE, row(), known) == "prod uses its version"
     pushed = readers(rows=(stored("1"), stored("2")), names={})
-    assert reclaim_rules.claimed(PREVIEW, row(), pushed) == reclaim_rules.PUSHED_AGAIN
+    assert reclaim_rules.find_new_claim(PREVIEW, row(), pushed) == reclaim_rules.PUSHED_AGAIN
 
 
 def test_is_preview__tells_the_two_tables_of_a_snapshot_apart() -> None:
@@ -355,7 +360,7 @@ def test_inherited__who_uses_what_stays_is_its_maker_from_now_on() -> None:
     objects = [*recorded(TABLE, PREVIEW, existed=True), view]
     heir = row(own, shared, environment="pr_2", objects=objects)
 
-    found = reclaim_rules.inherited(heir, maker, {PREVIEW})
+    found = reclaim_rules.inherit_tables(heir, maker, {PREVIEW})
 
     assert found is not None
     assert [(item.kind, item.name, item.existed) for item in found.objects] == [
@@ -365,5 +370,5 @@ def test_inherited__who_uses_what_stays_is_its_maker_from_now_on() -> None:
     ]
     assert [item.ours for item in found.snapshots] == [True, True]
     assert found.updated_at == heir.updated_at, "it is older than what the heir has done"
-    assert reclaim_rules.inherited(found, maker, {PREVIEW}) is None
-    assert reclaim_rules.inherited(row(own, environment="pr_3"), maker, {PREVIEW}) is None
+    assert reclaim_rules.inherit_tables(found, maker, {PREVIEW}) is None
+    assert reclaim_rules.inherit_tables(row(own, environment="pr_3"), maker, {PREVIEW}) is None

@@ -22,7 +22,7 @@ from ci_bot.bot.report.model.markdown_text import one_line
 from ci_bot.bot.sandbox.worker_output import LogReader
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.redaction import MASK, Redactor, encodings
+from ci_bot.redaction import MASK, Redactor, list_encodings
 from ci_bot.redaction.redactor import LINE_SEGMENT, strip_terminal_codes
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.secrets.innocents import INNOCENT_LINES
@@ -64,7 +64,7 @@ SURROUNDINGS = [
 
 
 def leaks(redacted: str, secret: str) -> bool:
-    return any(form in redacted for form in encodings(secret) if len(form) >= 8)
+    return any(form in redacted for form in list_encodings(secret) if len(form) >= 8)
 
 
 # --- known secrets --------------------------------------------------------------------------------
@@ -237,8 +237,8 @@ def pieces(text: str, at: list[int]) -> list[str]:
 
 
 def by_stream(parts: list[str]) -> str:
-    stream = REDACTOR.stream()
-    return "".join(stream.feed(part) for part in parts) + stream.flush()
+    stream = REDACTOR.open_stream()
+    return "".join(stream.feed_text(part) for part in parts) + stream.flush_rest()
 
 
 def by_piece(parts: list[str]) -> str:
@@ -282,10 +282,10 @@ def test_mutation__identity_is_caught() -> None:
 @pytest.mark.parametrize("distance", [0, 1, 20, 60])
 def test_stream__secret_across_the_cut_of_an_endless_line(secret: str, distance: int) -> None:
     text = "a " * ((LINE_SEGMENT - distance) // 2) + secret + " b" * LINE_SEGMENT
-    stream = Redactor(KNOWN).stream()
-    shown = [stream.feed(text[start : start + 4096]) for start in range(0, len(text), 4096)]
+    stream = Redactor(KNOWN).open_stream()
+    shown = [stream.feed_text(text[start : start + 4096]) for start in range(0, len(text), 4096)]
     assert "".join(shown), "an endless line must not be held back for ever"
-    whole = "".join(shown) + stream.flush()
+    whole = "".join(shown) + stream.flush_rest()
     assert whole == Redactor(KNOWN).redact(text)
     assert whole == text.replace(secret, MASK)
 
@@ -297,7 +297,7 @@ def test_cut__always_takes_something_also_of_a_secret_as_long_as_the_segment(bef
     line = before + secret + " " * (LINE_SEGMENT + len(secret))
 
     # A cut at 0 would take nothing from an endless line, and the stream would go on for ever.
-    assert redactor.cut(line) == (len(before) or len(secret))
+    assert redactor.find_cut(line) == (len(before) or len(secret))
     assert redactor.redact(line).strip() == before + MASK
 
 
@@ -321,7 +321,7 @@ def test_document__every_string_of_a_contract() -> None:
         hint=None,
         line=3,
     )
-    redacted = Redactor([TOKEN]).document(failure)
+    redacted = Redactor([TOKEN]).redact_document(failure)
     assert redacted.message == "cannot open postgresql://bot:***@db with ***"
     assert redacted == failure.model_copy(update={"message": redacted.message})
 
@@ -338,7 +338,7 @@ def test_document__what_is_compared_stays_as_it_is() -> None:
         timings={"drop 482197553041": 1.0},
         versions=Versions(ci_bot="1", python="3"),
     )
-    redacted = Redactor(["482197553041", "removed"]).document(document)
+    redacted = Redactor(["482197553041", "removed"]).redact_document(document)
     assert (redacted.environment, redacted.result) == ("pr_482197553041", "removed")
     assert redacted.views_dropped == ["shop__pr_***.orders"]
     assert redacted.timings == {"drop ***": 1.0}
@@ -353,7 +353,7 @@ def test_cut__a_secret_that_fills_the_segment_ends_behind_it(length: int) -> Non
     """At the secret's own start no cut is one: the rest would be as long as before, for ever."""
     redactor = Redactor(["k" * length])
     line = "k" * length + " and more " * 100_000
-    assert redactor.cut(line) == length
+    assert redactor.find_cut(line) == length
 
 
 def test_redact__a_comparison_with_blanks_is_sql() -> None:
@@ -448,7 +448,7 @@ def test_log__a_value_with_a_colour_in_it_whatever_the_reads() -> None:
     for size in (1, 5, 1000):
         reader = LogReader(Redactor([value]), line_characters=30, limit_bytes=1000)
         pieces = [printed[at : at + size] for at in range(0, len(printed), size)]
-        lines = [line for piece in pieces for line in reader.feed(piece)]
+        lines = [line for piece in pieces for line in reader.feed_bytes(piece)]
         assert [plain_line(line) for line in lines] == [f"LOGGED {MASK} end"]
 
 

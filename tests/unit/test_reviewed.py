@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.github.port import NotFound
-from ci_bot.bot.handlers.own_review import MAX_ARTIFACT_BYTES, confirmed, other_plan
-from ci_bot.errors import Refused
+from ci_bot.bot.handlers.own_review import MAX_ARTIFACT_BYTES, confirm_marker, other_plan
+from ci_bot.errors import RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity, TargetSnapshot
@@ -114,7 +114,7 @@ FOREIGN = report(identity("3-3-3-3")).to_json().encode()
     ("artifact", "marker"),
     [
         (NotFound("gone"), MARKER),
-        (Refused("the token lacks `actions: read`"), MARKER),
+        (RequestRefused("the token lacks `actions: read`"), MARKER),
         (b"no zip file", MARKER),
         (zipped(b"{}"), MARKER),
         (zipped(FOREIGN), MARKER),
@@ -173,7 +173,7 @@ def test_confirmed__holds_nothing_that_the_comment_said_of_the_plan() -> None:
     )
     own = report(NOW, decision="review", head_sha="a" * 40, merge_sha="c" * 40)
 
-    known = confirmed(said, own)
+    known = confirm_marker(said, own)
 
     assert (known.head, known.base, known.merge) == ("a" * 40, own.base_sha, "c" * 40)
     assert (known.plan, known.window, known.decision) == (NOW.plan_id(), WINDOW, "review")

@@ -33,8 +33,8 @@ def problems(environ: dict[str, str]) -> str:
 
 
 def test_inputs__that_are_empty__have_their_defaults() -> None:
-    empty = {env_name(name): "" for name in Inputs.names()}
-    blank = {env_name(name): " \n " for name in Inputs.names()}
+    empty = {env_name(name): "" for name in Inputs.list_names()}
+    blank = {env_name(name): " \n " for name in Inputs.list_names()}
 
     assert from_environ({**RUNNER, **empty}).inputs == Inputs()
     assert from_environ({**RUNNER, **blank}).inputs == Inputs()
@@ -181,7 +181,7 @@ def test_token__is_in_no_message_and_no_representation() -> None:
 
 
 @settings(deadline=None)
-@given(st.dictionaries(st.sampled_from(Inputs.names()), st.text(max_size=40)))
+@given(st.dictionaries(st.sampled_from(Inputs.list_names()), st.text(max_size=40)))
 def test_inputs__of_any_text__are_read_or_refused(inputs: dict[str, str]) -> None:
     environ = {**RUNNER, **{env_name(name): value for name, value in inputs.items()}}
     try:

@@ -67,14 +67,14 @@ class Worker:
         default_factory=lambda: Workplace(repository="/r", cache_dir="/c", scratch_dir="/s")
     )
 
-    request = WorkerClient.request
+    make_request = WorkerClient.make_request
 
-    def environments(self, ask: ListRequest) -> EnvironmentList | Failure:
+    def request_environments(self, ask: ListRequest) -> EnvironmentList | Failure:
         return self.listing or EnvironmentList(
             environments=self.environments_there, seconds=0.1, versions=VERSIONS
         )
 
-    def sweep(self, ask: SweepRequest) -> SweepDocument | Failure:
+    def request_sweep(self, ask: SweepRequest) -> SweepDocument | Failure:
         self.asked.append(ask)
         if isinstance(self.answer, BotError):
             raise self.answer
@@ -94,14 +94,14 @@ def answers(**states: PullState) -> AskStates:
 
 def run(
     worker: Worker, states: AskStates, heard: list[str] | None = None, **changes: Any
-) -> cleanup.Swept:
+) -> cleanup.SweepOutcome:
     def on_rescue(row: SweptEnvironment) -> None:
         if heard is not None:
             heard.append(row.environment)
             assert worker.removed == [], "a rescue is told before anything is removed"
 
     options = SweepOptions(owner="octo/shop", **changes)
-    return cleanup.sweep(worker, options, states, on_rescue)
+    return cleanup.request_sweep(worker, options, states, on_rescue)
 
 
 def test_sweep__removes_what_is_ours_and_closed_and_nothing_else() -> None:
@@ -169,9 +169,9 @@ def test_sweep__tells_of_another_prefix_and_leaves_what_it_made() -> None:
         "old_13": "unknown",
         "old_15": "odd_record",
     }
-    assert not swept.left
+    assert not swept.leftover_environments
     assert cleanup.sweep_exit_code(swept) == 0
-    shown = render_sweep(swept.report(), make_context())
+    shown = render_sweep(swept.make_report(), make_context())
     assert "is closed, and it was made under another prefix" in shown
 
 
@@ -234,7 +234,7 @@ def test_sweep__dry_run_names_and_leaves() -> None:
     assert worker.asked == []
     assert heard == ["pr_1", "pr_2"]
     assert cleanup.sweep_exit_code(swept) == 0
-    assert "would be removed" in on_terminal(swept.report())
+    assert "would be removed" in on_terminal(swept.make_report())
 
 
 def test_sweep__over_its_limit_takes_the_oldest_and_leaves_the_rest_for_the_next() -> None:
@@ -247,8 +247,8 @@ def test_sweep__over_its_limit_takes_the_oldest_and_leaves_the_rest_for_the_next
     )
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED, _3=CLOSED), max_deletions=2)
     assert worker.removed == ["pr_2", "pr_3"]
-    assert [row.environment for row in swept.left] == ["pr_1"]
-    assert "max-deletions" in (swept.left[0].waits or "")
+    assert [row.environment for row in swept.leftover_environments] == ["pr_1"]
+    assert "max-deletions" in (swept.leftover_environments[0].waits or "")
     assert cleanup.sweep_exit_code(swept) == 4
 
 
@@ -261,7 +261,9 @@ def test_sweep__that_leaves_something_is_exit_4_and_the_others_are_gone() -> Non
         return make_cleanup(environment=name)
 
     swept = run(Worker([found(1), found(2)], clean=clean), answers(_1=CLOSED, _2=CLOSED))
-    assert [(row.environment, row.waits) for row in swept.left] == [("pr_1", "1 object is left.")]
+    assert [(row.environment, row.waits) for row in swept.leftover_environments] == [
+        ("pr_1", "1 object is left.")
+    ]
     assert cleanup.sweep_exit_code(swept) == 4
 
 
@@ -271,12 +273,12 @@ def test_sweep__of_a_worker_that_ended_early_leaves_what_it_did_not_reach() -> N
     )
     worker = Worker([found(1), found(2)], answer=partial)
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED))
-    assert [row.environment for row in swept.left] == ["pr_2"]
+    assert [row.environment for row in swept.leftover_environments] == ["pr_2"]
     assert cleanup.sweep_exit_code(swept) == 4
     late = WorkerTimedOut("The worker did not finish in time.")
     late.answer = partial
     swept = run(Worker([found(1), found(2)], answer=late), answers(_1=CLOSED, _2=CLOSED))
-    assert [(row.environment, row.waits) for row in swept.left] == [
+    assert [(row.environment, row.waits) for row in swept.leftover_environments] == [
         ("pr_2", "The worker did not finish in time.")
     ]
     assert cleanup.sweep_exit_code(swept) == 1
@@ -290,7 +292,7 @@ def test_sweep__with_a_failure_of_the_worker_has_its_exit_code(answer: Any) -> N
         return
     swept = run(Worker([found(1)], answer=answer), answers(_1=CLOSED))
     assert cleanup.sweep_exit_code(swept) == 2
-    assert [row.environment for row in swept.left] == ["pr_1"]
+    assert [row.environment for row in swept.leftover_environments] == ["pr_1"]
 
 
 def test_sweep__whose_list_fails_says_why() -> None:
@@ -311,7 +313,7 @@ def test_sweep__whose_list_fails_says_why() -> None:
 )
 def test_cause__follows_what_the_record_says(phase: str | None, words: str) -> None:
     (row,) = sort_out([found(1, phase=phase)], OPTIONS, answers(_1=CLOSED))
-    assert words in (row.cause or "")
+    assert words in (row.why_still_there or "")
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_sweep__reclaims_what_is_due_and_closed_and_asks_about_nothing_else() ->
     assert worker.removed == ["pr_1"]
     assert asked == [[1, 2, 3]]
     assert heard == [], "its cleanup did run, so nothing was rescued"
-    assert swept.rescues == ()
+    assert swept.missed_environments == ()
     assert {row.environment: row.standing for row in swept.rows} == {
         "pr_1": "tables",
         "pr_2": "open",
@@ -85,7 +85,7 @@ def test_sweep__removes_environments_before_it_reclaims_tables() -> None:
     worker = Worker([removed(1, updated_at=old), found(2)], clean=reclaim)
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED), max_deletions=1)
     assert worker.removed == ["pr_2"]
-    assert [row.environment for row in swept.left] == ["pr_1"]
+    assert [row.environment for row in swept.leftover_environments] == ["pr_1"]
     assert cleanup.sweep_exit_code(swept) == 4
 
 
@@ -98,12 +98,14 @@ def report(**changes: Any) -> SweepReport:
 
 def test_report__counts_tables_and_bytes() -> None:
     swept = run(Worker([removed(1)], clean=reclaim), answers(_1=CLOSED))
-    (row,) = swept.report().rows
+    (row,) = swept.make_report().rows
     assert (row.tables_reclaimed, row.bytes_reclaimed, row.tables_kept) == (2, 2_000_000, 1)
-    text = render_sweep(swept.report(), make_context(marker=None))
+    text = render_sweep(swept.make_report(), make_context(marker=None))
     assert "2 tables reclaimed, 1 kept" in text
     assert "| 2.0 MB |" in text
-    assert re.search(r"pr_1 .* 2 tables reclaimed, 1 kept +2.0 MB", on_terminal(swept.report()))
+    assert re.search(
+        r"pr_1 .* 2 tables reclaimed, 1 kept +2.0 MB", on_terminal(swept.make_report())
+    )
 
 
 def test_report__of_a_size_that_is_not_known_says_so() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.errors import BadInput
 from ci_bot.worker.messages import names_and_times
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.names_and_times import ModelNames
 
 DAY = 86_400_000
 # 2024-02-01, a Thursday, half past ten.
@@ -26,13 +26,13 @@ MIDNIGHT = NOW - 10 * 3_600_000 - 30 * 60_000
     ],
 )
 def test_iso__is_utc_with_a_fraction_only_where_there_is_one(moment: object, text: str) -> None:
-    assert names_and_times.iso(moment) == text
+    assert names_and_times.format_iso(moment) == text
 
 
 def test_start_of_day__is_the_midnight_at_or_before() -> None:
     assert names_and_times.start_of_day(NOW) == MIDNIGHT
     assert names_and_times.start_of_day(MIDNIGHT) == MIDNIGHT
-    assert names_and_times.milliseconds("2024-02-01") == MIDNIGHT
+    assert names_and_times.to_milliseconds("2024-02-01") == MIDNIGHT
     assert (
         abs(names_and_times.now_milliseconds() - datetime.now(timezone.utc).timestamp() * 1000)
         < 60_000
@@ -95,7 +95,7 @@ def test_parse__of_what_is_no_date__names_the_input_and_what_to_write(text: str,
 def test_names__are_short_where_the_catalog_is_the_default(
     catalog: str | None, fqn: str, shown: str
 ) -> None:
-    assert Names(catalog, "spark").of(fqn) == shown
+    assert ModelNames(catalog, "spark").short_name(fqn) == shown
 
 
 @pytest.mark.parametrize(
@@ -112,5 +112,5 @@ def test_names__are_short_where_the_catalog_is_the_default(
     ],
 )
 def test_names__inside_of_a_text_are_short_too(text: str, shown: str) -> None:
-    assert Names("lake", "spark").within(text) == shown
-    assert Names(None, "spark").within(text) == text
+    assert ModelNames("lake", "spark").shorten_in_text(text) == shown
+    assert ModelNames(None, "spark").shorten_in_text(text) == text

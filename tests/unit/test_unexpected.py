@@ -13,9 +13,9 @@ import click
 import pytest
 
 from ci_bot.bot.cli import commands
-from ci_bot.bot.cli.command_errors import guarded
+from ci_bot.bot.cli.command_errors import run_guarded
 from ci_bot.bot.handlers.run_action import run_workflow
-from ci_bot.errors import BadInput, unexpected
+from ci_bot.errors import BadInput, unforeseen_error
 from ci_bot.host import Machine
 from tests.github_standin import events
 from tests.in_process import RunnerMachine
@@ -30,12 +30,12 @@ def broken(_around: Machine) -> int:
 
 def told(capsys: pytest.CaptureFixture[str], *, verbose: bool) -> tuple[int, str, str]:
     with (
-        click.Context(commands.commands) as context,
+        click.Context(commands.command_group) as context,
         pytest.raises(SystemExit) as ended,
     ):
         if verbose:
             context.meta["ci_bot.verbose"] = True
-        guarded(broken)
+        run_guarded(broken)
     out, err = capsys.readouterr()
     return int(ended.value.code or 0), out, err
 
@@ -102,13 +102,13 @@ def test_workflow__folds_the_traceback_and_says_one_sentence(tmp_path: Path) -> 
     log = RunnerLog().read(text)
     assert [command.data for command in log.named("error")] == [
         "Something happened that ci-bot does not know: ZeroDivisionError: ::error::***. "
-        + str(unexpected(ZeroDivisionError()).hint)
+        + str(unforeseen_error(ZeroDivisionError()).hint)
     ], "what the exception says is no command"
     outputs = dict(read_file_command((tmp_path / "output").read_text()))
     assert outputs["reason-code"] == "defect"
 
 
 def test_unexpected__of_an_exception_without_words__names_its_kind() -> None:
-    assert unexpected(KeyError()).message.endswith("does not know: KeyError.")
-    assert unexpected(ValueError("x" * 999)).message.count("x") == 200
-    assert not isinstance(unexpected(KeyError()), BadInput)
+    assert unforeseen_error(KeyError()).message.endswith("does not know: KeyError.")
+    assert unforeseen_error(ValueError("x" * 999)).message.count("x") == 200
+    assert not isinstance(unforeseen_error(KeyError()), BadInput)

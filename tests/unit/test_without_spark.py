@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.actions import activities
-from ci_bot.bot.actions.comment_command import Help
+from ci_bot.bot.actions.comment_command import HelpCommand
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput
 from ci_bot.host import CONTAINER_FILE, ContainerUser, container_user
 from ci_bot.worker.runtime import java
@@ -22,27 +22,27 @@ ON_SPARK = {
 WITHOUT = [
     activities.Review(number=7),
     activities.Accept(number=7, comment_id=1),
-    activities.Command(number=7, comment_id=1, author="octocat", command=Help()),
+    activities.CommentCommand(number=7, comment_id=1, author="octocat", command=HelpCommand()),
     activities.PostForkReport(
         run_id=1, head_sha="1", head_repository=None, head_branch=None, fork=True
     ),
-    activities.Skip("nothing"),
+    activities.NothingToDo("nothing"),
 ]
 
 
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_what_needs_spark__is_refused_with_the_way_out(name: str) -> None:
     with pytest.raises(BadInput) as refused:
-        activities.check(ON_SPARK[name], has_spark=False)
+        activities.check_image_has_spark(ON_SPARK[name], has_spark=False)
     assert refused.value.message == f"{name} needs Spark, and the image for reviews has none."
     assert "without `/review`" in (refused.value.hint or "")
     assert (refused.value.reason_code, refused.value.exit_code) == ("no_spark", EXIT_BAD_INPUT)
-    activities.check(ON_SPARK[name], has_spark=True)
+    activities.check_image_has_spark(ON_SPARK[name], has_spark=True)
 
 
 @pytest.mark.parametrize("activity", WITHOUT, ids=lambda each: type(each).__name__)
 def test_what_needs_none__goes_on(activity: activities.Activity) -> None:
-    activities.check(activity, has_spark=False)
+    activities.check_image_has_spark(activity, has_spark=False)
 
 
 def test_activities__are_all_on_one_of_the_two_lists() -> None:

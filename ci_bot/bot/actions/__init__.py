@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.actions.inputs import ALLOW_UNCAGED, Inputs, Settings, env_name, from_environ
     from ci_bot.bot.actions.process_secrecy import keep_secrets
-    from ci_bot.bot.actions.step_files import Outputs, StepSummary
+    from ci_bot.bot.actions.step_files import StepOutputs, StepSummary
     from ci_bot.bot.actions.values import NO_CHANGES, Color, FailOn
-    from ci_bot.bot.actions.workflow_commands import Commands
+    from ci_bot.bot.actions.workflow_commands import WorkflowCommands
 
 __all__ = [
     "ALLOW_UNCAGED",
@@ -37,13 +37,13 @@ __all__ = [
     "ApplyCommand",
     "CleanupCommand",
     "Color",
-    "Commands",
     "EstimateCommand",
     "FailOn",
     "Inputs",
-    "Outputs",
     "Settings",
+    "StepOutputs",
     "StepSummary",
+    "WorkflowCommands",
     "activities",
     "choose_activity",
     "comment_command",
@@ -72,8 +72,8 @@ __getattr__ = open_on_demand(
         "event": ["DEPENDABOT", "GHOST", "is_repository", "read_event", "same_repository"],
         "inputs": ["ALLOW_UNCAGED", "Inputs", "Settings", "env_name", "from_environ"],
         "process_secrecy": ["keep_secrets"],
-        "step_files": ["Outputs", "StepSummary"],
+        "step_files": ["StepOutputs", "StepSummary"],
         "values": ["Color", "FailOn", "NO_CHANGES"],
-        "workflow_commands": ["Commands"],
+        "workflow_commands": ["WorkflowCommands"],
     },
 )

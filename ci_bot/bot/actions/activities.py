@@ -48,7 +48,7 @@ class Review(_AnyActivity):
         return self.comment
 
     @property
-    def dispatched(self) -> bool:
+    def was_dispatched(self) -> bool:
         """Whether somebody started it by hand: no event vouches for what is checked out."""
         return self.head_sha is None
 
@@ -107,7 +107,7 @@ class Cleanup(_AnyActivity):
         return self.has_secrets
 
     @property
-    def dispatched(self) -> bool:
+    def was_dispatched(self) -> bool:
         """Whether somebody started it by hand, perhaps for a pull request that is open."""
         return self.closed is None
 
@@ -121,7 +121,7 @@ class Sweep(_AnyActivity):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command(_AnyActivity):
+class CommentCommand(_AnyActivity):
     """Check who asked, answer, and start the workflow that does what the comment asks for.
 
     That workflow runs on `default_branch`; None where the event does not name it.
@@ -148,7 +148,7 @@ class PostForkReport(_AnyActivity):
 
 
 @dataclass(frozen=True)
-class Skip(_AnyActivity):
+class NothingToDo(_AnyActivity):
     """Nothing to do, and why: one sentence for a notice."""
 
     number: ClassVar[None] = None
@@ -156,7 +156,17 @@ class Skip(_AnyActivity):
     reason: str
 
 
-Activity = Review | Apply | Estimate | Accept | Cleanup | Sweep | Command | PostForkReport | Skip
+Activity = (
+    Review
+    | Apply
+    | Estimate
+    | Accept
+    | Cleanup
+    | Sweep
+    | CommentCommand
+    | PostForkReport
+    | NothingToDo
+)
 
 
 # What the image for reviews cannot do: it has neither Java nor Spark.
@@ -172,7 +182,7 @@ _ON_SPARK = {
 }
 
 
-def check(activity: Activity, *, has_spark: bool) -> None:
+def check_image_has_spark(activity: Activity, *, has_spark: bool) -> None:
     """Whether this image can do what was asked for.
 
     Raises:

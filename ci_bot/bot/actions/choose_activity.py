@@ -39,11 +39,11 @@ from ci_bot.bot.actions.activities import (
     Activity,
     Apply,
     Cleanup,
-    Command,
+    CommentCommand,
     Estimate,
+    NothingToDo,
     PostForkReport,
     Review,
-    Skip,
     Sweep,
 )
 from ci_bot.bot.actions.comment_command import ApplyCommand, CleanupCommand, parse_command
@@ -58,7 +58,7 @@ from ci_bot.bot.actions.event import (
     WorkflowRunEvent,
 )
 from ci_bot.bot.actions.inputs import Inputs, Mode
-from ci_bot.errors import BadInput, Refused
+from ci_bot.errors import BadInput, RequestRefused
 
 REVIEWED_ACTIONS = frozenset({"opened", "synchronize", "reopened", "ready_for_review"})
 # A workflow_run names no author. Dependabot's branches are recognised by their prefix here, and the
@@ -66,7 +66,7 @@ REVIEWED_ACTIONS = frozenset({"opened", "synchronize", "reopened", "ready_for_re
 _DEPENDABOT_BRANCH = "dependabot/"
 
 
-def choose(  # noqa: PLR0911 - one return per event
+def choose_activity(  # noqa: PLR0911 - one return per event
     event: Event, inputs: Inputs, *, actor: str | None = None
 ) -> Activity:
     """The activity that `event` asks for, by the rules above.
@@ -84,18 +84,18 @@ def choose(  # noqa: PLR0911 - one return per event
         case PullRequestEvent():
             return _pull_request(event, inputs.mode)
         case DispatchEvent():
-            return _dispatch(event, inputs, actor or event.sender)
+            return _choose_for_dispatch(event, inputs, actor or event.sender)
         case CommentEvent():
-            return _comment(event, inputs.mode)
+            return _choose_for_comment(event, inputs.mode)
         case ScheduleEvent():
-            _fits(inputs.mode, {"auto", "sweep"}, "schedule")
+            _check_mode_fits(inputs.mode, {"auto", "sweep"}, "schedule")
             return Sweep()
         case WorkflowRunEvent():
             return _workflow_run(event, inputs.mode)
         case MergeGroupEvent():
             return _merge_group(event, inputs.mode)
         case OtherEvent():
-            return Skip(f"The event `{_word(event.name)}` asks for nothing here.")
+            return NothingToDo(f"The event `{_clean_name(event.name)}` asks for nothing here.")
         case _:  # pragma: no cover - mypy proves that this cannot be reached
             assert_never(event)
 
@@ -103,7 +103,9 @@ def choose(  # noqa: PLR0911 - one return per event
 def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
     if event.action == "closed":
         if mode not in ("auto", "cleanup"):
-            return Skip(f"The pull request was closed, and `mode: {mode}` does not clean up.")
+            return NothingToDo(
+                f"The pull request was closed, and `mode: {mode}` does not clean up."
+            )
         return Cleanup(
             number=event.number,
             merged=event.merged,
@@ -121,16 +123,18 @@ def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
             ),
             reason_code="unsafe_trigger",
         )
-    _fits(mode, {"auto", "review", "cleanup"}, "pull_request")
+    _check_mode_fits(mode, {"auto", "review", "cleanup"}, "pull_request")
     if event.action == "edited" and not event.retargeted:
-        return Skip(
+        return NothingToDo(
             "The title or the text of the pull request was edited, and its base branch was not, so "
             "the plan is the same."
         )
     if event.action not in REVIEWED_ACTIONS and not event.retargeted:
-        return Skip(f"`pull_request` {_word(event.action)} changes nothing that a plan depends on.")
+        return NothingToDo(
+            f"`pull_request` {_clean_name(event.action)} changes nothing that a plan depends on."
+        )
     if mode == "cleanup":
-        return Skip("The pull request is open, and `mode: cleanup` serves closed ones.")
+        return NothingToDo("The pull request is open, and `mode: cleanup` serves closed ones.")
     return Review(
         number=event.number,
         head_sha=event.head_sha,
@@ -155,7 +159,7 @@ def _why_untrusted(*, fork: bool, dependabot: bool) -> str | None:
     return None
 
 
-def _dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
+def _choose_for_dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
     if inputs.mode == "sweep":
         return Sweep()
     number = inputs.pr_number or _positive_number(event.inputs, "pr-number")
@@ -168,7 +172,7 @@ def _dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
     comment_id = inputs.comment_id or _positive_number(event.inputs, "comment-id")
     if inputs.mode == "review":
         if event.inputs.get("mode", "").strip() == "review":
-            raise Refused(
+            raise RequestRefused(
                 "A review was asked for by the input `mode` of a workflow that does other things, "
                 "too, and it would run with the credentials of those.",
                 hint="Start the review's own workflow, review.yml, or comment `/sqlmesh plan`. "
@@ -198,20 +202,20 @@ def _dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
     return Apply(number=number, requested_by=actor, command=command, comment_id=comment_id)
 
 
-def _comment(event: CommentEvent, mode: Mode) -> Activity:
+def _choose_for_comment(event: CommentEvent, mode: Mode) -> Activity:
     if not event.on_pull_request:
-        return Skip("The comment is on an issue, not on a pull request.")
+        return NothingToDo("The comment is on an issue, not on a pull request.")
     if event.action != "created":
-        return Skip("Only new comments are read; an edited or deleted one is no command.")
+        return NothingToDo("Only new comments are read; an edited or deleted one is no command.")
     if event.author_is_bot:
-        return Skip("The comment was written by a bot.")
+        return NothingToDo("The comment was written by a bot.")
     command = parse_command(event.body)
     if command is None:
-        return Skip("The comment is no command.")
+        return NothingToDo("The comment is no command.")
     if not event.open and not isinstance(command, CleanupCommand):
-        return Skip("The pull request is closed; only `/sqlmesh cleanup` is served there.")
-    _fits(mode, {"auto"}, "issue_comment")
-    return Command(
+        return NothingToDo("The pull request is closed; only `/sqlmesh cleanup` is served there.")
+    _check_mode_fits(mode, {"auto"}, "issue_comment")
+    return CommentCommand(
         number=event.number,
         comment_id=event.comment_id,
         author=event.author,
@@ -221,15 +225,15 @@ def _comment(event: CommentEvent, mode: Mode) -> Activity:
 
 
 def _workflow_run(event: WorkflowRunEvent, mode: Mode) -> Activity:
-    _fits(mode, {"auto"}, "workflow_run")
+    _check_mode_fits(mode, {"auto"}, "workflow_run")
     if event.action != "completed":
-        return Skip("The other workflow has not ended yet.")
+        return NothingToDo("The other workflow has not ended yet.")
     if event.run_event != "pull_request":
-        return Skip("The other workflow was not started by a pull request.")
+        return NothingToDo("The other workflow was not started by a pull request.")
     if event.conclusion in ("cancelled", "skipped", "action_required", "stale"):
-        return Skip("The other workflow did not finish, so there is no report to post.")
+        return NothingToDo("The other workflow did not finish, so there is no report to post.")
     if not event.is_fork and not (event.head_branch or "").startswith(_DEPENDABOT_BRANCH):
-        return Skip("The review ran in this repository and has written its own comment.")
+        return NothingToDo("The review ran in this repository and has written its own comment.")
     return PostForkReport(
         run_id=event.run_id,
         head_sha=event.head_sha,
@@ -240,9 +244,9 @@ def _workflow_run(event: WorkflowRunEvent, mode: Mode) -> Activity:
 
 
 def _merge_group(event: MergeGroupEvent, mode: Mode) -> Activity:
-    _fits(mode, {"auto", "review"}, "merge_group")
+    _check_mode_fits(mode, {"auto", "review"}, "merge_group")
     if event.action != "checks_requested":
-        return Skip("The merge queue asks for no check.")
+        return NothingToDo("The merge queue asks for no check.")
     return Review(
         number=event.number,
         head_sha=event.head_sha,
@@ -254,7 +258,7 @@ def _merge_group(event: MergeGroupEvent, mode: Mode) -> Activity:
     )
 
 
-def _fits(mode: Mode, allowed: set[Mode], trigger: str) -> None:
+def _check_mode_fits(mode: Mode, allowed: set[Mode], trigger: str) -> None:
     if mode not in allowed:
         raise BadInput(
             f"`mode: {mode}` cannot be done on `{trigger}`.",
@@ -276,7 +280,7 @@ def _plan_id(inputs: Mapping[str, str]) -> str | None:
         return str(values.plan_id(text))
     except ValueError as error:
         raise BadInput(
-            f"{values.wrong('The input `plan-id`', text, error)}.",
+            f"{values.describe_wrong_value('The input `plan-id`', text, error)}.",
             hint="The comment shows the id of the reviewed plan.",
         ) from None
 
@@ -296,6 +300,6 @@ def _positive_number(inputs: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
-def _word(text: str) -> str:
+def _clean_name(text: str) -> str:
     """A name that GitHub sent, fit for a notice."""
     return "".join(letter for letter in text if letter.isalnum() or letter in "_-")[:50]

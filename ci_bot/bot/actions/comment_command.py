@@ -39,7 +39,7 @@ _TOKEN = re.compile(r'[ \t]*(?:["“”](?P<quoted>[^"“”]*)["“”]|(?P<wor
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanCommand:
     """Plan this pull request anew."""
 
     verb: Literal["plan"] = "plan"
@@ -85,21 +85,29 @@ class CleanupCommand:
 
 
 @dataclass(frozen=True)
-class Status:
+class StatusCommand:
     """Say what the environment and the last plan are."""
 
     verb: Literal["status"] = "status"
 
 
 @dataclass(frozen=True)
-class Help:
+class HelpCommand:
     """Explain the commands. `problem` says what was wrong with the line, in words of ours only."""
 
     problem: str | None = None
     verb: Literal["help"] = "help"
 
 
-CommandLine = Plan | ApplyCommand | EstimateCommand | AcceptCommand | CleanupCommand | Status | Help
+CommandLine = (
+    PlanCommand
+    | ApplyCommand
+    | EstimateCommand
+    | AcceptCommand
+    | CleanupCommand
+    | StatusCommand
+    | HelpCommand
+)
 
 USAGE = (
     "/sqlmesh plan",
@@ -125,31 +133,31 @@ def parse_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one retur
     given = line[beginning.end() :]
     if given and given[0] not in " \t":
         # As no-break spaces, which phones and word processors write: nobody can see what is wrong.
-        return None if given[0].isprintable() else Help(_OTHER_BLANK)
+        return None if given[0].isprintable() else HelpCommand(_OTHER_BLANK)
     if len(line) > LONGEST_LINE:
-        return Help(f"The line is longer than {LONGEST_LINE} characters.")
-    tokens = _tokens(given)
+        return HelpCommand(f"The line is longer than {LONGEST_LINE} characters.")
+    tokens = _split_tokens(given)
     if tokens is None:
         if any(not letter.isprintable() and letter != "\t" for letter in given):
-            return Help(_OTHER_BLANK)
-        return Help("A quote is not closed, or stands in the middle of a word.")
+            return HelpCommand(_OTHER_BLANK)
+        return HelpCommand("A quote is not closed, or stands in the middle of a word.")
     if not tokens:
-        return Help()
+        return HelpCommand()
     verb, *rest = tokens
     verb = verb.lower()
     if verb in _WITH_ARGUMENTS:
         return _WITH_ARGUMENTS[verb](rest)
     simple: dict[str, CommandLine] = {
-        "plan": Plan(),
+        "plan": PlanCommand(),
         "estimate": EstimateCommand(),
         "cleanup": CleanupCommand(),
-        "status": Status(),
-        "help": Help(),
+        "status": StatusCommand(),
+        "help": HelpCommand(),
     }
     if verb not in simple:
-        return Help("This verb is not known.")
+        return HelpCommand("This verb is not known.")
     if rest and verb != "help":
-        return Help(f"`{PREFIX} {verb}` takes no arguments.")
+        return HelpCommand(f"`{PREFIX} {verb}` takes no arguments.")
     return simple[verb]
 
 
@@ -158,7 +166,7 @@ def first_line(body: str) -> str:
     return re.split(r"[\r\n]", body, maxsplit=1)[0].rstrip(" \t")
 
 
-def _apply(tokens: list[str]) -> ApplyCommand | Help:  # noqa: PLR0911 - one return per rule
+def _parse_apply(tokens: list[str]) -> ApplyCommand | HelpCommand:  # noqa: PLR0911 - one return per rule
     plan_id: str | None = None
     override: str | None = None
     probe = False
@@ -166,57 +174,63 @@ def _apply(tokens: list[str]) -> ApplyCommand | Help:  # noqa: PLR0911 - one ret
     for word in words:
         if word == "--override" or word.startswith("--override="):
             if override is not None:
-                return Help("`--override` stands twice.")
+                return HelpCommand("`--override` stands twice.")
             text = next(words, "") if word == "--override" else word.removeprefix("--override=")
-            override = _visible(text)
+            override = _make_visible_line(text)
             if not override or override.startswith("--"):
-                return Help('`--override` needs a reason: `--override "why"`.')
+                return HelpCommand('`--override` needs a reason: `--override "why"`.')
             if len(override) > LONGEST_REASON:
-                return Help(f"The reason is longer than {LONGEST_REASON} characters.")
+                return HelpCommand(f"The reason is longer than {LONGEST_REASON} characters.")
         elif word == "--probe":
             if probe:
-                return Help("`--probe` stands twice.")
+                return HelpCommand("`--probe` stands twice.")
             probe = True
         elif word.startswith("-"):
-            return Help("`/sqlmesh apply` knows two options: `--override` and `--probe`.")
+            return HelpCommand("`/sqlmesh apply` knows two options: `--override` and `--probe`.")
         elif plan_id is not None:
-            return Help("`/sqlmesh apply` takes one plan id; a reason with blanks needs quotes.")
+            return HelpCommand(
+                "`/sqlmesh apply` takes one plan id; a reason with blanks needs quotes."
+            )
         else:
             plan_id = word.strip("`").lower()
             if not _PLAN_ID.fullmatch(plan_id):
-                return Help("A plan id has 8 to 64 hexadecimal digits; reports show 12 of them.")
+                return HelpCommand(
+                    "A plan id has 8 to 64 hexadecimal digits; reports show 12 of them."
+                )
     if plan_id is None:
-        return Help("`/sqlmesh apply` needs the id of the plan, as the report shows it.")
+        return HelpCommand("`/sqlmesh apply` needs the id of the plan, as the report shows it.")
     return ApplyCommand(plan_id, override, probe)
 
 
-def _accept(tokens: list[str]) -> AcceptCommand | Help:
+def _parse_accept(tokens: list[str]) -> AcceptCommand | HelpCommand:
     if len(tokens) != _ACCEPTED:
-        return Help("`/sqlmesh accept` takes a rule, a model and a reason in quotes.")
-    rule, model, reason = tokens[0].strip("`"), tokens[1].strip("`"), _visible(tokens[2])
+        return HelpCommand("`/sqlmesh accept` takes a rule, a model and a reason in quotes.")
+    rule, model, reason = tokens[0].strip("`"), tokens[1].strip("`"), _make_visible_line(tokens[2])
     if not _RULE.fullmatch(rule):
-        return Help("The id of a rule is made of letters, digits and hyphens, as reports show it.")
+        return HelpCommand(
+            "The id of a rule is made of letters, digits and hyphens, as reports show it."
+        )
     if not model or not model.isprintable():
-        return Help("`/sqlmesh accept` needs the name of the model, as reports show it.")
+        return HelpCommand("`/sqlmesh accept` needs the name of the model, as reports show it.")
     if not reason:
-        return Help('`/sqlmesh accept` needs a reason: `"why"`.')
+        return HelpCommand('`/sqlmesh accept` needs a reason: `"why"`.')
     if len(reason) > LONGEST_REASON:
-        return Help(f"The reason is longer than {LONGEST_REASON} characters.")
+        return HelpCommand(f"The reason is longer than {LONGEST_REASON} characters.")
     return AcceptCommand(rule, model, reason)
 
 
 _WITH_ARGUMENTS: dict[str, Callable[[list[str]], CommandLine]] = {
-    "apply": _apply,
-    "accept": _accept,
+    "apply": _parse_apply,
+    "accept": _parse_accept,
 }
 
 
-def _visible(text: str) -> str:
+def _make_visible_line(text: str) -> str:
     """The text as one line, without what reorders or hides its neighbours in a comment or log."""
     return "".join(letter if letter.isprintable() else " " for letter in text).strip()
 
 
-def _tokens(text: str) -> list[str] | None:
+def _split_tokens(text: str) -> list[str] | None:
     """The words of a line; quotes hold one together. None where the quotes do not match up."""
     tokens: list[str] = []
     position, text = 0, text.rstrip(" \t")

@@ -40,7 +40,7 @@ def is_sha(text: str) -> bool:
     return _SHA.fullmatch(text) is not None
 
 
-class Node:
+class PayloadNode:
     """A place in the payload that knows its path, so that every complaint can name it."""
 
     def __init__(self, value: object, path: str, event: str) -> None:
@@ -48,67 +48,67 @@ class Node:
         self.path = path
         self.event = event
 
-    def child(self, key: str) -> Node:
+    def get_child(self, key: str) -> PayloadNode:
         """The value at `key`; a complaint where there is none. Null counts as a value."""
         below = f"{self.path}.{key}" if self.path else key
         if not isinstance(self.value, Mapping) or key not in self.value:
-            raise self._complaint(f"The event file of this {self.event} run lacks `{below}`.")
-        return Node(self.value[key], below, self.event)
+            raise self._make_error(f"The event file of this {self.event} run lacks `{below}`.")
+        return PayloadNode(self.value[key], below, self.event)
 
-    def at(self, path: str) -> Node:
+    def get_node(self, path: str) -> PayloadNode:
         """The value at a dotted path below this one."""
         node = self
         for key in path.split("."):
-            node = node.child(key)
+            node = node.get_child(key)
         return node
 
-    def optional(self, path: str, read: Callable[[Node], T]) -> T | None:
+    def read_optional(self, path: str, read: Callable[[PayloadNode], T]) -> T | None:
         """What `read` makes of the value at `path`; None where something on the way is absent."""
         node = self
         for key in path.split("."):
             if not isinstance(node.value, Mapping) or node.value.get(key) is None:
                 return None
-            node = node.child(key)
+            node = node.get_child(key)
         return read(node)
 
-    def text(self) -> str:
+    def read_text(self) -> str:
         if not isinstance(self.value, str):
-            raise self.wrong("text")
+            raise self.make_type_error("text")
         return self.value
 
-    def name(self) -> str:
-        text = self.text()
+    def read_name(self) -> str:
+        text = self.read_text()
         if not text:
-            raise self.wrong("a name")
+            raise self.make_type_error("a name")
         return text
 
-    def sha(self) -> str:
+    def read_sha(self) -> str:
         if not isinstance(self.value, str) or not is_sha(self.value):
-            raise self.wrong("a commit's 40 hexadecimal digits")
+            raise self.make_type_error("a commit's 40 hexadecimal digits")
         return self.value
 
-    def repository(self) -> str:
+    def read_repository(self) -> str:
         if not isinstance(self.value, str) or not is_repository(self.value):
-            raise self.wrong("owner/name")
+            raise self.make_type_error("owner/name")
         return self.value
 
-    def positive(self) -> int:
+    def read_positive(self) -> int:
         if type(self.value) is not int or not 0 < self.value <= BIGGEST:
-            raise self.wrong("a positive whole number")
+            raise self.make_type_error("a positive whole number")
         return self.value
 
-    def flag(self) -> bool:
+    def read_flag(self) -> bool:
         if not isinstance(self.value, bool):
-            raise self.wrong("true or false")
+            raise self.make_type_error("true or false")
         return self.value
 
-    def wrong(self, expected: str) -> BadInput:
+    def make_type_error(self, expected: str) -> BadInput:
         where = f"`{self.path}`" if self.path else "the whole document"
-        return self._complaint(
+        return self._make_error(
             f"In the event file of this {self.event} run, {where} is not {expected}."
         )
 
-    def _complaint(self, message: str) -> BadInput:
+    def _make_error(self, message: str) -> BadInput:
         return BadInput(
             message,
             hint=(
@@ -288,53 +288,56 @@ def read_event(name: str, text: str, *, sha: str | None = None) -> Event:
 def parse_event(name: str, payload: object, *, sha: str | None = None) -> Event:
     """The event `name` from its payload; see `read_event`."""
     parser = _PARSERS.get(name)
-    root = Node(payload, "", name)
+    root = PayloadNode(payload, "", name)
     if parser is None:
         action = payload.get("action") if isinstance(payload, Mapping) else None
         return OtherEvent(name=name, action=action if isinstance(action, str) else None)
     if not isinstance(payload, Mapping):
-        raise root.wrong("a JSON object")
+        raise root.make_type_error("a JSON object")
     return parser(root, sha)
 
 
-def _pull_request(root: Node, sha: str | None) -> PullRequestEvent:
-    pull = root.child("pull_request")
+def _pull_request(root: PayloadNode, sha: str | None) -> PullRequestEvent:
+    pull = root.get_child("pull_request")
     started_on_merge = root.event == "pull_request" and sha is not None and is_sha(sha)
-    action = root.child("action").name()
+    action = root.get_child("action").read_name()
     return PullRequestEvent(
         name=root.event,
         action=action,
-        repository=root.at("repository.full_name").repository(),
-        number=pull.child("number").positive(),
-        head_sha=pull.at("head.sha").sha(),
-        base_sha=pull.at("base.sha").sha(),
-        merge_sha=sha if started_on_merge else pull.optional("merge_commit_sha", Node.sha),
-        head_ref=pull.at("head.ref").name(),
-        base_ref=pull.at("base.ref").name(),
-        head_repository=pull.optional("head.repo.full_name", Node.repository),
-        author=pull.optional("user.login", Node.name) or GHOST,
-        draft=pull.optional("draft", Node.flag) or False,
-        merged=pull.optional("merged", Node.flag) or False,
-        sender=root.optional("sender.login", Node.name) or GHOST,
-        default_branch=root.optional("repository.default_branch", Node.name),
+        repository=root.get_node("repository.full_name").read_repository(),
+        number=pull.get_child("number").read_positive(),
+        head_sha=pull.get_node("head.sha").read_sha(),
+        base_sha=pull.get_node("base.sha").read_sha(),
+        merge_sha=sha
+        if started_on_merge
+        else pull.read_optional("merge_commit_sha", PayloadNode.read_sha),
+        head_ref=pull.get_node("head.ref").read_name(),
+        base_ref=pull.get_node("base.ref").read_name(),
+        head_repository=pull.read_optional("head.repo.full_name", PayloadNode.read_repository),
+        author=pull.read_optional("user.login", PayloadNode.read_name) or GHOST,
+        draft=pull.read_optional("draft", PayloadNode.read_flag) or False,
+        merged=pull.read_optional("merged", PayloadNode.read_flag) or False,
+        sender=root.read_optional("sender.login", PayloadNode.read_name) or GHOST,
+        default_branch=root.read_optional("repository.default_branch", PayloadNode.read_name),
         # An edit of title or text has `changes` of its own, without this key.
-        retargeted=action == "edited" and root.optional("changes.base", _value) is not None,
+        retargeted=action == "edited"
+        and root.read_optional("changes.base", _read_value) is not None,
     )
 
 
-def _dispatch(root: Node, _: str | None) -> DispatchEvent:
+def _read_dispatch_event(root: PayloadNode, _: str | None) -> DispatchEvent:
     return DispatchEvent(
-        repository=root.optional("repository.full_name", Node.repository),
-        ref=root.optional("ref", Node.name),
-        sender=root.optional("sender.login", Node.name) or GHOST,
-        inputs=root.optional("inputs", _inputs) or {},
+        repository=root.read_optional("repository.full_name", PayloadNode.read_repository),
+        ref=root.read_optional("ref", PayloadNode.read_name),
+        sender=root.read_optional("sender.login", PayloadNode.read_name) or GHOST,
+        inputs=root.read_optional("inputs", _read_dispatch_inputs) or {},
     )
 
 
-def _inputs(node: Node) -> dict[str, str]:
+def _read_dispatch_inputs(node: PayloadNode) -> dict[str, str]:
     """Dispatch inputs as text: GitHub sends switches as JSON booleans or as the words for them."""
     if not isinstance(node.value, Mapping):
-        raise node.wrong("a JSON object")
+        raise node.make_type_error("a JSON object")
     return {
         str(key).replace("_", "-"): value if isinstance(value, str) else json.dumps(value)
         for key, value in node.value.items()
@@ -342,71 +345,72 @@ def _inputs(node: Node) -> dict[str, str]:
     }
 
 
-def _comment(root: Node, _: str | None) -> CommentEvent:
-    comment = root.child("comment")
-    issue = root.child("issue")
-    author = comment.optional("user.login", Node.name) or GHOST
+def _read_comment_event(root: PayloadNode, _: str | None) -> CommentEvent:
+    comment = root.get_child("comment")
+    issue = root.get_child("issue")
+    author = comment.read_optional("user.login", PayloadNode.read_name) or GHOST
     return CommentEvent(
-        action=root.child("action").name(),
-        repository=root.at("repository.full_name").repository(),
-        number=issue.child("number").positive(),
+        action=root.get_child("action").read_name(),
+        repository=root.get_node("repository.full_name").read_repository(),
+        number=issue.get_child("number").read_positive(),
         # GitHub adds this object to an issue that is a pull request, and says nothing otherwise.
-        on_pull_request=isinstance(issue.optional("pull_request", _value), Mapping),
-        open=issue.child("state").text() == "open",
-        comment_id=comment.child("id").positive(),
-        body=comment.optional("body", Node.text) or "",
+        on_pull_request=isinstance(issue.read_optional("pull_request", _read_value), Mapping),
+        open=issue.get_child("state").read_text() == "open",
+        comment_id=comment.get_child("id").read_positive(),
+        body=comment.read_optional("body", PayloadNode.read_text) or "",
         author=author,
-        author_is_bot=comment.optional("user.type", Node.text) == "Bot" or author.endswith("[bot]"),
-        default_branch=root.optional("repository.default_branch", Node.name),
+        author_is_bot=comment.read_optional("user.type", PayloadNode.read_text) == "Bot"
+        or author.endswith("[bot]"),
+        default_branch=root.read_optional("repository.default_branch", PayloadNode.read_name),
     )
 
 
-def _value(node: Node) -> object:
+def _read_value(node: PayloadNode) -> object:
     return node.value
 
 
-def _schedule(root: Node, _: str | None) -> ScheduleEvent:
-    return ScheduleEvent(cron=root.optional("schedule", Node.text))
+def _read_schedule_event(root: PayloadNode, _: str | None) -> ScheduleEvent:
+    return ScheduleEvent(cron=root.read_optional("schedule", PayloadNode.read_text))
 
 
-def _workflow_run(root: Node, _: str | None) -> WorkflowRunEvent:
-    run = root.child("workflow_run")
+def _workflow_run(root: PayloadNode, _: str | None) -> WorkflowRunEvent:
+    run = root.get_child("workflow_run")
     return WorkflowRunEvent(
-        action=root.child("action").name(),
-        repository=root.at("repository.full_name").repository(),
-        run_id=run.child("id").positive(),
-        run_event=run.child("event").name(),
-        conclusion=run.optional("conclusion", Node.text),
-        head_sha=run.child("head_sha").sha(),
-        head_branch=run.optional("head_branch", Node.name),
-        head_repository=run.optional("head_repository.full_name", Node.repository),
+        action=root.get_child("action").read_name(),
+        repository=root.get_node("repository.full_name").read_repository(),
+        run_id=run.get_child("id").read_positive(),
+        run_event=run.get_child("event").read_name(),
+        conclusion=run.read_optional("conclusion", PayloadNode.read_text),
+        head_sha=run.get_child("head_sha").read_sha(),
+        head_branch=run.read_optional("head_branch", PayloadNode.read_name),
+        head_repository=run.read_optional("head_repository.full_name", PayloadNode.read_repository),
     )
 
 
-def _merge_group(root: Node, _: str | None) -> MergeGroupEvent:
-    group = root.child("merge_group")
-    queued = _MERGE_QUEUE_REF.fullmatch(group.child("head_ref").text())
+def _merge_group(root: PayloadNode, _: str | None) -> MergeGroupEvent:
+    group = root.get_child("merge_group")
+    queued = _MERGE_QUEUE_REF.fullmatch(group.get_child("head_ref").read_text())
     return MergeGroupEvent(
-        action=root.child("action").name(),
-        repository=root.at("repository.full_name").repository(),
-        head_sha=group.child("head_sha").sha(),
-        base_sha=group.child("base_sha").sha(),
+        action=root.get_child("action").read_name(),
+        repository=root.get_node("repository.full_name").read_repository(),
+        head_sha=group.get_child("head_sha").read_sha(),
+        base_sha=group.get_child("base_sha").read_sha(),
         number=int(queued[1]) or None if queued else None,
-        base_ref=_branch(group.optional("base_ref", Node.name)),
-        default_branch=root.optional("repository.default_branch", Node.name),
+        base_ref=_parse_branch(group.read_optional("base_ref", PayloadNode.read_name)),
+        default_branch=root.read_optional("repository.default_branch", PayloadNode.read_name),
     )
 
 
-def _branch(ref: str | None) -> str | None:
+def _parse_branch(ref: str | None) -> str | None:
     return None if ref is None else ref.removeprefix("refs/heads/")
 
 
-_PARSERS: dict[str, Callable[[Node, str | None], Event]] = {
+_PARSERS: dict[str, Callable[[PayloadNode, str | None], Event]] = {
     "pull_request": _pull_request,
     "pull_request_target": _pull_request,
-    "workflow_dispatch": _dispatch,
-    "issue_comment": _comment,
-    "schedule": _schedule,
+    "workflow_dispatch": _read_dispatch_event,
+    "issue_comment": _read_comment_event,
+    "schedule": _read_schedule_event,
     "workflow_run": _workflow_run,
     "merge_group": _merge_group,
 }

@@ -50,7 +50,7 @@ def env_name(input_name: str) -> str:
     return PREFIX + input_name.upper().replace("-", "_")
 
 
-def _input(default: Any, parse: values.Parse) -> Any:
+def _declare_input(default: Any, parse: values.Parse) -> Any:
     return field(default=default, metadata={"parse": parse})
 
 
@@ -59,51 +59,51 @@ class Inputs:
     """The inputs of the action; the fields are their names with underscores."""
 
     github_token: str = field(default="", repr=False, metadata={"parse": str.strip})
-    project: tuple[str, ...] = _input((".",), values.lines)
-    gateway: str | None = _input(None, values.text)
-    mode: Mode = _input("auto", values.one_of(*MODES))
-    environment_prefix: str | None = _input(None, values.environment_prefix)
-    baseline: BaselineInput = _input("auto", values.one_of("auto", "state", "base-branch"))
-    requirements: str | None = _input(None, values.text)
-    python_path: tuple[str, ...] = _input((), values.lines)
-    worker_env: str = _input("", values.utf8)
-    select_model: tuple[str, ...] = _input((), values.names)
-    restate_model: tuple[str, ...] = _input((), values.names)
-    start: str | None = _input(None, values.text)
-    end: str | None = _input(None, values.text)
-    min_intervals: int | None = _input(None, values.intervals)
-    preview_start: str | None = _input(None, values.text)
-    preview_min_intervals: int | None = _input(None, values.intervals)
-    skip_backfill: bool | None = _input(None, values.flag)
-    include_unmodified: bool | None = _input(None, values.flag)
-    forward_only: bool | None = _input(None, values.flag)
-    allow_destructive: tuple[str, ...] = _input((), values.names)
-    override_reason: str | None = _input(None, values.text)
-    plan_id: str | None = _input(None, values.plan_id)
-    pr_number: int | None = _input(None, values.whole_number(1))
-    comment_id: int | None = _input(None, values.whole_number(1))
-    fail_on: FailOn | None = _input(None, values.one_of("blocker", "high", "never"))
-    max_intervals: int | None = _input(None, values.whole_number(0))
-    max_executor_hours: float | None = _input(None, values.number())
-    diff_tolerance: float | None = _input(None, values.number(1.0))
-    comment: CommentInput = _input("always", values.one_of("always", "changes"))
-    table_diff: bool = _input(True, values.flag)
-    reclaim: ReclaimInput = _input("auto", values.one_of("auto", "never", "always"))
-    max_deletions: int = _input(20, values.whole_number(1))
-    event_logs: str | None = _input(None, values.text)
-    cache: CacheInput = _input("none", values.one_of("none", "base"))
-    cache_dir: str = _input(".ci-bot-cache", values.text)
-    executor_hour_price: Price | None = _input(None, values.price)
-    timeout_minutes: int = _input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)
+    project: tuple[str, ...] = _declare_input((".",), values.parse_lines)
+    gateway: str | None = _declare_input(None, values.parse_text)
+    mode: Mode = _declare_input("auto", values.one_of(*MODES))
+    environment_prefix: str | None = _declare_input(None, values.environment_prefix)
+    baseline: BaselineInput = _declare_input("auto", values.one_of("auto", "state", "base-branch"))
+    requirements: str | None = _declare_input(None, values.parse_text)
+    python_path: tuple[str, ...] = _declare_input((), values.parse_lines)
+    worker_env: str = _declare_input("", values.parse_utf8)
+    select_model: tuple[str, ...] = _declare_input((), values.parse_names)
+    restate_model: tuple[str, ...] = _declare_input((), values.parse_names)
+    start: str | None = _declare_input(None, values.parse_text)
+    end: str | None = _declare_input(None, values.parse_text)
+    min_intervals: int | None = _declare_input(None, values.intervals)
+    preview_start: str | None = _declare_input(None, values.parse_text)
+    preview_min_intervals: int | None = _declare_input(None, values.intervals)
+    skip_backfill: bool | None = _declare_input(None, values.parse_flag)
+    include_unmodified: bool | None = _declare_input(None, values.parse_flag)
+    forward_only: bool | None = _declare_input(None, values.parse_flag)
+    allow_destructive: tuple[str, ...] = _declare_input((), values.parse_names)
+    override_reason: str | None = _declare_input(None, values.parse_text)
+    plan_id: str | None = _declare_input(None, values.plan_id)
+    pr_number: int | None = _declare_input(None, values.whole_number(1))
+    comment_id: int | None = _declare_input(None, values.whole_number(1))
+    fail_on: FailOn | None = _declare_input(None, values.one_of("blocker", "high", "never"))
+    max_intervals: int | None = _declare_input(None, values.whole_number(0))
+    max_executor_hours: float | None = _declare_input(None, values.number_parser())
+    diff_tolerance: float | None = _declare_input(None, values.number_parser(1.0))
+    comment: CommentInput = _declare_input("always", values.one_of("always", "changes"))
+    table_diff: bool = _declare_input(True, values.parse_flag)
+    reclaim: ReclaimInput = _declare_input("auto", values.one_of("auto", "never", "always"))
+    max_deletions: int = _declare_input(20, values.whole_number(1))
+    event_logs: str | None = _declare_input(None, values.parse_text)
+    cache: CacheInput = _declare_input("none", values.one_of("none", "base"))
+    cache_dir: str = _declare_input(".ci-bot-cache", values.parse_text)
+    executor_hour_price: Price | None = _declare_input(None, values.parse_price)
+    timeout_minutes: int = _declare_input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)
 
     @classmethod
-    def names(cls) -> list[str]:
+    def list_names(cls) -> list[str]:
         """The inputs' names as action.yml spells them."""
         return [item.name.replace("_", "-") for item in fields(cls)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runner:
+class RunnerFacts:
     """What GitHub's runner says about this run."""
 
     repository: str
@@ -149,7 +149,7 @@ class Settings:
     """
 
     inputs: Inputs
-    runner: Runner
+    runner: RunnerFacts
     prefix: str = DEFAULT_PREFIX
 
 
@@ -182,8 +182,8 @@ def _read_inputs(environ: Mapping[str, str], problems: list[str]) -> Inputs:
         try:
             found[item.name] = item.metadata["parse"](given)
         except ValueError as error:
-            problems.append(values.wrong(f"input `{name}`", given, error))
-    known = {env_name(name) for name in Inputs.names()}
+            problems.append(values.describe_wrong_value(f"input `{name}`", given, error))
+    known = {env_name(name) for name in Inputs.list_names()}
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known and name not in _OURS:
             problems.append(f"`{name}` is not an input of this action")
@@ -194,7 +194,7 @@ def _read_inputs(environ: Mapping[str, str], problems: list[str]) -> Inputs:
 _OURS = frozenset({"CI_BOT_CONTAINER", "CI_BOT_WORKER_PYTHON", ALLOW_UNCAGED})
 
 
-def _read_runner(environ: Mapping[str, str], problems: list[str]) -> Runner:
+def _read_runner(environ: Mapping[str, str], problems: list[str]) -> RunnerFacts:
     def need(name: str) -> str:
         value = environ.get(name, "").strip()
         if not value:
@@ -205,7 +205,7 @@ def _read_runner(environ: Mapping[str, str], problems: list[str]) -> Runner:
     api_url = environ.get("GITHUB_API_URL", "").strip() or "https://api.github.com"
     _check_url("GITHUB_API_URL", api_url, problems)
     server_url = environ.get("GITHUB_SERVER_URL", "").strip() or "https://github.com"
-    runner = Runner(
+    runner = RunnerFacts(
         repository=need("GITHUB_REPOSITORY"),
         api_url=api_url,
         server_url=server_url,
@@ -213,8 +213,8 @@ def _read_runner(environ: Mapping[str, str], problems: list[str]) -> Runner:
         event_name=need("GITHUB_EVENT_NAME"),
         event_path=need("GITHUB_EVENT_PATH"),
         sha=environ.get("GITHUB_SHA") or None,
-        run_id=_digits(environ, "GITHUB_RUN_ID", 0),
-        run_attempt=_digits(environ, "GITHUB_RUN_ATTEMPT", 1),
+        run_id=_parse_digits(environ, "GITHUB_RUN_ID", 0),
+        run_attempt=_parse_digits(environ, "GITHUB_RUN_ATTEMPT", 1),
         actor=environ.get("GITHUB_TRIGGERING_ACTOR") or environ.get("GITHUB_ACTOR") or None,
         output=environ.get("GITHUB_OUTPUT") or None,
         step_summary=environ.get("GITHUB_STEP_SUMMARY") or None,
@@ -244,6 +244,6 @@ def _check_url(name: str, url: str, problems: list[str]) -> None:
         problems.append(f"{name} is {quoted_value(url)}, which is no https address")
 
 
-def _digits(environ: Mapping[str, str], name: str, default: int) -> int:
+def _parse_digits(environ: Mapping[str, str], name: str, default: int) -> int:
     text = environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default  # noqa: PLR2004 - 64 bits

@@ -45,7 +45,7 @@ def format_output(name: str, value: str, delimiter: str) -> str:
     return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
 
 
-class _File:
+class _StepFile:
     """A file of the step. It may be full or gone, and the work is done all the same: that is said
     once, and nothing is raised.
     """
@@ -56,36 +56,36 @@ class _File:
         self._warn = warn
         self._warned = False
 
-    def append(self, text: str) -> None:
+    def append_lines(self, text: str) -> None:
         """Append whole lines; a line that somebody left unfinished is finished first."""
         if self._path is None:
             return
         try:
-            _append(self._path, text)
+            _append_text(self._path, text)
         except OSError as error:
-            self.warn(error.strerror or type(error).__name__)
+            self.warn_once(error.strerror or type(error).__name__)
 
-    def size(self) -> int:
+    def get_size(self) -> int:
         """Its size in bytes; 0 where that cannot be known."""
         with suppress(OSError):
             return self._path.stat().st_size if self._path is not None else 0
         return 0
 
-    def text(self) -> str:
+    def read_text(self) -> str:
         """What it holds; empty where it cannot be read."""
         with suppress(OSError):
             if self._path is not None and self._path.is_file():
                 return self._path.read_text(encoding="utf-8", errors="replace")
         return ""
 
-    def warn(self, why: str) -> None:
+    def warn_once(self, why: str) -> None:
         """Say, once, that something could not be written, and why in a few words."""
         if not self._warned:
             self._warned = True
             self._warn(f"{self._what} could not be written: {why}. What was done stays done.")
 
 
-class Outputs:
+class StepOutputs:
     """Sets the outputs of the step.
 
     Args:
@@ -97,17 +97,17 @@ class Outputs:
     def __init__(
         self, path: Path | None, *, delimiter: Callable[[], str], warn: Callable[[str], object]
     ) -> None:
-        self._file = _File(path, "The outputs of this step, which later steps read,", warn)
+        self._file = _StepFile(path, "The outputs of this step, which later steps read,", warn)
         self._delimiter = delimiter
 
-    def set(self, name: str, value: str) -> None:
+    def set_output(self, name: str, value: str) -> None:
         """Set output `name` to exactly `value`; raises as `format_output` does."""
-        self._file.append(format_output(name, value, self._delimiter()))
+        self._file.append_lines(format_output(name, value, self._delimiter()))
 
-    def holds(self, name: str) -> bool:
+    def has_output(self, name: str) -> bool:
         """Whether output `name` was set before by this action, in whichever of its instances."""
         end: str | None = None
-        for line in self._file.text().split("\n"):
+        for line in self._file.read_text().split("\n"):
             if end is not None:
                 end = None if line == end else end
             elif "<<" in line:
@@ -118,7 +118,9 @@ class Outputs:
 
     def set_json(self, name: str, value: Any) -> None:
         """Set output `name` to a JSON document in one line of ASCII."""
-        self.set(name, json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False))
+        self.set_output(
+            name, json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        )
 
 
 class StepSummary:
@@ -130,18 +132,18 @@ class StepSummary:
     """
 
     def __init__(self, path: Path | None, *, warn: Callable[[str], object]) -> None:
-        self._file = _File(path, "The summary of this step", warn)
+        self._file = _StepFile(path, "The summary of this step", warn)
 
-    def write(self, markdown: str) -> None:
+    def append_markdown(self, markdown: str) -> None:
         """Append `markdown`, already redacted; nothing of it where the runner takes no more."""
         text = markdown if markdown.endswith("\n") else markdown + "\n"
-        if self._file.size() + len(text.encode("utf-8", "replace")) > SUMMARY_LIMIT:
-            self._file.warn(f"it would be larger than {SUMMARY_LIMIT:,} bytes")
+        if self._file.get_size() + len(text.encode("utf-8", "replace")) > SUMMARY_LIMIT:
+            self._file.warn_once(f"it would be larger than {SUMMARY_LIMIT:,} bytes")
         else:
-            self._file.append(text)
+            self._file.append_lines(text)
 
 
-def _append(path: Path, text: str) -> None:
+def _append_text(path: Path, text: str) -> None:
     with path.open("ab+", buffering=0) as file:
         there = file.tell()
         if there > 0:

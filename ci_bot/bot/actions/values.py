@@ -29,7 +29,7 @@ _DIGITS = 18
 _NUMBER = re.compile(r"(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?")
 
 
-def wrong(label: str, value: str, error: ValueError) -> str:
+def describe_wrong_value(label: str, value: str, error: ValueError) -> str:
     """The one sentence about a wrong value, without a full stop.
 
     Args:
@@ -41,7 +41,7 @@ def wrong(label: str, value: str, error: ValueError) -> str:
     return f"{label} {error} (got {quoted_value(value)})"
 
 
-def utf8(value: str) -> str:
+def parse_utf8(value: str) -> str:
     """Any text that the system could decode."""
     try:
         value.encode("utf-8")
@@ -50,9 +50,9 @@ def utf8(value: str) -> str:
     return value
 
 
-def text(value: str) -> str:
+def parse_text(value: str) -> str:
     """One line, with something on it."""
-    stripped = utf8(value).strip()
+    stripped = parse_utf8(value).strip()
     if not stripped:
         raise ValueError("must not be empty")
     if not stripped.isprintable():
@@ -62,24 +62,24 @@ def text(value: str) -> str:
     return stripped
 
 
-def path(value: str) -> str:
+def parse_path(value: str) -> str:
     """A path; whether it leads anywhere is asked later. Blanks at its ends belong to it."""
-    if not utf8(value).strip():
+    if not parse_utf8(value).strip():
         raise ValueError("must not be empty")
     return value
 
 
-def lines(value: str) -> tuple[str, ...]:
+def parse_lines(value: str) -> tuple[str, ...]:
     """One entry a line."""
-    return tuple(text(line) for line in utf8(value).splitlines() if line.strip())
+    return tuple(parse_text(line) for line in parse_utf8(value).splitlines() if line.strip())
 
 
-def names(value: str) -> tuple[str, ...]:
+def parse_names(value: str) -> tuple[str, ...]:
     """Entries apart by white space or commas."""
-    return tuple(text(part) for part in re.split(r"[\s,]+", utf8(value)) if part)
+    return tuple(parse_text(part) for part in re.split(r"[\s,]+", parse_utf8(value)) if part)
 
 
-def flag(value: str) -> bool:
+def parse_flag(value: str) -> bool:
     if value.strip() not in ("true", "false"):
         raise ValueError("must be `true` or `false`")
     return value.strip() == "true"
@@ -101,7 +101,7 @@ def whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], in
     return parse
 
 
-def number(maximum: float | None = None) -> Callable[[str], float]:
+def number_parser(maximum: float | None = None) -> Callable[[str], float]:
     """A number from 0 up."""
     range_ = "from 0 up" if maximum is None else f"from 0 to {maximum:g}"
 
@@ -116,12 +116,12 @@ def number(maximum: float | None = None) -> Callable[[str], float]:
     return parse
 
 
-def price(value: str) -> Price:
+def parse_price(value: str) -> Price:
     """An amount with its currency: `0.42 EUR`."""
     # The contracts bring pydantic, for which an event that needs nothing does not wait.
     from ci_bot.protocol.cost import Price
 
-    return Price.parse(value)
+    return Price.parse_price(value)
 
 
 def one_of(*words: str) -> Callable[[str], str]:
@@ -135,7 +135,7 @@ def one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
-def matching(pattern: str, what: str) -> Callable[[str], str]:
+def pattern_parser(pattern: str, what: str) -> Callable[[str], str]:
     """A text of one form; `what` says which."""
 
     def parse(value: str) -> str:
@@ -146,10 +146,10 @@ def matching(pattern: str, what: str) -> Callable[[str], str]:
     return parse
 
 
-plan_id = matching(r"[0-9a-fA-F]{8,64}", "must be 8 to 64 hexadecimal digits of a plan id")
+plan_id = pattern_parser(r"[0-9a-fA-F]{8,64}", "must be 8 to 64 hexadecimal digits of a plan id")
 # What a review has instead of prod's plan id where a merge changes nothing.
 NO_CHANGES = "none"
-prod_plan_id = matching(
+prod_plan_id = pattern_parser(
     rf"[0-9a-fA-F]{{8,64}}|{NO_CHANGES}",
     f"must be 8 to 64 hexadecimal digits of prod's plan id, or `{NO_CHANGES}`",
 )

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TextIO
 
-from ci_bot.redaction import Redactor, encodings, strip_terminal_codes
+from ci_bot.redaction import Redactor, list_encodings, strip_terminal_codes
 
 # How text is written so that the Actions runner takes it for text.
 #
@@ -48,11 +48,11 @@ def plain_line(text: str) -> str:
     as `\\u{..}`: a carriage return starts a new line for the runner, and its comparisons skip
     zero-width characters. `##[` gets a space, and a line that begins with `::` a bar before it.
     """
-    text = visible(strip_terminal_codes(text)).replace("##[", "## [")
+    text = make_visible(strip_terminal_codes(text)).replace("##[", "## [")
     return f"| {text}" if text.lstrip().startswith("::") else text
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """`text` with every character shown that a reader could not see."""
     if text.isascii() and text.isprintable():
         return text
@@ -63,7 +63,7 @@ def visible(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Escapes:
+class CommandEscapes:
     """The three escapes together, so that a test can take one of them away."""
 
     data: Callable[[str], str] = escape_data
@@ -71,11 +71,11 @@ class Escapes:
     line: Callable[[str], str] = plain_line
 
 
-TOOLKIT = Escapes()
+TOOLKIT = CommandEscapes()
 
 
 def format_command(
-    name: str, data: str, properties: dict[str, str | int | None], escapes: Escapes = TOOLKIT
+    name: str, data: str, properties: dict[str, str | int | None], escapes: CommandEscapes = TOOLKIT
 ) -> str:
     """One command as one line, without its line break. Properties that are empty are left out."""
     pairs = [
@@ -92,7 +92,7 @@ SHORTEST_MASK = 4
 _SHORTEST_TOKEN = 32
 
 
-class Commands:
+class WorkflowCommands:
     """Writes commands, the bot's own lines and the worker's lines.
 
     Args:
@@ -113,7 +113,7 @@ class Commands:
         token: Callable[[], str],
         secrets: Iterable[str] = (),
         redactor: Redactor | None = None,
-        escapes: Escapes = TOOLKIT,
+        escapes: CommandEscapes = TOOLKIT,
     ) -> None:
         self._stream = stream
         self._new_token = token
@@ -121,48 +121,48 @@ class Commands:
         self._escapes = escapes
         self._paused_with: str | None = None
         for secret in secrets:
-            self.mask(secret)
+            self.mask_secret(secret)
 
-    def mask(self, secret: str) -> None:
+    def mask_secret(self, secret: str) -> None:
         """Have the runner replace `secret`, its lines and their encodings in every log."""
-        self._resume()
+        self._resume_commands()
         for line in dict.fromkeys(
             [secret.strip(), *(part.strip() for part in secret.splitlines())]
         ):
             if len(line) >= SHORTEST_MASK:
-                for form in encodings(line):
+                for form in list_encodings(line):
                     if len(form) >= SHORTEST_MASK:
-                        self._write(format_command("add-mask", form, {}, self._escapes))
+                        self._write_raw_line(format_command("add-mask", form, {}, self._escapes))
 
-    def notice(self, message: str, **place: str | int | None) -> None:
+    def annotate_notice(self, message: str, **place: str | int | None) -> None:
         """An annotation; `place` may hold title, file, line, endLine, col and endColumn."""
         self._annotate("notice", message, place)
 
-    def warning(self, message: str, **place: str | int | None) -> None:
+    def annotate_warning(self, message: str, **place: str | int | None) -> None:
         """An annotation that warns; see `notice`."""
         self._annotate("warning", message, place)
 
-    def error(self, message: str, **place: str | int | None) -> None:
+    def annotate_error(self, message: str, **place: str | int | None) -> None:
         """An annotation for a failure; see `notice`."""
         self._annotate("error", message, place)
 
-    def debug(self, message: str) -> None:
+    def write_debug(self, message: str) -> None:
         """A line that is shown only where step debug logging is on."""
-        self._command("debug", message, {})
+        self._write_command("debug", message, {})
 
     @contextmanager
-    def group(self, title: str) -> Iterator[None]:
+    def fold_lines(self, title: str) -> Iterator[None]:
         """Fold the lines written inside under `title`."""
-        self._command("group", title, {})
+        self._write_command("group", title, {})
         try:
             yield
         finally:
-            self._command("endgroup", "", {})
+            self._write_command("endgroup", "", {})
 
-    def line(self, text: str) -> None:
+    def write_line(self, text: str) -> None:
         """A line of the bot's own, in which names from the project may stand."""
-        self._resume()
-        self._lines(text)
+        self._resume_commands()
+        self._write_lines(text)
 
     def worker_line(self, text: str) -> None:
         """A line of the worker's output, in which the runner obeys nothing."""
@@ -170,36 +170,36 @@ class Commands:
             token = self._new_token()
             if len(token) < _SHORTEST_TOKEN or not token.isalnum():
                 raise ValueError("the token of stop-commands is too short or not a word")
-            self._write(f"::stop-commands::{token}")
+            self._write_raw_line(f"::stop-commands::{token}")
             self._paused_with = token
-        self._lines(text)
+        self._write_lines(text)
 
-    def close(self) -> None:
+    def end_worker_part(self) -> None:
         """End the worker's part of the log, if it is open."""
-        self._resume()
+        self._resume_commands()
 
     def _annotate(self, name: str, message: str, place: dict[str, str | int | None]) -> None:
         cleaned = {
             key: self._redactor.redact(value) if isinstance(value, str) else value
             for key, value in place.items()
         }
-        self._command(name, message, cleaned)
+        self._write_command(name, message, cleaned)
 
-    def _command(self, name: str, data: str, properties: dict[str, str | int | None]) -> None:
-        self._resume()
+    def _write_command(self, name: str, data: str, properties: dict[str, str | int | None]) -> None:
+        self._resume_commands()
         text = self._redactor.redact(data)
-        self._write(format_command(name, text, properties, self._escapes))
+        self._write_raw_line(format_command(name, text, properties, self._escapes))
 
-    def _resume(self) -> None:
+    def _resume_commands(self) -> None:
         if self._paused_with is not None:
-            self._write(f"::{self._paused_with}::")
+            self._write_raw_line(f"::{self._paused_with}::")
             self._paused_with = None
 
-    def _lines(self, text: str) -> None:
+    def _write_lines(self, text: str) -> None:
         for line in self._redactor.redact(text).split("\n"):
-            self._write(self._escapes.line(line))
+            self._write_raw_line(self._escapes.line(line))
 
-    def _write(self, line: str) -> None:
+    def _write_raw_line(self, line: str) -> None:
         try:
             # A lone surrogate cannot be written as UTF-8.
             self._stream.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ci_bot.bot.cli.options import color, is_verbose
-from ci_bot.errors import EXIT_FAILED, BotError, Cancelled, unexpected
+from ci_bot.bot.cli.options import get_color, is_verbose
+from ci_bot.errors import EXIT_FAILED, BotError, RunCancelled, unforeseen_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from ci_bot.host import Machine
 
 
-def locally(activity: Callable[..., int], options: dict[str, Any]) -> NoReturn:
+def run_local_command(activity: Callable[..., int], options: dict[str, Any]) -> NoReturn:
     """`guarded`, for an activity that takes a command's options."""
-    guarded(lambda machine: activity(machine, **options))
+    run_guarded(lambda machine: activity(machine, **options))
 
 
-def guarded(activity: Callable[[Machine], int]) -> NoReturn:
+def run_guarded(activity: Callable[[Machine], int]) -> NoReturn:
     """Runs an activity; its errors become a sentence, a fix, and an exit code.
 
     Whatever we did not foresee is told in the same way. Its traceback is for those who ask for it.
@@ -36,25 +36,25 @@ def guarded(activity: Callable[[Machine], int]) -> NoReturn:
         from ci_bot.host import of_this_process
 
         keep_large_apart()
-        code = activity(replace(of_this_process(), verbose=verbose, color=color(context)))
-    except (BotError, Cancelled) as error:
-        code = _tell(error)
+        code = activity(replace(of_this_process(), verbose=verbose, color=get_color(context)))
+    except (BotError, RunCancelled) as error:
+        code = _print_failure(error)
     except BrokenPipeError:
         # Whoever read the output has gone; the interpreter must not complain about it at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = EXIT_FAILED
     except Exception as error:
         if verbose:
-            crash(error)
-        code = _tell(unexpected(error))
+            print_crash(error)
+        code = _print_failure(unforeseen_error(error))
     raise SystemExit(code)
 
 
-def _tell(error: BotError | Cancelled) -> int:
+def _print_failure(error: BotError | RunCancelled) -> int:
     """Says what is wrong, and how to mend it; returns the exit code."""
-    from ci_bot.bot.report import told
+    from ci_bot.bot.report import describe_error
 
-    click.echo(told(error, os.environ), err=True)
+    click.echo(describe_error(error, os.environ), err=True)
     return error.exit_code
 
 
@@ -72,7 +72,7 @@ def _without_secrets(text: str) -> str:
     return without_secrets(text, os.environ)
 
 
-def crash(error: BaseException | None) -> None:
+def print_crash(error: BaseException | None) -> None:
     """What nobody foresaw, in Python's own words: they repeat paths, settings and values."""
     lines = traceback.format_exception(error) if error is not None else []
     sys.stderr.write(_without_secrets("".join(lines)))

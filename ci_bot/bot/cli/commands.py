@@ -17,19 +17,19 @@ import click
 from ci_bot import __version__
 from ci_bot.bot.actions import values
 from ci_bot.bot.cli import options as shared
-from ci_bot.bot.cli.command_errors import crash, guarded, locally, tell_usage
+from ci_bot.bot.cli.command_errors import print_crash, run_guarded, run_local_command, tell_usage
 from ci_bot.bot.cli.options import (
     ALLOW_DESTRUCTIVE,
     FORWARD_ONLY,
-    Argument,
+    CommandArgument,
     CommandGroup,
+    ParsedValue,
     TwoLineCommand,
-    Value,
-    Word,
+    WordChoice,
     budget_options,
     common_options,
+    declare_option,
     limit_options,
-    option,
     plan_options,
     with_example,
     with_flags,
@@ -50,24 +50,24 @@ if TYPE_CHECKING:
 )
 @click.version_option(__version__)
 @common_options
-def commands() -> None:
+def command_group() -> None:
     """Plan reviews, PR environments and proven cleanup for SQLMesh projects on Spark.
 
     On a laptop begin with `ci-bot review` in the directory of your project: it changes nothing.
     """
 
 
-def _command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
+def _declare_command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
     """A command, with lines that show how it is used."""
 
     def make(function: Callable[..., None]) -> click.Command:
-        made = commands.command(cls=TwoLineCommand)(common_options(function))
+        made = command_group.command(cls=TwoLineCommand)(common_options(function))
         return with_example(made, *examples)
 
     return make
 
 
-@_command(
+@_declare_command(
     "ci-bot review",
     "ci-bot review warehouse --base-ref origin/develop --short",
     "ci-bot review --environment pr_7 --fail-on high --max-intervals 500",
@@ -75,13 +75,13 @@ def _command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
 @shared.project_argument
 @shared.PROJECT
 @shared.GATEWAY
-@shared.environment(
+@shared.environment_option(
     "The environment to plan. A plan id holds for one: name `pr_7` to get that of pull request 7.",
     default="dev",
 )
-@option(
+@declare_option(
     "--baseline",
-    type=Word("auto", "state", "base-branch"),
+    type=WordChoice("auto", "state", "base-branch"),
     default="auto",
     show_default=True,
     help="What to compare with: prod's recorded state, the base branch, or (`auto`) the state "
@@ -91,9 +91,9 @@ def _command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
 @plan_options
 @limit_options
 @shared.PYTHON_PATH
-@option(
+@declare_option(
     "--cache-dir",
-    type=Value(values.path),
+    type=ParsedValue(values.parse_path),
     metavar="DIR",
     help="Take unchanged files from this directory's base cache, which a sweep has written.",
 )
@@ -101,14 +101,18 @@ def _command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
 @shared.TIMEOUT
 @shared.OUTPUT
 @shared.FORMAT
-@option("--short", is_flag=True, help="Print at most 12 lines: the decision and its reasons.")
-@option(
+@declare_option(
+    "--short", is_flag=True, help="Print at most 12 lines: the decision and its reasons."
+)
+@declare_option(
     "--watch",
     is_flag=True,
     help="Stay, and review again whenever a file of the project changes; Ctrl-C ends it.",
 )
-@option("--open", "open_report", is_flag=True, help="Show the report as a page in your browser.")
-def review(**options: Any) -> None:
+@declare_option(
+    "--open", "open_report", is_flag=True, help="Show the report as a page in your browser."
+)
+def review_command(**options: Any) -> None:
     """Explain what the project would change in prod. Changes nothing.
 
     PROJECT is the directory of a SQLMesh project; without it the current one.
@@ -116,22 +120,22 @@ def review(**options: Any) -> None:
     from ci_bot.bot.laptop import LocalReview, review_locally
 
     asked = LocalReview(**with_projects(with_flags(options)))
-    guarded(lambda machine: review_locally(machine, asked))
+    run_guarded(lambda machine: review_locally(machine, asked))
 
 
-@_command("ci-bot explain", "ci-bot explain R06-breaking-rebuild")
-@click.argument("rule", cls=Argument, type=Value(values.text), required=False)
-def explain(rule: str | None) -> None:
+@_declare_command("ci-bot explain", "ci-bot explain R06-breaking-rebuild")
+@click.argument("rule", cls=CommandArgument, type=ParsedValue(values.parse_text), required=False)
+def explain_command(rule: str | None) -> None:
     """Print the page of a rule, or the list of all rules.
 
     The page says what the rule sees, why it matters and how to clear it.
     """
-    from ci_bot.bot.cli.explain import explain as explain_rule
+    from ci_bot.bot.cli.explain import print_rule_page as explain_rule
 
-    guarded(lambda machine: explain_rule(machine, rule))
+    run_guarded(lambda machine: explain_rule(machine, rule))
 
 
-@_command("ci-bot doctor --project warehouse")
+@_declare_command("ci-bot doctor --project warehouse")
 @shared.project_argument
 @shared.PROJECT
 @shared.GATEWAY
@@ -139,49 +143,49 @@ def explain(rule: str | None) -> None:
 @shared.WORKER_ENV
 @shared.TIMEOUT
 @shared.ANSWER_FORMAT
-def doctor(**options: Any) -> None:
+def doctor_command(**options: Any) -> None:
     """Look at what the other commands need. Changes nothing."""
     from ci_bot.bot.laptop import doctor_locally
 
-    locally(doctor_locally, with_projects(options))
+    run_local_command(doctor_locally, with_projects(options))
 
 
-@_command("ci-bot estimate --environment pr_7")
+@_declare_command("ci-bot estimate --environment pr_7")
 @shared.project_argument
 @shared.PROJECT
 @shared.GATEWAY
-@shared.environment("The environment that would be built.", default="dev")
+@shared.environment_option("The environment that would be built.", default="dev")
 @plan_options
 @budget_options
 @shared.PYTHON_PATH
 @shared.WORKER_ENV
 @shared.TIMEOUT
 @shared.ANSWER_FORMAT
-def estimate(**options: Any) -> None:
+def estimate_command(**options: Any) -> None:
     """Say what building the environment will cost. Asks Spark, and writes nothing."""
     from ci_bot.bot.laptop import estimate_locally
 
-    locally(estimate_locally, with_projects(with_flags(options)))
+    run_local_command(estimate_locally, with_projects(with_flags(options)))
 
 
-@_command("ci-bot apply --environment pr_7 --plan-id 9f3c21aa01bc")
+@_declare_command("ci-bot apply --environment pr_7 --plan-id 9f3c21aa01bc")
 @shared.project_argument
 @shared.PROJECT
 @shared.GATEWAY
-@shared.environment("The environment to build; never prod.")
-@option(
+@shared.environment_option("The environment to build; never prod.")
+@declare_option(
     "--plan-id",
-    type=Value(values.plan_id),
+    type=ParsedValue(values.plan_id),
     help="Apply only if the plan has this id (8 digits or more), as a review shows it.",
 )
 @plan_options
-@option(
+@declare_option(
     "--table-diff/--no-table-diff",
     default=True,
     show_default=True,
     help="Compare the data with prod's once it is built.",
 )
-@option(
+@declare_option(
     "--probe",
     is_flag=True,
     help="Build the newest batch of each model that allows it, say what the whole plan will cost "
@@ -194,27 +198,27 @@ def estimate(**options: Any) -> None:
 @shared.TIMEOUT
 @shared.OUTPUT
 @shared.FORMAT
-def apply(**options: Any) -> None:
+def apply_command(**options: Any) -> None:
     """Build the environment on Spark, and show the evidence."""
     from ci_bot.bot.laptop import apply_locally
 
-    locally(apply_locally, with_projects(with_flags(options)))
+    run_local_command(apply_locally, with_projects(with_flags(options)))
 
 
-@_command("ci-bot prod-plan", "ci-bot prod-plan --expect 4be1c0ffee12")
+@_declare_command("ci-bot prod-plan", "ci-bot prod-plan --expect 4be1c0ffee12")
 @shared.project_argument
 @shared.PROJECT
 @shared.GATEWAY
-@option(
+@declare_option(
     "--expect",
-    type=Value(values.prod_plan_id),
+    type=ParsedValue(values.prod_plan_id),
     metavar="PLAN",
     help="Refuse (exit 3) unless it is this plan: 8 digits or more of the id that a review shows "
     "for prod, or `none`.",
 )
-@option(
+@declare_option(
     "--reviewed",
-    type=Value(values.path),
+    type=ParsedValue(values.parse_path),
     metavar="FILE",
     help="The same, with the report.json of the review that shows the plan.",
 )
@@ -228,24 +232,24 @@ def prod_plan(**options: Any) -> None:
     """Show what a deployment would make of prod. Changes nothing, and deploys nothing."""
     from ci_bot.bot.laptop import prod_plan_locally
 
-    locally(prod_plan_locally, with_projects(options))
+    run_local_command(prod_plan_locally, with_projects(options))
 
 
-@_command("ci-bot cleanup --environment pr_7 --merged")
+@_declare_command("ci-bot cleanup --environment pr_7 --merged")
 @shared.project_argument
 @shared.PROJECT
 @shared.GATEWAY
-@shared.environment("The environment to remove, such as pr_17.")
+@shared.environment_option("The environment to remove, such as pr_17.")
 @shared.PREFIX
-@option(
+@declare_option(
     "--reclaim",
-    type=Word("auto", "never", "always"),
+    type=WordChoice("auto", "never", "always"),
     default="auto",
     show_default=True,
     help="Whether to drop the physical tables that only this environment has made: after a close "
     "without merge (`auto`), `never`, or `always`.",
 )
-@option(
+@declare_option(
     "--merged/--unmerged",
     default=None,
     help="How the pull request ended. Without either nobody knows, and tables stay.",
@@ -256,22 +260,22 @@ def prod_plan(**options: Any) -> None:
 @shared.TIMEOUT
 @shared.OUTPUT
 @shared.FORMAT
-def cleanup(**options: Any) -> None:
+def cleanup_command(**options: Any) -> None:
     """Remove a PR environment, and prove that nothing is left."""
     from ci_bot.bot.laptop import cleanup_locally
 
-    locally(cleanup_locally, with_projects(options))
+    run_local_command(cleanup_locally, with_projects(options))
 
 
-@_command("GITHUB_TOKEN=$(gh auth token) ci-bot sweep --dry-run")
+@_declare_command("GITHUB_TOKEN=$(gh auth token) ci-bot sweep --dry-run")
 @shared.project_argument
 @shared.PROJECT
 @shared.GATEWAY
 @shared.PREFIX
-@option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
-@option(
+@declare_option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@declare_option(
     "--max-deletions",
-    type=Value(values.whole_number(1), "integer"),
+    type=ParsedValue(values.whole_number(1), "integer"),
     default=20,
     show_default=True,
     help="The most environments that are removed.",
@@ -279,20 +283,20 @@ def cleanup(**options: Any) -> None:
 @shared.PYTHON_PATH
 @shared.WORKER_ENV
 @shared.TIMEOUT
-def sweep(**options: Any) -> None:
+def sweep_command(**options: Any) -> None:
     """Remove environments whose pull request is closed. Asks GitHub, so it needs GITHUB_TOKEN."""
     from ci_bot.bot.laptop import sweep_locally
 
-    locally(sweep_locally, with_projects(options))
+    run_local_command(sweep_locally, with_projects(options))
 
 
-@_command("ci-bot learn --event-logs /var/log/spark-events")
+@_declare_command("ci-bot learn --event-logs /var/log/spark-events")
 @shared.project_argument
 @shared.PROJECT
 @shared.GATEWAY
-@option(
+@declare_option(
     "--event-logs",
-    type=Value(values.text),
+    type=ParsedValue(values.parse_text),
     required=True,
     metavar="DIR",
     help="Where prod's Spark leaves its event logs (`spark.eventLog.dir`): a path or a URL.",
@@ -300,14 +304,14 @@ def sweep(**options: Any) -> None:
 @shared.PYTHON_PATH
 @shared.WORKER_ENV
 @shared.TIMEOUT
-def learn(**options: Any) -> None:
+def learn_command(**options: Any) -> None:
     """Learn from Spark's event logs what prod's runs have cost, for estimates."""
     from ci_bot.bot.laptop import learn_locally
 
-    locally(learn_locally, with_projects(options))
+    run_local_command(learn_locally, with_projects(options))
 
 
-@commands.group("policy", cls=CommandGroup, no_args_is_help=False)
+@command_group.group("policy", cls=CommandGroup, no_args_is_help=False)
 @common_options
 def policy_commands() -> None:
     """Check a team's own policy, and explain it."""
@@ -318,27 +322,27 @@ with_example(
 )
 
 
-@policy_commands.command(cls=TwoLineCommand)
+@policy_commands.command("check", cls=TwoLineCommand)
 @common_options
-@click.argument("path", cls=Argument, type=Value(values.path), default=".")
-def check(path: str) -> None:
+@click.argument("path", cls=CommandArgument, type=ParsedValue(values.parse_path), default=".")
+def policy_check_command(path: str) -> None:
     """Read .sqlmesh-review.yaml, and print each entry. PATH is the file or its directory."""
     from ci_bot.bot.laptop import check_policy
 
-    guarded(lambda machine: check_policy(machine, path=path))
+    run_guarded(lambda machine: check_policy(machine, path=path))
 
 
-with_example(check, "ci-bot policy check warehouse")
+with_example(policy_check_command, "ci-bot policy check warehouse")
 
 
 @policy_commands.command("explain", cls=TwoLineCommand)
 @common_options
-@click.argument("model", cls=Argument, type=Value(values.text))
+@click.argument("model", cls=CommandArgument, type=ParsedValue(values.parse_text))
 @shared.PROJECT
 @shared.GATEWAY
-@option(
+@declare_option(
     "--base-ref",
-    type=Value(values.text),
+    type=ParsedValue(values.parse_text),
     help="The branch whose policy counts; without it the file that lies there.",
 )
 @shared.PYTHON_PATH
@@ -348,29 +352,31 @@ def explain_model(**options: Any) -> None:
     """Print which entries are about MODEL, and who may accept its findings."""
     from ci_bot.bot.laptop import explain_policy
 
-    locally(explain_policy, with_projects(options))
+    run_local_command(explain_policy, with_projects(options))
 
 
 with_example(explain_model, "ci-bot policy explain shop.orders --project warehouse")
 
 
-@_command("ci-bot demo --keep /tmp/demo")
-@option(
+@_declare_command("ci-bot demo --keep /tmp/demo")
+@declare_option(
     "--keep",
-    type=Value(values.path),
+    type=ParsedValue(values.parse_path),
     metavar="DIR",
     help="Keep the demo's files in this new directory.",
 )
-def demo(keep: str | None) -> None:
+def demo_command(keep: str | None) -> None:
     """Show the life of one PR on embedded Spark, with real data."""
     from ci_bot.bot.laptop import run_demo
 
-    guarded(lambda machine: run_demo(machine, Path(keep) if keep else None))
+    run_guarded(lambda machine: run_demo(machine, Path(keep) if keep else None))
 
 
-@_command("ci-bot schema report > report.schema.json")
-@click.argument("document", cls=Argument, type=Word("report", "apply", "cleanup", "policy"))
-def schema(document: str) -> None:
+@_declare_command("ci-bot schema report > report.schema.json")
+@click.argument(
+    "document", cls=CommandArgument, type=WordChoice("report", "apply", "cleanup", "policy")
+)
+def schema_command(document: str) -> None:
     """Print the JSON Schema of a file."""
     import json
 
@@ -395,8 +401,8 @@ def schema(document: str) -> None:
     click.echo(json.dumps(json_schema(models[document]), indent=2))
 
 
-@_command("ci-bot run   # in a workflow: `uses:` of the action does it")
-def run() -> None:
+@_declare_command("ci-bot run   # in a workflow: `uses:` of the action does it")
+def run_command() -> None:
     """Run as the GitHub Action; GitHub's variables say what to do."""
     from ci_bot.bot.actions import keep_secrets
     from ci_bot.bot.handlers import CREDENTIALS, run_workflow
@@ -412,15 +418,15 @@ def run() -> None:
         keep_secrets(os.environ, CREDENTIALS)
         return run_workflow(machine)
 
-    guarded(begin)
+    run_guarded(begin)
 
 
 def main() -> None:
     """Entry point of the console script. Wrong options are exit 2."""
-    sys.excepthook = lambda _kind, error, _trace: crash(error)
-    threading.excepthook = lambda thread: crash(thread.exc_value)
+    sys.excepthook = lambda _kind, error, _trace: print_crash(error)
+    threading.excepthook = lambda thread: print_crash(thread.exc_value)
     try:
-        commands.main(prog_name="ci-bot", standalone_mode=False)
+        command_group.main(prog_name="ci-bot", standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as error:

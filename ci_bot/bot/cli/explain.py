@@ -8,54 +8,66 @@ from collections.abc import Iterator
 from ci_bot.errors import BadInput
 from ci_bot.host import Machine
 from ci_bot.protocol.plan import SEVERITIES
-from ci_bot.protocol.rules import RULES, SCOPES, TOPICS, RuleSpec, UnknownRule, page, rule
+from ci_bot.protocol.rules import (
+    RULES,
+    SCOPES,
+    TOPICS,
+    RuleSpec,
+    UnknownRule,
+    find_rule,
+    read_rule_page,
+)
 
 # More would not be one line.
 _MOST = 8
 
 
-def explain(machine: Machine, name: str | None) -> int:
+def print_rule_page(machine: Machine, name: str | None) -> int:
     """Prints the page of the rule called `name`, without one the list. Returns the exit code.
 
     Raises:
         BadInput: there is no such rule.
     """
-    print(_index() if name is None else _page(name), file=machine.out, flush=True)
+    print(
+        _render_rule_list() if name is None else _read_rule_page(name), file=machine.out, flush=True
+    )
     return 0
 
 
-def _page(name: str) -> str:
+def _read_rule_page(name: str) -> str:
     try:
-        spec = rule(name)
+        spec = find_rule(name)
     except UnknownRule as error:
-        near = ", ".join(f"`{id_}`" for id_ in _begun(name) or error.near)
+        near = ", ".join(f"`{id_}`" for id_ in _list_rules_beginning(name) or error.near)
         raise BadInput(
             f"There is no rule `{name}`.",
             hint=f"Close to it: {near}." if near else "`ci-bot explain` lists all of them.",
             reason_code="unknown_rule",
         ) from None
     weights = [f"{spec.severity} by default", *spec.also]
-    return "\n".join([f"{spec.id}: {'; '.join(weights)}; {SCOPES[spec.scope]}", "", page(name)])
+    return "\n".join(
+        [f"{spec.id}: {'; '.join(weights)}; {SCOPES[spec.scope]}", "", read_rule_page(name)]
+    )
 
 
-def _begun(name: str) -> list[str]:
+def _list_rules_beginning(name: str) -> list[str]:
     """The rules whose id begins like this; `R6` is `R06`."""
     begin = re.sub(r"^r(?=\d(?!\d))", "r0", name.lower())
     return [id_ for id_ in RULES if id_.lower().startswith(begin)][:_MOST]
 
 
-def _index() -> str:
+def _render_rule_list() -> str:
     lines = [f"{len(RULES)} rules. `ci-bot explain RULE` prints the page of one."]
     for topic, title in TOPICS.items():
-        lines += ["", title, *_rows(topic)]
+        lines += ["", title, *_render_topic_rows(topic)]
     return "\n".join(lines)
 
 
-def _rows(topic: str) -> Iterator[str]:
+def _render_topic_rows(topic: str) -> Iterator[str]:
     found = [spec for spec in RULES.values() if spec.topic == topic]
-    for spec in sorted(found, key=_weight):
+    for spec in sorted(found, key=_sort_key):
         yield f"  {spec.severity:8} {spec.id:30} {spec.title}"
 
 
-def _weight(spec: RuleSpec) -> tuple[int, str]:
+def _sort_key(spec: RuleSpec) -> tuple[int, str]:
     return SEVERITIES.index(spec.severity), spec.id

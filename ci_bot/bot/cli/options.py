@@ -30,7 +30,7 @@ else:
     _Type = click.ParamType
 
 
-class Value(_Type):
+class ParsedValue(_Type):
     """What one of the parsers of `values` reads.
 
     Args:
@@ -47,10 +47,12 @@ class Value(_Type):
         try:
             return self.parse(value)
         except ValueError as error:
-            raise click.BadParameter(values.wrong(_label(param), value, error)) from None
+            raise click.BadParameter(
+                values.describe_wrong_value(_label_parameter(param), value, error)
+            ) from None
 
 
-class Word(Value):
+class WordChoice(ParsedValue):
     """One of some words."""
 
     def __init__(self, *words: str) -> None:
@@ -70,18 +72,18 @@ class _ReportsProblems(click.Parameter):
         try:
             return super().handle_parse_result(ctx, opts, args)
         except click.MissingParameter:
-            problem = f"{_label(self)} is missing"
+            problem = f"{_label_parameter(self)} is missing"
         except click.BadParameter as error:
             problem = error.message
         ctx.meta.setdefault(_PROBLEMS, []).append(problem)
         return None, args
 
 
-class Option(_ReportsProblems, click.Option):
+class CommandOption(_ReportsProblems, click.Option):
     """An option of ours."""
 
 
-class Argument(_ReportsProblems, click.Argument):
+class CommandArgument(_ReportsProblems, click.Argument):
     """An argument of ours."""
 
 
@@ -112,7 +114,7 @@ class CommandGroup(_TwoLines, click.Group):
         return list(self.commands)
 
 
-def _label(param: click.Parameter | None) -> str:
+def _label_parameter(param: click.Parameter | None) -> str:
     if param is None:
         return "the value"
     if isinstance(param, click.Option):
@@ -120,9 +122,9 @@ def _label(param: click.Parameter | None) -> str:
     return f"argument `{param.name}`"
 
 
-def option(*names: str, **more: Any) -> Callable[[Function], Function]:
+def declare_option(*names: str, **more: Any) -> Callable[[Function], Function]:
     """An option of ours, as a decorator."""
-    return click.option(*names, cls=Option, **more)
+    return click.option(*names, cls=CommandOption, **more)
 
 
 def with_example(command: click.Command, *lines: str) -> click.Command:
@@ -142,9 +144,9 @@ def common_options(command: Function) -> Function:
         if value is not None:
             ctx.meta[_COLOR] = value
 
-    command = option(
+    command = declare_option(
         "--color",
-        type=Word(*COLORS),
+        type=WordChoice(*COLORS),
         expose_value=False,
         callback=choose,
         help="Whether to use colours. `auto` does on a terminal, unless NO_COLOR is set.",
@@ -163,7 +165,7 @@ def is_verbose(ctx: click.Context | None) -> bool:
     return bool(ctx is not None and ctx.meta.get(_VERBOSE))
 
 
-def color(ctx: click.Context | None) -> Color:
+def get_color(ctx: click.Context | None) -> Color:
     """What `--color` says, `auto` without it."""
     found: Color = "auto" if ctx is None else ctx.meta.get(_COLOR, "auto")
     return found
@@ -172,82 +174,84 @@ def color(ctx: click.Context | None) -> Color:
 # Where a command works and what it prints: options that are the same in each command.
 
 
-PROJECT = option(
+PROJECT = declare_option(
     "--project",
     "projects",
-    type=Value(values.path),
+    type=ParsedValue(values.parse_path),
     multiple=True,
     metavar="PATH",
     help="Directory of a SQLMesh project, `.` by default; repeat it for several projects on one "
     "state.",
 )
 
-GATEWAY = option(
-    "--gateway", type=Value(values.text), help="SQLMesh gateway; the project's default otherwise."
+GATEWAY = declare_option(
+    "--gateway",
+    type=ParsedValue(values.parse_text),
+    help="SQLMesh gateway; the project's default otherwise.",
 )
 
-PYTHON_PATH = option(
+PYTHON_PATH = declare_option(
     "--python-path",
-    type=Value(values.path),
+    type=ParsedValue(values.parse_path),
     multiple=True,
     metavar="DIR",
     help="Directory with Python modules of the project, as in PYTHONPATH. Repeatable.",
 )
 
-OUTPUT = option(
+OUTPUT = declare_option(
     "--output",
-    type=Value(values.path),
+    type=ParsedValue(values.parse_path),
     metavar="DIR",
     help="Write the complete report into this directory, too.",
 )
 # Of commands whose answer is no report.
-ANSWER_FORMAT = option(
+ANSWER_FORMAT = declare_option(
     "--format",
     "form",
-    type=Word("terminal", "json"),
+    type=WordChoice("terminal", "json"),
     default="terminal",
     show_default=True,
     help="What to print on stdout.",
 )
 
-FORMAT = option(
+FORMAT = declare_option(
     "--format",
     "form",
-    type=Word("terminal", "markdown", "json"),
+    type=WordChoice("terminal", "markdown", "json"),
     default="terminal",
     show_default=True,
     help="What to print on stdout.",
 )
 
-WORKER_ENV = option(
+WORKER_ENV = declare_option(
     "--worker-env",
-    type=Value(values.utf8),
+    type=ParsedValue(values.parse_utf8),
     default="",
     help="Names and PREFIX_* of variables, separated by spaces, as in the workflow. Here your "
     "project sees all of your variables; those that you name are hidden in every text.",
 )
 
-PREFIX = option(
+PREFIX = declare_option(
     "--environment-prefix",
-    type=Value(values.environment_prefix),
+    type=ParsedValue(values.environment_prefix),
     help="PR environments are called PREFIX_<number of the PR>; the project's, or pr.",
 )
 
-TIMEOUT = option(
+TIMEOUT = declare_option(
     "--timeout-minutes",
-    type=Value(values.minutes, "integer"),
+    type=ParsedValue(values.minutes, "integer"),
     default=60,
     show_default=True,
     help="Time limit of the whole run.",
 )
 
-BASE_REF = option(
+BASE_REF = declare_option(
     "--base-ref",
-    type=Value(values.text),
+    type=ParsedValue(values.parse_text),
     help="The branch that this change is to be merged into; `origin/HEAD` knows it otherwise.",
 )
 
-CLAIM = option(
+CLAIM = declare_option(
     "--claim",
     is_flag=True,
     help="It is yours although no record of this action says so, or says that it is another "
@@ -258,7 +262,11 @@ CLAIM = option(
 def project_argument(command: Function) -> Function:
     """A project may stand without `--project`, too, as `ci-bot review .`; see `with_projects`."""
     return click.argument(
-        "path", cls=Argument, type=Value(values.path), nargs=-1, metavar="[PROJECT]..."
+        "path",
+        cls=CommandArgument,
+        type=ParsedValue(values.parse_path),
+        nargs=-1,
+        metavar="[PROJECT]...",
     )(command)
 
 
@@ -269,10 +277,10 @@ def with_projects(options: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "projects": tuple(dict.fromkeys(named)) or (".",)}
 
 
-def environment(what: str, default: str | None = None) -> Callable[[Function], Function]:
+def environment_option(what: str, default: str | None = None) -> Callable[[Function], Function]:
     """`--environment`, which a command needs unless it has a default."""
     more = {"required": True} if default is None else {"default": default, "show_default": True}
-    return option("--environment", type=Value(values.text), help=what, **more)
+    return declare_option("--environment", type=ParsedValue(values.parse_text), help=what, **more)
 
 
 # The options of a plan, and of the limits that it is held against.
@@ -299,27 +307,29 @@ def budget_options(command: Function) -> Function:
     return command
 
 
-def _models(name: str, field: str, metavar: str, what: str) -> Callable[[Function], Function]:
-    return option(
+def _models_option(
+    name: str, field: str, metavar: str, what: str
+) -> Callable[[Function], Function]:
+    return declare_option(
         f"--{name}",
         field,
-        type=Value(values.text),
+        type=ParsedValue(values.parse_text),
         multiple=True,
         metavar=metavar,
         help=f"{what} Repeatable.",
     )
 
 
-def _switch(name: str, what: str) -> Callable[[Function], Function]:
+def _switch_option(name: str, what: str) -> Callable[[Function], Function]:
     """Neither of the two means that the project decides."""
-    return option(f"--{name}/--no-{name}", default=None, help=what)
+    return declare_option(f"--{name}/--no-{name}", default=None, help=what)
 
 
-FORWARD_ONLY = _switch(
+FORWARD_ONLY = _switch_option(
     "forward-only", "Plan all changes as forward-only: history keeps its old values."
 )
 
-ALLOW_DESTRUCTIVE = _models(
+ALLOW_DESTRUCTIVE = _models_option(
     "allow-destructive",
     "allow_destructive",
     "MODEL",
@@ -327,75 +337,77 @@ ALLOW_DESTRUCTIVE = _models(
 )
 
 _PLAN = (
-    _models(
+    _models_option(
         "select-model",
         "select_models",
         "SELECTION",
         "Plan only these models, in SQLMesh's syntax for selections: `+shop.orders`, `tag:daily`.",
     ),
-    _models("restate-model", "restate_models", "MODEL", "Rebuild this model in the environment."),
-    option(
+    _models_option(
+        "restate-model", "restate_models", "MODEL", "Rebuild this model in the environment."
+    ),
+    declare_option(
         "--start",
-        type=Value(values.text),
+        type=ParsedValue(values.parse_text),
         metavar="DATE",
         help="First date to build; the project's otherwise.",
     ),
-    option(
+    declare_option(
         "--end",
-        type=Value(values.text),
+        type=ParsedValue(values.parse_text),
         metavar="DATE",
         help="Last date to build; at most, and otherwise, as far as prod is built.",
     ),
-    option(
+    declare_option(
         "--min-intervals",
-        type=Value(values.intervals, "integer"),
+        type=ParsedValue(values.intervals, "integer"),
         help="Smallest number of intervals that each changed model gets.",
     ),
-    option(
+    declare_option(
         "--preview-start",
-        type=Value(values.text),
+        type=ParsedValue(values.parse_text),
         metavar="DATE",
         help="First date for previews of forward-only models.",
     ),
-    option(
+    declare_option(
         "--preview-min-intervals",
-        type=Value(values.intervals, "integer"),
+        type=ParsedValue(values.intervals, "integer"),
         help="Smallest number of intervals in a preview of a forward-only model.",
     ),
-    _switch("skip-backfill", "Build no data: tables are made, and stay empty."),
-    _switch("include-unmodified", "Make views of unmodified models, too."),
+    _switch_option("skip-backfill", "Build no data: tables are made, and stay empty."),
+    _switch_option("include-unmodified", "Make views of unmodified models, too."),
     FORWARD_ONLY,
     ALLOW_DESTRUCTIVE,
 )
 
-_PRICE = option(
+_PRICE = declare_option(
     "--executor-hour-price",
-    type=Value(values.price),
+    type=ParsedValue(values.parse_price),
     metavar="PRICE",
     help="Price of one executor-hour with its currency, such as `0.42 EUR`, to show a cost.",
 )
 
-_MAX_HOURS = option(
+_MAX_HOURS = declare_option(
     "--max-executor-hours",
-    type=Value(values.number(), "number"),
+    type=ParsedValue(values.number_parser(), "number"),
     help="A higher estimate than this ends it, before anything is built.",
 )
 
 _LIMITS = (
-    option(
+    declare_option(
         "--fail-on",
-        type=Word("blocker", "high", "never"),
+        type=WordChoice("blocker", "high", "never"),
         help="From which finding on to exit with 1: a blocker (No-Go), high (Review, too), or "
         "never; the policy's, else blocker.",
     ),
-    option(
+    declare_option(
         "--max-intervals",
-        type=Value(values.whole_number(0), "integer"),
+        type=ParsedValue(values.whole_number(0), "integer"),
         help="More intervals than this, in the environment or in prod, make it at least Review.",
     ),
-    option(
+    declare_option(
         "--max-executor-hours",
-        type=Value(values.number(), "number"),
+        type=ParsedValue(values.number_parser(), "number"),
         help="A higher estimate than this, for the environment or for prod, makes it No-Go.",
     ),
     _PRICE,

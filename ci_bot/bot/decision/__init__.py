@@ -20,40 +20,44 @@ if TYPE_CHECKING:
     from ci_bot.bot.decision.data_evidence import diff_risks, judge_applied
     from ci_bot.bot.decision.judgement import (
         Judgement,
-        decide,
+        decide_by_risks,
         exit_code,
         is_misleading,
-        judge,
         judge_again,
+        judge_review,
         review_exit_code,
     )
-    from ci_bot.bot.decision.load_failure_cause import Blame, blame, in_one
+    from ci_bot.bot.decision.load_failure_cause import (
+        SortedFailures,
+        in_one,
+        sort_failures_by_cause,
+    )
     from ci_bot.bot.decision.plan_rules import FAILURE_RISKS
-    from ci_bot.bot.decision.planned_work import BotFacts, Limits
-    from ci_bot.bot.decision.risks import risk
+    from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
+    from ci_bot.bot.decision.risks import make_risk
     from ci_bot.bot.decision.work_rules import OVER_BUDGET
 
 __all__ = [
     "FAILURE_RISKS",
     "OVER_BUDGET",
-    "Blame",
     "BotFacts",
     "ChangedFile",
     "Judgement",
-    "Limits",
-    "blame",
+    "SortedFailures",
+    "TeamLimits",
     "code_that_runs_on_load",
     "could_run_on_load",
-    "decide",
+    "decide_by_risks",
     "diff_risks",
     "exit_code",
     "in_one",
     "is_misleading",
-    "judge",
     "judge_again",
     "judge_applied",
+    "judge_review",
+    "make_risk",
     "review_exit_code",
-    "risk",
+    "sort_failures_by_cause",
 ]
 
 __getattr__ = open_on_demand(
@@ -63,17 +67,17 @@ __getattr__ = open_on_demand(
         "data_evidence": ["diff_risks", "judge_applied"],
         "judgement": [
             "Judgement",
-            "decide",
+            "decide_by_risks",
             "exit_code",
             "is_misleading",
-            "judge",
+            "judge_review",
             "judge_again",
             "review_exit_code",
         ],
-        "load_failure_cause": ["Blame", "blame", "in_one"],
+        "load_failure_cause": ["SortedFailures", "sort_failures_by_cause", "in_one"],
         "plan_rules": ["FAILURE_RISKS"],
-        "planned_work": ["BotFacts", "Limits"],
-        "risks": ["risk"],
+        "planned_work": ["BotFacts", "TeamLimits"],
+        "risks": ["make_risk"],
         "work_rules": ["OVER_BUDGET"],
     },
 )

@@ -41,7 +41,7 @@ _RUNS = (
 )  # fmt: skip
 
 
-def defined(source: bytes) -> frozenset[str] | None:
+def list_defined_names(source: bytes) -> frozenset[str] | None:
     """The names that a module defines; None where it may do more when it is imported.
 
     Imports are no more: what they run is a file that is judged by itself, or a package that is
@@ -53,7 +53,11 @@ def defined(source: bytes) -> frozenset[str] | None:
         return None
     names: set[str] = set()
     for node in tree.body:
-        found = _function(node) if isinstance(node, ast.FunctionDef) else _inert(node)
+        found = (
+            _names_of_function(node)
+            if isinstance(node, ast.FunctionDef)
+            else _names_of_inert_statement(node)
+        )
         if found is None:
             return None
         names |= found
@@ -61,7 +65,7 @@ def defined(source: bytes) -> frozenset[str] | None:
     return frozenset(names) if not used or _macro_is_sqlmeshs(tree) else None
 
 
-def _inert(node: ast.stmt) -> set[str] | None:
+def _names_of_inert_statement(node: ast.stmt) -> set[str] | None:
     """No names, for a statement that runs nothing of this file."""
     text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return set() if text or isinstance(node, ast.Import | ast.ImportFrom) else None
@@ -80,7 +84,7 @@ def _macro_is_sqlmeshs(tree: ast.Module) -> bool:
     return given == [("sqlmesh", _MACRO)] and not own
 
 
-def _function(node: ast.FunctionDef) -> set[str] | None:
+def _names_of_function(node: ast.FunctionDef) -> set[str] | None:
     """The names by which a function can be called; None where its definition runs something."""
     names = {node.name}
     for decorator in node.decorator_list:
@@ -260,7 +264,7 @@ def could_run_on_load(
     if suffix in _TABLES:
         return False
     if deleted:
-        return suffix == ".py" and any(_inside(path, project) for project in projects)
+        return suffix == ".py" and any(_is_inside(path, project) for project in projects)
     if loaded is None:
         known = suffix in _CODE or PurePosixPath(path).name == ".env"
         return known or _is_requirement(path, projects)
@@ -320,9 +324,9 @@ def _is_code(file: ChangedFile, *, parsed: bool) -> bool:
     if not file.read or not parsed or _REQUIREMENTS.search(file.path):
         return True
     if suffix == ".py":
-        return _python(file.before) != _python(file.after)
+        return _normalize_python(file.before) != _normalize_python(file.after)
     if suffix in _TEXTS:
-        return _templates(file.before) != _templates(file.after)
+        return _list_template_tags(file.before) != _list_template_tags(file.after)
     return True
 
 
@@ -330,7 +334,7 @@ def _is_unused(file: ChangedFile, mentioned: Mentioned | None) -> bool:
     """Whether nothing but definitions of this file ran, which nobody uses before or after."""
     if mentioned is None or file.after is None or not file.path.endswith(".py"):
         return False
-    names = [defined(side) for side in (file.before, file.after) if side is not None]
+    names = [list_defined_names(side) for side in (file.before, file.after) if side is not None]
     return all(
         one is not None and not any(mentioned(name, file.path) for name in one) for one in names
     )
@@ -341,15 +345,15 @@ def _is_requirement(path: str, projects: Sequence[str]) -> bool:
     if not _REQUIREMENTS.search(path):
         return False
     folder = str(PurePosixPath(path).parent)
-    return any(_inside(path, project) or _inside(project, folder) for project in projects)
+    return any(_is_inside(path, project) or _is_inside(project, folder) for project in projects)
 
 
-def _inside(path: str, directory: str) -> bool:
+def _is_inside(path: str, directory: str) -> bool:
     root = PurePosixPath(directory)
     return str(root) == "." or PurePosixPath(path).is_relative_to(root)
 
 
-def _python(source: bytes | None) -> str | None:
+def _normalize_python(source: bytes | None) -> str | None:
     """The program without comments, layout and docstrings; the text where it cannot be had."""
     if source is None:
         return None
@@ -374,7 +378,7 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def _templates(source: bytes | None) -> list[list[str]]:
+def _list_template_tags(source: bytes | None) -> list[list[str]]:
     """The Jinja of a file, tag by tag, where it could run something."""
     if source is None:
         return []

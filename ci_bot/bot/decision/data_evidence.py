@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from ci_bot.bot.decision.evidence_rules import NOT_CHECKED
-from ci_bot.bot.decision.judgement import decide
-from ci_bot.bot.decision.planned_work import Limits, followers
-from ci_bot.bot.decision.risks import compares, counted, ordered, risk
+from ci_bot.bot.decision.judgement import decide_by_risks
+from ci_bot.bot.decision.planned_work import TeamLimits, map_models_below
+from ci_bot.bot.decision.risks import compares, count_noun, make_risk, sort_risks
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict, NotCleared, TableDiff
 from ci_bot.protocol.durations import days_between
 from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.plan import Checks
 from ci_bot.protocol.review_report import Report, Risk, Weighed
-from ci_bot.protocol.rules import RULES, rule
+from ci_bot.protocol.rules import RULES, find_rule
 
 # What a data diff clears: a finding about past results, where all of them were compared. Pure.
 #
@@ -30,13 +30,13 @@ CODE_ON_LOAD = RULES["R12-code-on-load"].id
 _WITHOUT_TABLE = frozenset({"EMBEDDED", "EXTERNAL"})
 
 
-def clear(
+def clear_findings_by_data(
     report: Report, diffs: Sequence[TableDiff]
 ) -> tuple[list[Risk], list[Risk], list[NotCleared]]:
     """The findings of a review that still count, those that the diffs clear, and why others of
     their kind stand."""
     found = {diff.model: diff for diff in diffs}
-    below = followers(report)
+    below = map_models_below(report)
     tables = {c.model for c in report.changes if c.kind not in _WITHOUT_TABLE}
     own_code = any(item.rule == CODE_ON_LOAD for item in report.risks)
     counting: list[Risk] = []
@@ -48,10 +48,10 @@ def clear(
             counting.append(item)
             continue
         readers = sorted(below.get(model, set()) & tables)
-        why = _gap(model, readers, found) or (_CODE if own_code else None)
+        why = _find_gap(model, readers, found) or (_CODE if own_code else None)
         if why is None:
-            proof = proven([found[name] for name in (model, *readers)])
-            cleared.append(item.model_copy(update={"weighed": _weighed(item, proof)}))
+            proof = describe_proof([found[name] for name in (model, *readers)])
+            cleared.append(item.model_copy(update={"weighed": _weigh_by_proof(item, proof)}))
         else:
             counting.append(item)
             standing.append(NotCleared(rule=item.rule, model=model, why=why))
@@ -72,22 +72,26 @@ def may_be_cleared(item: Risk) -> bool:
     return decides and spec is not None and DATA_DIFF in spec.cleared_by
 
 
-def proven(diffs: Sequence[TableDiff]) -> str:
+def describe_proof(diffs: Sequence[TableDiff]) -> str:
     """What diffs without a gap show, the changed model's first."""
     rows = sum(diff.rows_prod or 0 for diff in diffs)
     readers = len(diffs) - 1
-    with_them = f" and in {counted(readers, 'model')} that {_reads(readers)} it" if readers else ""
+    with_them = (
+        f" and in {count_noun(readers, 'model')} that {_count_readers(readers)} it"
+        if readers
+        else ""
+    )
     return (
-        f"Past results did not change: 0 of {counted(rows, 'row')} differ from prod in "
+        f"Past results did not change: 0 of {count_noun(rows, 'row')} differ from prod in "
         f"`{diffs[0].model}`{with_them}, over all that prod has"
     )
 
 
-def _reads(number: int) -> str:
+def _count_readers(number: int) -> str:
     return "reads" if number == 1 else "read"
 
 
-def _gap(model: str, readers: Iterable[str], found: Mapping[str, TableDiff]) -> str | None:
+def _find_gap(model: str, readers: Iterable[str], found: Mapping[str, TableDiff]) -> str | None:
     """The first thing that keeps the diffs of a model and its readers from being a proof."""
     for name in (model, *readers):
         diff = found.get(name)
@@ -107,30 +111,30 @@ def _gap_of(diff: TableDiff) -> str | None:
         (diff.null_keys or diff.duplicate_keys, "its keys do not tell all of its rows apart"),
         (not diff.rows_prod, "prod has no rows of it, so there was nothing to compare"),
         # Before what is incomplete: a difference in a part is one in the whole.
-        (_differs(diff), "its rows are not the same as prod's"),
+        (_has_differences(diff), "its rows are not the same as prod's"),
         (diff.same is None, f"its columns were not all compared. {skipped}"),
         (not same, "numbers in it differ by less than they are rounded to"),
-        (not diff.complete, _part(diff)),
+        (not diff.complete, _describe_part(diff)),
     )
     return next((why.strip().removesuffix(".") for open_, why in gaps if open_), None)
 
 
-def _differs(diff: TableDiff) -> bool:
+def _has_differences(diff: TableDiff) -> bool:
     rows = {diff.rows_prod, diff.rows_pr, diff.matched}
     return len(rows) > 1 or (diff.full_match is not None and diff.full_match != diff.matched)
 
 
-def _part(diff: TableDiff) -> str:
+def _describe_part(diff: TableDiff) -> str:
     """Which part was compared, for a diff in which all of it is the same."""
     window, whole = diff.window, diff.window_of
     if window is None or whole is None:
         return "only a part of it was compared"
     text = f"only {window.start[:10]} to {window.end[:10]} was compared"
     part, days = (round(days_between(one.start, one.end) or 0) for one in (window, whole))
-    return f"{text}, {part:,} of {counted(days, 'day')} that prod has" if part and days else text
+    return f"{text}, {part:,} of {count_noun(days, 'day')} that prod has" if part and days else text
 
 
-def _weighed(item: Risk, proof: str) -> Weighed:
+def _weigh_by_proof(item: Risk, proof: str) -> Weighed:
     weight = item.weighed.weight if item.weighed else item.severity
     return Weighed(by=DATA_DIFF, weight=weight, reason=proof)
 
@@ -138,18 +142,18 @@ def _weighed(item: Risk, proof: str) -> Weighed:
 # R09: what the data diff of an apply says about rows, keys and null rates.
 
 
-DUPLICATE_KEYS = rule("R09-duplicate-keys")
+DUPLICATE_KEYS = find_rule("R09-duplicate-keys")
 
-NULL_KEYS = rule("R09-null-keys")
+NULL_KEYS = find_rule("R09-null-keys")
 
-ROWS_GAINED = rule("R09-rows-gained")
+ROWS_GAINED = find_rule("R09-rows-gained")
 
-ROWS_LOST = rule("R09-rows-lost")
+ROWS_LOST = find_rule("R09-rows-lost")
 
-VALUES_DIFFER = rule("R09-values-differ")
+VALUES_DIFFER = find_rule("R09-values-differ")
 
 
-def diff_risks(diffs: Iterable[TableDiff], limits: Limits) -> list[Risk]:
+def diff_risks(diffs: Iterable[TableDiff], limits: TeamLimits) -> list[Risk]:
     """The risks of an apply's data diffs, each over the window that both sides have.
 
     A table that was not compared is listed as missing evidence. Two empty tables show nothing and
@@ -159,7 +163,7 @@ def diff_risks(diffs: Iterable[TableDiff], limits: Limits) -> list[Risk]:
     for diff in diffs:
         if not diff.compared:
             found.append(
-                risk(
+                make_risk(
                     NOT_CHECKED,
                     f"Data diff: not compared. {diff.skipped_because or ''}".strip(),
                     "the model has a grain or a unique key, and both sides have data",
@@ -169,18 +173,18 @@ def diff_risks(diffs: Iterable[TableDiff], limits: Limits) -> list[Risk]:
             )
         else:
             found.extend(risk for rule in compares for risk in rule(diff, limits))
-    return ordered(found)
+    return sort_risks(found)
 
 
 @compares(NOT_CHECKED, DUPLICATE_KEYS, NULL_KEYS, ROWS_GAINED, ROWS_LOST, VALUES_DIFFER)
-def differences(diff: TableDiff, limits: Limits) -> Iterator[Risk]:
+def find_data_differences(diff: TableDiff, limits: TeamLimits) -> Iterator[Risk]:
     """Keys that are no keys, and rows and values that the tolerance does not cover."""
     tolerance = limits.tolerances.get(diff.model, limits.diff_tolerance)
     prod, new = diff.rows_prod, diff.rows_pr
     if prod is None or new is None:
         return
     if not prod:
-        yield risk(
+        yield make_risk(
             NOT_CHECKED,
             "Data diff: prod has no rows in the window, so nothing could be compared.",
             "prod has data in the window",
@@ -189,14 +193,14 @@ def differences(diff: TableDiff, limits: Limits) -> Iterator[Risk]:
         )
         return
     if diff.duplicate_keys:
-        yield risk(
+        yield make_risk(
             DUPLICATE_KEYS,
             f"{diff.duplicate_keys:,} keys occur more than once.",
             "the key is unique again",
             model=diff.model,
         )
     if diff.null_keys:
-        yield risk(
+        yield make_risk(
             NULL_KEYS,
             f"{diff.null_keys:,} rows have no key.",
             "no key is null",
@@ -204,7 +208,7 @@ def differences(diff: TableDiff, limits: Limits) -> Iterator[Risk]:
         )
     lost = (diff.only_prod or 0) / prod
     if lost > tolerance:
-        yield risk(
+        yield make_risk(
             ROWS_LOST,
             f"{diff.only_prod:,} of {prod:,} rows of prod ({lost:.2%}) are gone.",
             "the loss is meant, or within `diff-tolerance`",
@@ -212,7 +216,7 @@ def differences(diff: TableDiff, limits: Limits) -> Iterator[Risk]:
         )
     gained = (diff.only_pr or 0) / prod
     if gained > tolerance:
-        yield risk(
+        yield make_risk(
             ROWS_GAINED,
             f"{diff.only_pr:,} rows are new against {prod:,} of prod ({gained:.2%}).",
             "the new rows are meant, or within `diff-tolerance`",
@@ -221,7 +225,7 @@ def differences(diff: TableDiff, limits: Limits) -> Iterator[Risk]:
     worst = [c for c in diff.columns if c.match_rate is not None and 1 - c.match_rate > tolerance]
     if worst:
         names = ", ".join(f"`{c.name}` {c.match_rate:.2%}" for c in worst[:5])
-        yield risk(
+        yield make_risk(
             VALUES_DIFFER,
             f"Columns that no longer agree with prod (share that does): {names}.",
             "the difference is what the change is for, or within `diff-tolerance`",
@@ -234,7 +238,7 @@ _NOW_CHECKED = ("audits", "data diff")
 
 
 def judge_applied(
-    report: Report, document: ApplyDocument, limits: Limits
+    report: Report, document: ApplyDocument, limits: TeamLimits
 ) -> tuple[Report, ApplyVerdict] | None:
     """The review as it is with the evidence, and the verdict; None where this is no evidence on it.
 
@@ -246,11 +250,11 @@ def judge_applied(
     if document.result != "applied" or report.failure or document.plan_id != report.plan_id:
         return None
     shown = diff_risks(document.table_diff, limits)
-    counting, cleared, standing = clear(report, document.table_diff)
+    counting, cleared, standing = clear_findings_by_data(report, document.table_diff)
     missing = document.evidence_missing is not None
     kept = [item for item in counting if missing or not _is_checked_now(item)]
-    risks = ordered([*kept, *shown])
-    decision, reasons = decide(risks, report)
+    risks = sort_risks([*kept, *shown])
+    decision, reasons = decide_by_risks(risks, report)
     verdict = ApplyVerdict(
         decision=decision, reasons=reasons, cleared=cleared, standing=standing, risks=shown
     )
@@ -260,8 +264,8 @@ def judge_applied(
             "reasons": reasons,
             "risks": risks,
             "findings": group_findings(risks),
-            "set_aside": ordered([*report.set_aside, *cleared]),
-            "checks": report.checks if missing else _checks(report.checks, document),
+            "set_aside": sort_risks([*report.set_aside, *cleared]),
+            "checks": report.checks if missing else _add_apply_checks(report.checks, document),
         }
     )
     return after, verdict
@@ -271,7 +275,7 @@ def _is_checked_now(item: Risk) -> bool:
     return item.rule == NOT_CHECKED.id and item.subject in _NOW_CHECKED and item.model is None
 
 
-def _checks(checks: Checks, document: ApplyDocument) -> Checks:
+def _add_apply_checks(checks: Checks, document: ApplyDocument) -> Checks:
     """With what the apply has run: audits where there were any, and the data diff."""
     ran = document.audits
     audits, table_diff = checks.audits, checks.table_diff

@@ -5,31 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ci_bot.bot.decision.planned_work import BotFacts, Limits
-from ci_bot.bot.decision.risks import counted, judges, listed, risk
+from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
+from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.protocol.plan import Severity, TestFailure, TestOnBase
 from ci_bot.protocol.review_report import ReviewFacts, Risk
-from ci_bot.protocol.rules import RuleSpec, rule
+from ci_bot.protocol.rules import RuleSpec, find_rule
 
-CHECKOUT_INCOMPLETE = rule("checkout-incomplete")
+CHECKOUT_INCOMPLETE = find_rule("checkout-incomplete")
 
-FILES_NOT_READ = rule("R10-files-not-read")
+FILES_NOT_READ = find_rule("R10-files-not-read")
 
-FORK = rule("R10-fork")
+FORK = find_rule("R10-fork")
 
-NOT_CHECKED = rule("R10-not-checked")
+NOT_CHECKED = find_rule("R10-not-checked")
 
-PROD_NOT_FOUND = rule("R10-prod-not-found")
+PROD_NOT_FOUND = find_rule("R10-prod-not-found")
 
 
 @judges(NOT_CHECKED)
-def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_missing_evidence(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """One line for each kind of evidence that this review has not got."""
     if bot.too_large:
-        yield risk(
+        yield make_risk(
             NOT_CHECKED,
-            f"Too large to be looked at: {counted(len(bot.too_large), 'changed file')} "
-            f"({listed(bot.too_large)}). No rule has read them, nor looked for credentials there.",
+            f"Too large to be looked at: {count_noun(len(bot.too_large), 'changed file')} "
+            f"({quote_names(bot.too_large)}). No rule has read them, nor looked for credentials "
+            "there.",
             "they are smaller, or a person has read them",
             subject="large files",
         )
@@ -70,7 +71,7 @@ def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]
             bool(facts.cost.unknown),
             f"Cost: not estimated. {facts.cost.basis}"
             if facts.cost.executor_hours_mid is None
-            else f"Cost: not known of {listed(facts.cost.unknown)}.",
+            else f"Cost: not known of {quote_names(facts.cost.unknown)}.",
             "an earlier apply has left its figures in the ledger",
         ),
         (
@@ -88,21 +89,21 @@ def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]
     )
     for what, absent, evidence, clears in gone:
         if absent:
-            yield risk(NOT_CHECKED, evidence.strip(), clears, subject=what)
+            yield make_risk(NOT_CHECKED, evidence.strip(), clears, subject=what)
 
 
 @judges(FILES_NOT_READ)
-def unread(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_unread_files(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """The rules on changed files have not run, so a credential in them would be silent."""
     if bot.changed_files is None and bot.pull_request:
-        yield risk(
+        yield make_risk(
             FILES_NOT_READ,
             "Which files this pull request changes is not known, so they were not looked at for "
             "credentials and code.",
             "the base commit is there (`fetch-depth: 2`)",
         )
     if bot.unread_because is not None:
-        yield risk(
+        yield make_risk(
             FILES_NOT_READ,
             "The changed files were not looked at for credentials and for what the other rules on "
             f"files see: the process that reads them gave no answer, because {bot.unread_because}.",
@@ -112,14 +113,15 @@ def unread(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
 
 
 @judges(CHECKOUT_INCOMPLETE)
-def incomplete_checkout(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def incomplete_checkout(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """Files of the commit that are not there, so that their models look removed."""
     if bot.missing_files:
-        files = counted(len(bot.missing_files), "file")
-        yield risk(
+        files = count_noun(len(bot.missing_files), "file")
+        yield make_risk(
             CHECKOUT_INCOMPLETE,
             f"The checkout lacks {files} of this commit that SQLMesh loads "
-            f"({listed(bot.missing_files)}), as a sparse checkout does. The plan takes what stands "
+            f"({quote_names(bot.missing_files)}), as a sparse checkout does. The plan takes what "
+            "stands "
             "in them for removed.",
             "the workflow checks out the whole project: no `sparse-checkout:` in the `with:` of "
             "actions/checkout, or one with the project's directories",
@@ -127,10 +129,11 @@ def incomplete_checkout(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> It
         )
     if bot.empty_submodules:
         some = len(bot.empty_submodules) == 1
-        yield risk(
+        yield make_risk(
             CHECKOUT_INCOMPLETE,
-            f"{counted(len(bot.empty_submodules), 'submodule')} below the project "
-            f"{'is' if some else 'are'} empty ({listed(bot.empty_submodules)}). The plan takes "
+            f"{count_noun(len(bot.empty_submodules), 'submodule')} below the project "
+            f"{'is' if some else 'are'} empty ({quote_names(bot.empty_submodules)}). The plan "
+            "takes "
             f"what stands in {'it' if some else 'them'} for removed.",
             "the workflow checks out with `submodules: true` in the `with:` of actions/checkout; "
             "on a laptop `git submodule update --init` gets them",
@@ -140,10 +143,10 @@ def incomplete_checkout(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> It
 
 
 @judges(FORK)
-def fork(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_fork(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """A PR from a fork is reviewed and never applied."""
     if bot.fork:
-        yield risk(
+        yield make_risk(
             FORK,
             "The head branch is in a fork: this plan can't be applied to an environment.",
             "a maintainer pushes the branch into this repository",
@@ -151,7 +154,7 @@ def fork(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
 
 
 @judges(PROD_NOT_FOUND)
-def prod_not_found(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def prod_not_found(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R10: the state answered and holds no prod, which is no knowledge of prod."""
     missing = facts.prod_not_found
     if missing is None:
@@ -163,9 +166,9 @@ def prod_not_found(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterato
         so = "The base branch stood for prod."
     else:
         so = "Every model counts as new, so what changes is not known."
-    yield risk(
+    yield make_risk(
         PROD_NOT_FOUND,
-        f"{missing.sentence()} {so}",
+        f"{missing.describe_absence()} {so}",
         "prod is built" if first else missing.hint,
         severity="low" if first or on_base else None,
     )
@@ -174,12 +177,12 @@ def prod_not_found(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterato
 # R02: unit tests that fail, and whether that is this pull request's doing.
 
 
-FAILS = rule("R02-test-fails")
+FAILS = find_rule("R02-test-fails")
 
-FAILED_BEFORE = rule("R02-test-failed-before")
+FAILED_BEFORE = find_rule("R02-test-failed-before")
 
 
-class _Blame(NamedTuple):
+class _FailureBlame(NamedTuple):
     spec: RuleSpec
     severity: Severity | None
     why: str
@@ -191,9 +194,9 @@ _NEW: dict[TestOnBase, str] = {
     "unknown": "Whether it failed before is not known",
 }
 
-_BEFORE = _Blame(FAILED_BEFORE, None, "It fails on the base branch, too")
+_BEFORE = _FailureBlame(FAILED_BEFORE, None, "It fails on the base branch, too")
 
-_UNTOUCHED = _Blame(
+_UNTOUCHED = _FailureBlame(
     FAILED_BEFORE,
     "medium",
     "Whether it failed before is not known, because the base branch's tests could not be run; this "
@@ -202,13 +205,13 @@ _UNTOUCHED = _Blame(
 
 
 @judges(FAILS, FAILED_BEFORE)
-def tests_fail(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def tests_fail(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """A test that fails is a blocker, unless it failed before; then it is a note."""
     tests = facts.checks.tests
     for failure in tests.failures:
         first = next((line for line in failure.message.splitlines() if line.strip()), "")
-        blame = _blame(failure)
-        yield risk(
+        blame = _blame_failure(failure)
+        yield make_risk(
             blame.spec,
             f"Unit test `{failure.name}` fails: {(failure.cause or first).rstrip('.')}. "
             f"{blame.why}.",
@@ -219,16 +222,16 @@ def tests_fail(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Ri
             path=failure.path,
         )
     if tests.status == "failed" and not tests.failures:
-        yield risk(
+        yield make_risk(
             FAILS,
-            f"{counted(tests.failed, 'unit test')} of {tests.run} fail.",
+            f"{count_noun(tests.failed, 'unit test')} of {tests.run} fail.",
             "the tests pass (`sqlmesh test`)",
         )
 
 
-def _blame(failure: TestFailure) -> _Blame:
+def _blame_failure(failure: TestFailure) -> _FailureBlame:
     if failure.on_base == "failed":
         return _BEFORE
     if failure.on_base == "unknown" and failure.touched is False:
         return _UNTOUCHED
-    return _Blame(FAILS, None, _NEW[failure.on_base])
+    return _FailureBlame(FAILS, None, _NEW[failure.on_base])

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 from ci_bot.bot.actions import FailOn
 from ci_bot.bot.decision.all_rules import PLAN_RULES
-from ci_bot.bot.decision.planned_work import BotFacts, Limits
-from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk
-from ci_bot.bot.policy import Acceptances, Weighing
+from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
+from ci_bot.bot.decision.risks import count_noun, from_finding, make_risk, rank_severity, sort_risks
+from ci_bot.bot.policy import Acceptances, PolicyWeighing
 from ci_bot.protocol.changed_rows import judge_past_numbers
 from ci_bot.protocol.finding_groups import group_findings, group_risks
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import PastNumbers, Report, ReviewFacts, Risk
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 
-NOT_LISTED = rule("R10-not-listed")
+NOT_LISTED = find_rule("R10-not-listed")
 
 # To write one down takes a millisecond for each of comment, summary and file. An honest worker
 # gives fewer; whoever forges an answer must not keep the bot busy for longer than a run may take.
@@ -40,8 +40,8 @@ class Judgement:
     past_numbers: PastNumbers = field(default_factory=PastNumbers)
 
 
-def judge(
-    facts: ReviewFacts, *, limits: Limits | None = None, bot: BotFacts | None = None
+def judge_review(
+    facts: ReviewFacts, *, limits: TeamLimits | None = None, bot: BotFacts | None = None
 ) -> Judgement:
     """Judges one review.
 
@@ -50,14 +50,14 @@ def judge(
         limits: the team's lines.
         bot: what the bot knows itself, the team's policy among it.
     """
-    limits, bot = limits or Limits(), bot or BotFacts()
+    limits, bot = limits or TeamLimits(), bot or BotFacts()
     risks = [from_finding(finding) for finding in facts.findings]
     for judged in PLAN_RULES:
         risks.extend(judged(facts, limits, bot))
-    weighed = bot.weighing.weigh(_without_repeats(risks))
-    risks = _without_too_many(ordered(weighed.counting))
-    aside = ordered(weighed.set_aside)[:MOST_RISKS]
-    decision, reasons = decide(risks, facts)
+    weighed = bot.weighing.weigh_risks(_without_repeats(risks))
+    risks = _without_too_many(sort_risks(weighed.counting))
+    aside = sort_risks(weighed.set_aside)[:MOST_RISKS]
+    decision, reasons = decide_by_risks(risks, facts)
     past = judge_past_numbers(facts)
     return Judgement(decision, tuple(reasons), tuple(risks), tuple(aside), past)
 
@@ -67,7 +67,7 @@ def _without_repeats(risks: Iterable[Risk]) -> list[Risk]:
     kept: dict[tuple[str | None, ...], Risk] = {}
     for item in risks:
         key = (item.rule, item.model, item.path, item.subject)
-        if key not in kept or rank(item.severity) < rank(kept[key].severity):
+        if key not in kept or rank_severity(item.severity) < rank_severity(kept[key].severity):
             kept[key] = item
     return list(kept.values())
 
@@ -77,43 +77,47 @@ def _without_too_many(risks: list[Risk]) -> list[Risk]:
     rest = risks[MOST_RISKS:]
     if not rest:
         return risks
-    told = f"{counted(len(rest), 'more finding')}, none of them heavier, that are not listed."
-    more = risk(NOT_LISTED, told, "those that are listed are cleared", severity=rest[0].severity)
+    told = f"{count_noun(len(rest), 'more finding')}, none of them heavier, that are not listed."
+    more = make_risk(
+        NOT_LISTED, told, "those that are listed are cleared", severity=rest[0].severity
+    )
     return [*risks[:MOST_RISKS], more]
 
 
 def judge_again(report: Report, acceptances: Acceptances) -> Report:
     """The report after something of it was accepted: nothing else is judged anew."""
-    weighed = Weighing(acceptances=acceptances).weigh(report.risks)
-    decision, reasons = decide(weighed.counting, report)
+    weighed = PolicyWeighing(acceptances=acceptances).weigh_risks(report.risks)
+    decision, reasons = decide_by_risks(weighed.counting, report)
     return report.model_copy(
         update={
             "decision": decision,
             "reasons": reasons,
             "risks": list(weighed.counting),
             "findings": group_findings(weighed.counting),
-            "set_aside": ordered([*report.set_aside, *weighed.set_aside]),
+            "set_aside": sort_risks([*report.set_aside, *weighed.set_aside]),
         }
     )
 
 
-def decide(risks: Sequence[Risk], facts: ReviewFacts | Report) -> tuple[Decision, list[str]]:
+def decide_by_risks(
+    risks: Sequence[Risk], facts: ReviewFacts | Report
+) -> tuple[Decision, list[str]]:
     """Any blocker is No-Go, any high Review, anything less Go; an empty plan is no change."""
     blockers = [item for item in risks if item.severity == "blocker"]
     if blockers:
-        return "no_go", _reasons(blockers)
+        return "no_go", _list_reasons(blockers)
     high = [item for item in risks if item.severity == "high"]
     if high:
-        return "review", _reasons(high)
+        return "review", _list_reasons(high)
     notes = [item for item in risks if item.severity in {"medium", "low"}]
     if nothing_changes(facts):
         if facts.base_failures:
-            return "no_changes", ["It changes no file that SQLMesh reads.", *_reasons(notes)]
+            return "no_changes", ["It changes no file that SQLMesh reads.", *_list_reasons(notes)]
         other = "prod" if facts.baseline == "state" else "what stands for prod"
         return "no_changes", [f"No model, statement or interval differs from {other}."]
     if notes:
-        listed = counted(len(group_risks(notes)), "note")
-        return "go", [f"No rule found a problem; {listed}.", *_reasons(notes)]
+        listed = count_noun(len(group_risks(notes)), "note")
+        return "go", [f"No rule found a problem; {listed}.", *_list_reasons(notes)]
     return "go", ["No rule found a problem."]
 
 
@@ -126,7 +130,7 @@ def nothing_changes(facts: ReviewFacts | Report) -> bool:
     )
 
 
-def _reasons(risks: Sequence[Risk]) -> list[str]:
+def _list_reasons(risks: Sequence[Risk]) -> list[str]:
     """A sentence for each question: the first place that it is about, and how many more."""
     groups = group_risks(risks)
     first = [
@@ -173,12 +177,12 @@ def is_misleading(report: Report, shown: Decision | None, fail_on: FailOn | None
         shown: What the comment shows.
         fail_on: What the input says; with `never` no check fails.
     """
-    if shown is None or _effective(report, fail_on) == "never":
+    if shown is None or _get_effective_fail_on(report, fail_on) == "never":
         return False
     return _STRICTNESS[shown] < _STRICTNESS[report.decision]
 
 
-def _effective(report: Report, fail_on: FailOn | None) -> FailOn:
+def _get_effective_fail_on(report: Report, fail_on: FailOn | None) -> FailOn:
     agreed = report.policy.fail_on if report.policy else None
     return fail_on or agreed or "blocker"
 
@@ -191,4 +195,4 @@ def review_exit_code(report: Report, fail_on: FailOn | None) -> int:
     """
     if report.failure is not None:
         return report.failure.exit_code
-    return exit_code(report.decision, _effective(report, fail_on))
+    return exit_code(report.decision, _get_effective_fail_on(report, fail_on))

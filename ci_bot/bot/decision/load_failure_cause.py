@@ -46,18 +46,18 @@ _PROSE_DIRECTORIES = frozenset({".github", ".vscode", ".idea", ".devcontainer"})
 
 
 @dataclass(frozen=True)
-class Blame:
+class SortedFailures:
     """The failures of a head, sorted by whose doing they are."""
 
     new: tuple[Failure, ...]
     old: tuple[Failure, ...]
 
 
-def blame(
+def sort_failures_by_cause(
     head: Sequence[Failure],
     base: Sequence[Failure] | None,
     changed_files: Collection[str] | None,
-) -> Blame:
+) -> SortedFailures:
     """Tells the pull request's own failures from those that it found.
 
     Args:
@@ -66,9 +66,11 @@ def blame(
         changed_files: paths of the diff, relative to the repository; None where unknown.
     """
     if not base or changed_files is None:
-        return Blame(tuple(head), ())
-    known = {_cause(failure) for failure in base}
-    lacked = {_cause(failure) for failure in base if failure.reason_code == _MISSING_LIBRARY}
+        return SortedFailures(tuple(head), ())
+    known = {_describe_cause(failure) for failure in base}
+    lacked = {
+        _describe_cause(failure) for failure in base if failure.reason_code == _MISSING_LIBRARY
+    }
     # Where the base branch's configuration is broken, what comes after it was hidden until now.
     hidden = all(failure.stage == "configuration" for failure in base)
     elsewhere = reads_nothing_of(changed_files)
@@ -76,19 +78,21 @@ def blame(
         failure
         for failure in head
         if elsewhere
-        or _cause(failure) in lacked
+        or _describe_cause(failure) in lacked
         or (
-            not _touched(failure, changed_files)
-            and (_cause(failure) in known or (hidden and failure.stage != "configuration"))
+            not _is_touched(failure, changed_files)
+            and (_describe_cause(failure) in known or (hidden and failure.stage != "configuration"))
         )
     ]
     new = [failure for failure in head if failure not in old]
-    return Blame(tuple(sorted(new, key=lambda f: _order(f, changed_files))), tuple(old))
+    return SortedFailures(
+        tuple(sorted(new, key=lambda f: _order_failure(f, changed_files))), tuple(old)
+    )
 
 
-def in_one(found: Blame, *, base_is_broken: bool) -> Failure:
+def in_one(found: SortedFailures, *, base_is_broken: bool) -> Failure:
     """The first of the pull request's own failures, with the names of the others."""
-    first, *others = sorted(found.new, key=_rank)
+    first, *others = sorted(found.new, key=_rank_failure)
     also = sorted({failure.path for failure in others if failure.path} - {first.path})
     lines = [first.message]
     if also:
@@ -114,20 +118,20 @@ def _is_prose(path: str) -> bool:
     )
 
 
-def _rank(failure: Failure) -> tuple[bool, bool, bool, str, int]:
+def _rank_failure(failure: Failure) -> tuple[bool, bool, bool, str, int]:
     """What others may follow from comes first, then by place: chance decides what is met first."""
     path = failure.path or ""
     late = failure.stage != "configuration"
     return late, not path, path.endswith(".sql"), path, failure.line or 0
 
 
-def _cause(failure: Failure) -> str:
+def _describe_cause(failure: Failure) -> str:
     """What went wrong, without where: many files may fail for one cause."""
     text = failure.message.replace(failure.path, "") if failure.path else failure.message
     return _ADDRESS.sub("0x", text)
 
 
-def _touched(failure: Failure, changed_files: Collection[str]) -> bool:
+def _is_touched(failure: Failure, changed_files: Collection[str]) -> bool:
     """Whether a file that the failure is about was changed: where it is, or one that it names."""
     return failure.path in changed_files or any(
         re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-])", failure.message)
@@ -135,6 +139,6 @@ def _touched(failure: Failure, changed_files: Collection[str]) -> bool:
     )
 
 
-def _order(failure: Failure, changed_files: Collection[str]) -> tuple[bool, str]:
+def _order_failure(failure: Failure, changed_files: Collection[str]) -> tuple[bool, str]:
     """The pull request's own files first; then by name, so that equal facts give equal words."""
     return failure.path not in changed_files, failure.path or ""

@@ -7,37 +7,37 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from ci_bot.bot.decision.load_failure_cause import reads_nothing_of
-from ci_bot.bot.decision.planned_work import BotFacts, Limits
-from ci_bot.bot.decision.risks import counted, judges, listed, risk
-from ci_bot.bot.policy import IgnoreEntry, said
+from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
+from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
+from ci_bot.bot.policy import IgnoreEntry, describe_entry
 from ci_bot.protocol.changed_rows import judge_past_numbers, old_rows_of
 from ci_bot.protocol.plan import COMPUTED_WHOLE, Severity
 from ci_bot.protocol.review_report import ReviewFacts, Risk, what_does_not_load
-from ci_bot.protocol.rules import RULES, rule
+from ci_bot.protocol.rules import RULES, find_rule
 
-BASE_BROKEN = rule("R01-base-broken")
+BASE_BROKEN = find_rule("R01-base-broken")
 
-LINT_ERROR = rule("R01-lint-error")
+LINT_ERROR = find_rule("R01-lint-error")
 
-LOAD_FAILED = rule("R01-load-failed")
+LOAD_FAILED = find_rule("R01-load-failed")
 
-PLAN_FAILED = rule("R01-plan-failed")
+PLAN_FAILED = find_rule("R01-plan-failed")
 
-PROD_PLAN_FAILS = rule("R01-prod-plan-fails")
+PROD_PLAN_FAILS = find_rule("R01-prod-plan-fails")
 
-UNCATEGORIZED = rule("R01-uncategorized")
+UNCATEGORIZED = find_rule("R01-uncategorized")
 
 CHANGED_IN_RUNS = RULES["changed-in-runs"].id  # the worker's
 
-CONFLICT = rule("R03-conflict")
+CONFLICT = find_rule("R03-conflict")
 
-FORWARD_ONLY_SCHEMA = rule("R05-forward-only-schema")
+FORWARD_ONLY_SCHEMA = find_rule("R05-forward-only-schema")
 
-FORWARD_ONLY_DESTRUCTIVE = rule("R05-forward-only-destructive")
+FORWARD_ONLY_DESTRUCTIVE = find_rule("R05-forward-only-destructive")
 
-LINT_WARNING = rule("lint-warning")
+LINT_WARNING = find_rule("lint-warning")
 
-PROD_GAPS = rule("prod-gaps")
+PROD_GAPS = find_rule("prod-gaps")
 
 COLUMNS_LOST = RULES["forward-only-destructive"].id  # the worker names the columns
 
@@ -56,14 +56,14 @@ _DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE
 
 
 @judges(LOAD_FAILED, PLAN_FAILED)
-def plan_failed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def plan_failed(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R01: there is no plan."""
     failure = facts.failure
     if failure is None:
         return
-    model = failure.model or _blamed(failure.message, bot.changed_files or ())
+    model = failure.model or _find_blamed_model(failure.message, bot.changed_files or ())
     loading = failure.stage in {"configuration", "load"}
-    yield risk(
+    yield make_risk(
         LOAD_FAILED if loading else PLAN_FAILED,
         f"Stage {failure.stage}: {_without_excerpt(failure.message)}",
         failure.hint or ("the project loads" if loading else "SQLMesh accepts the plan"),
@@ -74,14 +74,14 @@ def plan_failed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
 
 
 @judges(BASE_BROKEN)
-def base_broken(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def base_broken(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R01: the base branch does not load. That is not the pull request's doing, whatever it is."""
     if not facts.base_failures or facts.failure is not None:
         return
     first = facts.base_failures[0]
     place = f"`{first.path}`" + (f" line {first.line}" if first.line else "") if first.path else ""
     where = f" ({place})" if place else ""
-    why = _gist(first.message)
+    why = _shorten_message(first.message)
     if first.project is None:  # else the message says whose it is
         why = f"{what_does_not_load(facts.base_failures)}{where}: {why}"
     if facts.project.models:
@@ -89,7 +89,7 @@ def base_broken(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     else:
         told = "This pull request is not why, and nothing of it could be planned or checked."
     harmless = not facts.project.models and reads_nothing_of(bot.changed_files)
-    yield risk(
+    yield make_risk(
         BASE_BROKEN,
         f"{why} {told}",
         "the base branch loads here"
@@ -101,7 +101,7 @@ def base_broken(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     )
 
 
-def _gist(message: str) -> str:
+def _shorten_message(message: str) -> str:
     """The part of a message that says what is wrong, as one sentence."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or [""]
     # SQLMesh says in the first line which file, perhaps more than once, and then what of it.
@@ -115,25 +115,25 @@ def _without_excerpt(message: str) -> str:
     return message[: found.end()] if found else message
 
 
-def _blamed(message: str, changed_files: tuple[str, ...]) -> str | None:
+def _find_blamed_model(message: str, changed_files: tuple[str, ...]) -> str | None:
     """The model that an error message names; of several the one whose file was changed."""
     named = [match.group(0) for match in _FQN.finditer(message)]
     stems = {PurePosixPath(path).stem.lower() for path in changed_files}
     changed = [name for name in named if name.strip('"`').split(".")[-1].strip('"`') in stems]
-    return next(map(_reported, changed or named), None)
+    return next(map(_report_model_name, changed or named), None)
 
 
-def _reported(fqn: str) -> str:
+def _report_model_name(fqn: str) -> str:
     """A name of SQLMesh's messages as reports have it: its catalog is taken for the default one."""
     return ".".join(part.strip('"`') for part in re.findall(_PART, fqn)[-2:])
 
 
 @judges(UNCATEGORIZED)
-def uncategorized(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_uncategorized(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R01: a changed model without a category cannot be applied by anybody but a person."""
     for change in facts.changes:
         if change.category == "uncategorized" and change.change in {"direct", "added"}:
-            yield risk(
+            yield make_risk(
                 UNCATEGORIZED,
                 "SQLMesh gave this change no category, so the plan cannot be applied.",
                 "plan.auto_categorize_changes is on for this kind, or a person plans and chooses",
@@ -143,12 +143,12 @@ def uncategorized(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator
 
 
 @judges(LINT_ERROR, LINT_WARNING)
-def lint_errors(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def lint_errors(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R01: the project's own linter says no; its warnings stay notes."""
     lint = facts.checks.lint
     for finding in lint.findings:
         error = finding.severity in {"blocker", "high"}
-        yield risk(
+        yield make_risk(
             LINT_ERROR if error else LINT_WARNING,
             f"{finding.rule}: {finding.evidence}",
             finding.clears_when or "the linter is satisfied",
@@ -161,18 +161,18 @@ def lint_errors(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     if lint.status == "failed" and not any(
         finding.severity in {"blocker", "high"} for finding in lint.findings
     ):
-        yield risk(
+        yield make_risk(
             LINT_ERROR,
-            f"The project's linter reports {counted(lint.errors, 'error')}.",
+            f"The project's linter reports {count_noun(lint.errors, 'error')}.",
             "`sqlmesh lint` passes",
         )
 
 
 @judges(CONFLICT)
-def conflict(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_merge_conflict(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R03: the pull request cannot be merged."""
     if bot.conflict:
-        yield risk(
+        yield make_risk(
             CONFLICT,
             "The pull request conflicts with its base, so there is no merged project to plan.",
             "the conflict is resolved",
@@ -180,7 +180,7 @@ def conflict(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
 
 
 @judges(FORWARD_ONLY_SCHEMA, FORWARD_ONLY_DESTRUCTIVE)
-def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def forward_only_schema(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R05: a merge would alter a production table in place, or SQLMesh refuses to."""
     known = {f.model for f in facts.findings if f.rule == COLUMNS_LOST and f.model is not None}
     only_more = {
@@ -196,7 +196,7 @@ def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> It
             kind = kinds.get(model, "")
             again, old_rows = kind in COMPUTED_WHOLE, sentences.get(model)
             if model not in known:
-                yield risk(
+                yield make_risk(
                     FORWARD_ONLY_SCHEMA,
                     "A merge alters the schema of this table in place, and prod's next run "
                     "computes the whole table again."
@@ -211,8 +211,8 @@ def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> It
                 )
     for text in (facts.failure and facts.failure.message, prod and prod.failure):
         if text and _DESTRUCTIVE.search(text) and not known:
-            for refused in _refused(text) or [None]:
-                yield risk(
+            for refused in _list_refused_models(text) or [None]:
+                yield make_risk(
                     FORWARD_ONLY_DESTRUCTIVE,
                     "SQLMesh refuses a destructive change of a forward-only model.",
                     "the column stays, or the change is allowed on purpose (input "
@@ -222,28 +222,29 @@ def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> It
             return
 
 
-def _refused(text: str) -> list[str | None]:
+def _list_refused_models(text: str) -> list[str | None]:
     """The models that a refusal names at its end."""
     named = _REFUSED.search(text)
     return list(named[1].split(", ")) if named else []
 
 
 @judges(PROD_PLAN_FAILS, PROD_GAPS)
-def prod_plan(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def prod_plan(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R01 on the plan that a merge would cause in prod, and the gaps that it would meet."""
     plan = facts.prod_plan
     if plan is None:
         return
     if plan.would_fail and facts.failure is None:
-        yield risk(
+        yield make_risk(
             PROD_PLAN_FAILS,
             f"Planned against prod, the same head fails: {plan.failure or 'no reason given'}",
             "the plan against prod succeeds",
         )
     if plan.gaps:
-        yield risk(
+        yield make_risk(
             PROD_GAPS,
-            f"Prod lacks intervals inside the history of {listed(gap.model for gap in plan.gaps)}.",
+            "Prod lacks intervals inside the history of "
+            f"{quote_names(gap.model for gap in plan.gaps)}.",
             "prod's gaps are filled (`sqlmesh run`), or known and accepted",
         )
 
@@ -255,17 +256,19 @@ def prod_plan(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Ris
 # doing.
 
 
-ADDITIVE_CHANGE = rule("additive-change")
+ADDITIVE_CHANGE = find_rule("additive-change")
 
-BASE_DRIFT = rule("base-drift")
+BASE_DRIFT = find_rule("base-drift")
 
-LOGIC_CHANGED_FORWARD_ONLY = rule("logic-changed-forward-only")
+LOGIC_CHANGED_FORWARD_ONLY = find_rule("logic-changed-forward-only")
 
-METADATA_ONLY = rule("metadata-only")
+METADATA_ONLY = find_rule("metadata-only")
 
 
 @judges(LOGIC_CHANGED_FORWARD_ONLY)
-def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_forward_only_logic(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """A forward-only change of logic: new rows follow the new rules, old rows the old ones."""
     whole = {item.model for item in facts.prod_plan.next_run} if facts.prod_plan else set()
     sentences = old_rows_of(facts)
@@ -273,7 +276,7 @@ def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
         if change.change == "direct" and change.category == "forward_only" and not change.from_base:
             again = change.model in whole or change.kind in COMPUTED_WHOLE
             old_rows = sentences.get(change.model)
-            yield risk(
+            yield make_risk(
                 LOGIC_CHANGED_FORWARD_ONLY,
                 f"The definition changes. This is a {change.kind} model: prod's next run computes "
                 "the whole of it again, and past numbers change then."
@@ -289,7 +292,7 @@ def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
 
 
 @judges(ADDITIVE_CHANGE)
-def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_additive_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """A non-breaking change of a query that leaves existing rows: readers keep their results.
 
     What a changed statement around the query does is judged by itself; SQLMesh's category says
@@ -303,9 +306,9 @@ def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
         if change.model in past:
             continue  # `R06-past-numbers` says what differs
         added = [column.name for column in change.columns if column.before is None]
-        yield risk(
+        yield make_risk(
             ADDITIVE_CHANGE,
-            f"Non-breaking change; new columns: {listed(added)}."
+            f"Non-breaking change; new columns: {quote_names(added)}."
             if added
             else "Non-breaking change: the model is built again, and no model that reads it is.",
             "nothing to do",
@@ -315,30 +318,31 @@ def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
 
 
 @judges(METADATA_ONLY)
-def metadata(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_metadata_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """Metadata: SQLMesh updates its records and the views, and touches no data."""
     in_runs = {f.model for f in facts.findings if f.rule == CHANGED_IN_RUNS}
     models = [c.model for c in facts.changes if c.change == "metadata"]
     names = [model for model in models if model not in in_runs]
     if names:
-        yield risk(
+        yield make_risk(
             METADATA_ONLY,
-            f"{counted(len(names), 'model')} {'changes' if len(names) == 1 else 'change'} in "
-            f"metadata only ({listed(names)}).",
+            f"{count_noun(len(names), 'model')} {'changes' if len(names) == 1 else 'change'} in "
+            f"metadata only ({quote_names(names)}).",
             "nothing to do",
         )
 
 
 @judges(BASE_DRIFT)
-def base_drift(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def base_drift(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """Differences that come from the base branch are named and not judged."""
     # A removal has a finding of its own. (R04-model-removed)
     names = [c.model for c in facts.changes if c.from_base and c.change != "removed"]
     if names:
-        yield risk(
+        yield make_risk(
             BASE_DRIFT,
-            f"{counted(len(names), 'model')} differ because prod has not caught up with the base "
-            f"branch ({listed(names)}).",
+            f"{count_noun(len(names), 'model')} differ because prod has not caught up with the "
+            "base "
+            f"branch ({quote_names(names)}).",
             "prod is planned from the base branch",
         )
 
@@ -346,9 +350,9 @@ def base_drift(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Ri
 # The team's policy itself: how this pull request changes it, and what of it is over.
 
 
-CHANGED = rule("policy-changed")
+CHANGED = find_rule("policy-changed")
 
-EXPIRED = rule("policy-expired")
+EXPIRED = find_rule("policy-expired")
 # Each is a line of the comment; a policy that is written anew has hundreds.
 MOST_CHANGES = 30
 
@@ -356,11 +360,11 @@ _READ = "whoever answers for the policy has read the change"
 
 
 @judges(CHANGED)
-def policy_changed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def policy_changed(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """What would be judged otherwise after the merge; those that loosen come first."""
     shown, rest = bot.policy_changes[:MOST_CHANGES], bot.policy_changes[MOST_CHANGES:]
     for change in shown:
-        yield risk(
+        yield make_risk(
             CHANGED,
             f"{'This loosens the review' if change.loosens else 'The policy changes'} from the "
             f"merge on: {change.told}.",
@@ -372,35 +376,35 @@ def policy_changed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterato
         )
     if rest:
         looser = any(change.loosens for change in rest)
-        told = f"{counted(len(rest), 'more change')} of the policy."
+        told = f"{count_noun(len(rest), 'more change')} of the policy."
         weight: Severity | None = None if looser else "low"
-        yield risk(CHANGED, told, _READ, severity=weight, path=rest[0].path, subject="more")
+        yield make_risk(CHANGED, told, _READ, severity=weight, path=rest[0].path, subject="more")
 
 
 @judges(EXPIRED)
-def policy_expired(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def policy_expired(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """Ignores whose last day has passed."""
     weighing = bot.weighing
     for entry in weighing.policy.ignore:
         if entry.until >= weighing.today:
             continue
         rules = ", ".join(f"`{name}`" for name in entry.rule)
-        yield risk(
+        yield make_risk(
             EXPIRED,
-            f"Since {entry.until.isoformat()} {rules} {_verb(entry)} no longer ignored "
+            f"Since {entry.until.isoformat()} {rules} {_choose_verb(entry)} no longer ignored "
             f"({entry.reason}).",
             "the entry is gone, or has a new day",
-            severity=None if _touches(entry, facts, bot) else "info",
+            severity=None if _touches_entry(entry, facts, bot) else "info",
             path=entry.path,
             line=entry.line,
-            subject=said(entry),
+            subject=describe_entry(entry),
         )
 
 
-def _verb(entry: IgnoreEntry) -> str:
+def _choose_verb(entry: IgnoreEntry) -> str:
     return "is" if len(entry.rule) == 1 else "are"
 
 
-def _touches(entry: IgnoreEntry, facts: ReviewFacts, bot: BotFacts) -> bool:
+def _touches_entry(entry: IgnoreEntry, facts: ReviewFacts, bot: BotFacts) -> bool:
     """Whether the change is about a model or a file of the entry."""
     return any(bot.weighing.is_about(entry, change.model, change.path) for change in facts.changes)

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ci_bot.bot.policy import PolicyChange, Weighing
+from ci_bot.bot.policy import PolicyChange, PolicyWeighing
 from ci_bot.protocol.changed_rows import old_rows_of
-from ci_bot.protocol.plan import Backfill, Cost, Work, larger, totals
+from ci_bot.protocol.plan import Backfill, Cost, Work, pick_larger_work, sum_work
 from ci_bot.protocol.review_report import Report, ReviewFacts
 
 Where = Literal["environment", "prod"]
 
 
 @dataclass(frozen=True)
-class Judged:
+class ModelWork:
     """The work on one model.
 
     Attributes:
@@ -55,7 +55,7 @@ class JudgedWork:
         prod_known: False where planning prod failed, or was not possible.
     """
 
-    models: Mapping[str, Judged]
+    models: Mapping[str, ModelWork]
     total: Work
     where: Where
     prod_known: bool
@@ -79,23 +79,23 @@ def judged_work(facts: ReviewFacts) -> JudgedWork:
         if found is None
         else replace(found, next_run=name in later, old_rows=old_rows.get(name))
         for name in sorted({*here, *there})
-        for found in (_judged(here.get(name), there.get(name)),)
+        for found in (_join_model_work(here.get(name), there.get(name)),)
     }
-    bigger = larger(facts.backfill, prod)
+    bigger = pick_larger_work(facts.backfill, prod)
     return JudgedWork(
         models={name: found for name, found in models.items() if found is not None},
-        total=totals(bigger),
+        total=sum_work(bigger),
         where="prod" if bigger is prod else "environment",
         prod_known=known,
     )
 
 
-def _judged(here: Backfill | None, there: Backfill | None) -> Judged | None:
+def _join_model_work(here: Backfill | None, there: Backfill | None) -> ModelWork | None:
     if here is None:
-        return Judged(there, "prod", 0) if there else None
+        return ModelWork(there, "prod", 0) if there else None
     if there is not None and (here.preview or there.intervals > here.intervals):
-        return Judged(there, "prod", here.intervals)
-    return Judged(here, "environment", here.intervals)
+        return ModelWork(there, "prod", here.intervals)
+    return ModelWork(here, "environment", here.intervals)
 
 
 def judged_costs(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
@@ -109,7 +109,7 @@ def judged_costs(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
 # Which changed models follow a changed model: they read it, or what reads it.
 
 
-def followers(facts: ReviewFacts | Report) -> dict[str, set[str]]:
+def map_models_below(facts: ReviewFacts | Report) -> dict[str, set[str]]:
     """Per directly changed model, the models below it that SQLMesh lists as modified."""
     follows: dict[str, set[str]] = {}
     for above, below in facts.lineage.edges:
@@ -134,7 +134,7 @@ def followers(facts: ReviewFacts | Report) -> dict[str, set[str]]:
 
 
 @dataclass(frozen=True)
-class Limits:
+class TeamLimits:
     """The lines that a team draws; None means that there is none.
 
     `max_intervals` counts the intervals of one plan, `max_executor_hours` bounds the estimate, and
@@ -181,4 +181,4 @@ class BotFacts:
     empty_submodules: tuple[str, ...] = ()
     fork: bool = False
     policy_changes: tuple[PolicyChange, ...] = ()
-    weighing: Weighing = field(default_factory=Weighing)
+    weighing: PolicyWeighing = field(default_factory=PolicyWeighing)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_bot.bot.decision.planned_work import BotFacts, Limits
-from ci_bot.bot.decision.risks import counted, judges, listed, risk
+from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
+from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ReviewFacts, Risk
-from ci_bot.protocol.rules import RULES, rule
+from ci_bot.protocol.rules import RULES, find_rule
 
-COLUMN_DROPPED = rule("R04-column-dropped")
-MASS_REMOVAL = rule("R04-mass-removal")
-MODEL_REMOVED = rule("R04-model-removed")
+COLUMN_DROPPED = find_rule("R04-column-dropped")
+MASS_REMOVAL = find_rule("R04-mass-removal")
+MODEL_REMOVED = find_rule("R04-model-removed")
 
 RENAMED = RULES["model-renamed"].id  # the worker compares the definitions
 
@@ -21,7 +21,7 @@ MANY = 5
 
 
 @judges(MASS_REMOVAL, MODEL_REMOVED)
-def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R04: models that go away, one by one or nearly all at once."""
     # A model that got another name is told as that, and its readers by `removed-model-read`.
     moved = {f.model for f in facts.findings if f.rule == RENAMED}
@@ -30,16 +30,17 @@ def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
     added = sum(c.change == "added" for c in facts.changes)
     before = facts.project.models - added + len(removed)
     if len(removed) >= MANY and 2 * len(removed) >= before:
-        yield risk(
+        yield make_risk(
             MASS_REMOVAL,
-            f"{counted(len(removed), 'model')} of {before} go away, {counted(added, 'model')} are "
+            f"{count_noun(len(removed), 'model')} of {before} go away, "
+            f"{count_noun(added, 'model')} are "
             "new: a changed catalog, project key, ignore pattern or directory looks like this.",
             "someone confirms that all of these models are meant to go",
         )
         removed = [change for change in removed if change.readers]
     for change in removed:
         if change.model not in moved or change.readers:
-            yield _removal(change)
+            yield _make_removal_risk(change)
     for change in every:
         if change.from_base:
             yield _removal_by_others(change)
@@ -47,9 +48,13 @@ def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
 
 def _removal_by_others(change: Change) -> Risk:
     """Prod has the model, and no file that this pull request changes has defined it."""
-    read = f" {listed(change.readers)} still {_reads(change)} it." if change.readers else ""
+    read = (
+        f" {quote_names(change.readers)} still {_describe_readers(change)} it."
+        if change.readers
+        else ""
+    )
     if change.lies_elsewhere:
-        return risk(
+        return make_risk(
             MODEL_REMOVED,
             "Prod has this model and the project does not; this pull request does not change that. "
             "No model of the project lies in its schema: if another project on the same state "
@@ -58,7 +63,7 @@ def _removal_by_others(change: Change) -> Risk:
             "the base branch that has removed the model",
             model=change.model,
         )
-    return risk(
+    return make_risk(
         MODEL_REMOVED,
         "The base branch has removed this model, and prod still has it; this pull request does not "
         f"change that. The next plan of prod removes it.{read}",
@@ -68,21 +73,22 @@ def _removal_by_others(change: Change) -> Risk:
     )
 
 
-def _reads(change: Change) -> str:
+def _describe_readers(change: Change) -> str:
     return "reads" if len(change.readers) == 1 else "read"
 
 
-def _removal(change: Change) -> Risk:
+def _make_removal_risk(change: Change) -> Risk:
     if change.readers:
-        return risk(
+        return make_risk(
             MODEL_REMOVED,
-            f"The model is removed, and {listed(change.readers)} still {_reads(change)} it.",
+            f"The model is removed, and {quote_names(change.readers)} still "
+            f"{_describe_readers(change)} it.",
             "no model reads it any more, or it stays",
             severity="blocker",
             model=change.model,
             path=change.path,
         )
-    return risk(
+    return make_risk(
         MODEL_REMOVED,
         "The model is removed. No model of the project reads it; readers outside are not known.",
         "its owner confirms that nobody outside the project reads it",
@@ -92,7 +98,7 @@ def _removal(change: Change) -> Risk:
 
 
 @judges(COLUMN_DROPPED)
-def columns(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_column_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R04: columns that are dropped or get another type."""
     for change in facts.changes:
         if change.change == "removed" or change.from_base:
@@ -103,40 +109,40 @@ def columns(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]
         if read:
             yield _dropped_and_read(change, read)
         if unread:
-            yield _dropped(change, unread)
+            yield _make_dropped_risk(change, unread)
         # Narrowing is told apart from widening where the types are known as types: in the worker.
         # It arrives as the finding `column-retyped`.
 
 
 def _dropped_and_read(change: Change, read: list[ColumnChange]) -> Risk:
     readers = {reader for column in read for reader in column.readers}
-    return risk(
+    return make_risk(
         COLUMN_DROPPED,
-        f"Drops {listed(c.name for c in read)}, still read by {listed(readers)}.",
+        f"Drops {quote_names(c.name for c in read)}, still read by {quote_names(readers)}.",
         "the readers no longer use the column, or it stays"
         if len(read) == 1
         else "the readers no longer use the columns, or the columns stay",
-        subject=_columns(read),
+        subject=_list_columns(read),
         severity="blocker",
         model=change.model,
         path=change.path,
     )
 
 
-def _dropped(change: Change, unread: list[ColumnChange]) -> Risk:
+def _make_dropped_risk(change: Change, unread: list[ColumnChange]) -> Risk:
     own, it = change.change == "direct", "it" if len(unread) == 1 else "them"
-    return risk(
+    return make_risk(
         COLUMN_DROPPED,
         # A model that only follows the one above it is judged there.
-        f"Drops {listed(c.name for c in unread)}. No model of the project is known to read "
+        f"Drops {quote_names(c.name for c in unread)}. No model of the project is known to read "
         f"{it}; readers outside are not known.",
         f"the owner confirms that nobody outside the project reads {it}",
         severity=None if own else "low",
-        subject=_columns(unread),
+        subject=_list_columns(unread),
         model=change.model,
         path=change.path,
     )
 
 
-def _columns(changes: list[ColumnChange]) -> str:
+def _list_columns(changes: list[ColumnChange]) -> str:
     return ", ".join(sorted(change.name for change in changes))

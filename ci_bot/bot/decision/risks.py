@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ci_bot.bot.decision.planned_work import BotFacts, Limits
+from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.protocol.apply_report import TableDiff
 from ci_bot.protocol.plan import SEVERITIES, Finding, Severity
 from ci_bot.protocol.review_report import ReviewFacts, Risk
-from ci_bot.protocol.rules import Registry, RuleSpec
+from ci_bot.protocol.rules import RuleRegistry, RuleSpec
 
 EVIDENCE_LENGTH = 4_000
 
 NAMES_SHOWN = 5
 
 
-def rank(severity: Severity) -> int:
+def rank_severity(severity: Severity) -> int:
     """0 for a blocker, growing as the weight falls."""
     return SEVERITIES.index(severity)
 
 
-def risk(
+def make_risk(
     spec: RuleSpec,
     evidence: str,
     clears_when: str,
@@ -57,12 +57,12 @@ def from_finding(finding: Finding) -> Risk:
     )
 
 
-def ordered(risks: Iterable[Risk]) -> list[Risk]:
+def sort_risks(risks: Iterable[Risk]) -> list[Risk]:
     """Heaviest first; then by rule and model, so that equal facts give an equal report."""
     return sorted(
         risks,
         key=lambda item: (
-            rank(item.severity),
+            rank_severity(item.severity),
             item.rule,
             item.model or "",
             item.path or "",
@@ -72,7 +72,7 @@ def ordered(risks: Iterable[Risk]) -> list[Risk]:
     )
 
 
-def listed(names: Iterable[str]) -> str:
+def quote_names(names: Iterable[str]) -> str:
     """`a`, `b` and 3 more: the first names in backticks, and how many are left out."""
     every = sorted(set(names))
     first = ", ".join(f"`{name}`" for name in every[:NAMES_SHOWN])
@@ -80,7 +80,7 @@ def listed(names: Iterable[str]) -> str:
     return f"{first} and {rest} more" if rest > 0 else first
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """1 model, 2 models, 1,204 intervals."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -89,14 +89,14 @@ def counted(number: int, noun: str) -> str:
 # `diff_risks` those on what an apply compared.
 
 
-PlanRule = Callable[[ReviewFacts, Limits, BotFacts], Iterator[Risk]]
+PlanRule = Callable[[ReviewFacts, TeamLimits, BotFacts], Iterator[Risk]]
 
-DiffRule = Callable[[TableDiff, Limits], Iterator[Risk]]
+DiffRule = Callable[[TableDiff, TeamLimits], Iterator[Risk]]
 
-judges: Registry[PlanRule] = Registry()
+judges: RuleRegistry[PlanRule] = RuleRegistry()
 
 """`@judges(SPEC, ...)` stands on a function that reads a review's facts and gives these risks."""
 
-compares: Registry[DiffRule] = Registry()
+compares: RuleRegistry[DiffRule] = RuleRegistry()
 
 """The same for what one table's data diff says. It is given diffs that were made."""

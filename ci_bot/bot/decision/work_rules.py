@@ -7,53 +7,54 @@ from collections.abc import Iterator
 from ci_bot.bot.decision.planned_work import (
     BotFacts,
     JudgedWork,
-    Limits,
+    TeamLimits,
     Where,
-    followers,
     judged_costs,
     judged_work,
+    map_models_below,
 )
-from ci_bot.bot.decision.risks import counted, judges, listed, risk
+from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.protocol.changed_rows import judge_past_numbers, old_rows_of
 from ci_bot.protocol.durations import executor_time
-from ci_bot.protocol.plan import Change, Cost, ModelRange, tables_of, totals
+from ci_bot.protocol.plan import Change, Cost, ModelRange, sum_work, tables_of
 from ci_bot.protocol.review_report import ReviewFacts, Risk
-from ci_bot.protocol.rules import RULES, rule
+from ci_bot.protocol.rules import RULES, find_rule
 
-BREAKING_REBUILD = rule("R06-breaking-rebuild")
+BREAKING_REBUILD = find_rule("R06-breaking-rebuild")
 
-HISTORY_LOST = rule("R06-history-lost")
+HISTORY_LOST = find_rule("R06-history-lost")
 
-PAST_NUMBERS = rule("R06-past-numbers")
+PAST_NUMBERS = find_rule("R06-past-numbers")
 
-METADATA_BACKFILL = rule("R06-metadata-backfill")
+METADATA_BACKFILL = find_rule("R06-metadata-backfill")
 
-RESTATEMENT_ELSEWHERE = rule("R08-restatement-elsewhere")
+RESTATEMENT_ELSEWHERE = find_rule("R08-restatement-elsewhere")
 
-CHANGED_ELSEWHERE = rule("R11-changed-elsewhere")
+CHANGED_ELSEWHERE = find_rule("R11-changed-elsewhere")
 
-CODE_ON_LOAD = rule("R12-code-on-load")
+CODE_ON_LOAD = find_rule("R12-code-on-load")
 
-SHARED_CHANGE = rule("R12-shared-change")
+SHARED_CHANGE = find_rule("R12-shared-change")
 
 SAME_RESULT = RULES["same-result"].id  # the worker's proof
 
 
 @judges(BREAKING_REBUILD)
-def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_rebuilds(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: a breaking change builds the model, and everything that reads it, from its start."""
     work = judged_work(facts)
-    downstream = followers(facts)
+    downstream = map_models_below(facts)
     same = {f.model for f in facts.findings if f.rule == SAME_RESULT}
     for change in facts.changes:
         if change.change != "direct" or change.category != "breaking" or change.from_base:
             continue
         readers = sorted(downstream.get(change.model, ()))
         harmless = change.model in same or (change.kind == "EXTERNAL" and not readers)
-        yield risk(
+        yield make_risk(
             BREAKING_REBUILD,
-            f"{_meaning(work, change, same)}: {_work(work, change, facts.environment)}; "
-            f"{_readers(work, readers)}.",
+            f"{_describe_meaning(work, change, same)}: "
+            f"{_describe_work(work, change, facts.environment)}; "
+            f"{_describe_rebuilt_readers(work, readers)}.",
             "the owner confirms that past results are meant to change, best with a data diff",
             severity="low" if harmless else None,
             model=change.model,
@@ -61,7 +62,7 @@ def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
         )
 
 
-def _meaning(work: JudgedWork, change: Change, same: set[str | None]) -> str:
+def _describe_meaning(work: JudgedWork, change: Change, same: set[str | None]) -> str:
     judged = work.models.get(change.model)
     if change.model in same:
         # SQLMesh compares texts; what is left is the cost.
@@ -83,7 +84,7 @@ _WHOLE_WORK = {
 }
 
 
-def _work(work: JudgedWork, change: Change, environment: str) -> str:
+def _describe_work(work: JudgedWork, change: Change, environment: str) -> str:
     judged = work.models.get(change.model)
     if judged is None:
         return (
@@ -93,7 +94,9 @@ def _work(work: JudgedWork, change: Change, environment: str) -> str:
         )
     item = judged.item
     if judged.is_preview_only:
-        preview = f"a preview of {counted(item.intervals, 'interval')} is built in `{environment}`"
+        preview = (
+            f"a preview of {count_noun(item.intervals, 'interval')} is built in `{environment}`"
+        )
         if not work.prod_known:
             return f"{preview}; what prod builds after the merge is not known"
         return f"{preview}, and {judged.old_rows or 'history stays'}"
@@ -104,50 +107,52 @@ def _work(work: JudgedWork, change: Change, environment: str) -> str:
         return _WHOLE_WORK.get(item.action, "the whole table is computed again")
     since = f" since {item.start[:10]}" if item.start else ""
     many = "is" if item.intervals == 1 else "are"
-    text = f"{counted(item.intervals, 'interval')}{since} {many} computed again"
+    text = f"{count_noun(item.intervals, 'interval')}{since} {many} computed again"
     if judged.where == "prod" and judged.here < item.intervals:
         text += f", in prod after the merge (`{environment}` gets {judged.here:,})"
     return text
 
 
-def _readers(work: JudgedWork, readers: list[str]) -> str:
+def _describe_rebuilt_readers(work: JudgedWork, readers: list[str]) -> str:
     """Which models SQLMesh gives a new version because of it, whatever they read of it."""
     if not readers:
         return "no other model is rebuilt because of it"
     judged = [work.models[name] for name in readers if name in work.models]
-    rebuilt = totals(one.item for one in judged if not one.is_preview_only)
+    rebuilt = sum_work(one.item for one in judged if not one.is_preview_only)
     kept = [name for name in readers if name in work.models and work.models[name].is_preview_only]
     reached = [name for name in kept if work.models[name].old_rows is not None]
     stays = [name for name in kept if name not in reached]
     get = "gets" if len(readers) == 1 else "get"
-    text = f"{counted(len(readers), 'model')} below {get} a new version ({listed(readers)})"
+    text = f"{count_noun(len(readers), 'model')} below {get} a new version ({quote_names(readers)})"
     if kept and not work.prod_known:
         return f"{text}, and how many of them prod builds again is not known"
     amounts = [(rebuilt.tables, "table"), (rebuilt.views, "view")]
-    built = " and ".join(counted(number, noun) for number, noun in amounts if number)
+    built = " and ".join(count_noun(number, noun) for number, noun in amounts if number)
     none = "it is not rebuilt" if len(readers) == 1 else "none of them is rebuilt"
     text += f", {built} rebuilt" if built else f", and {none}"
-    text += f"; history stays in {listed(stays)}" if stays else ""
-    return text + (f"; old rows can change in {listed(reached)}" if reached else "")
+    text += f"; history stays in {quote_names(stays)}" if stays else ""
+    return text + (f"; old rows can change in {quote_names(reached)}" if reached else "")
 
 
-def _are(subjects: list[str]) -> str:
+def _join_subjects(subjects: list[str]) -> str:
     return "is" if len(subjects) == 1 else "are"
 
 
 @judges(PAST_NUMBERS)
-def past_numbers_beside_query(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def past_numbers_beside_query(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R06: rows differ, and SQLMesh's category does not say so."""
     changes = {change.model: change for change in facts.changes}
-    downstream, old_rows = followers(facts), old_rows_of(facts)
+    downstream, old_rows = map_models_below(facts), old_rows_of(facts)
     for rows in judge_past_numbers(facts).changed:
         change = changes[rows.model]
         if change.category not in ("non_breaking", "forward_only"):
             continue
         are = "is" if len(rows.columns) == 1 else "are"
-        what = rows.why or f"{listed(rows.columns)} {are} computed differently."
+        what = rows.why or f"{quote_names(rows.columns)} {are} computed differently."
         readers = sorted(downstream.get(change.model, ()))
-        yield risk(
+        yield make_risk(
             PAST_NUMBERS,
             f"{what} {_past_numbers_of_readers(change, readers, old_rows.get(change.model))}",
             "the owner confirms that past results are meant to change",
@@ -159,10 +164,10 @@ def past_numbers_beside_query(facts: ReviewFacts, limits: Limits, bot: BotFacts)
 def _past_numbers_of_readers(change: Change, readers: list[str], old_rows: str | None) -> str:
     """What becomes of the models below one whose rows differ, although SQLMesh rebuilds none."""
     if old_rows is not None:
-        below = f"; {listed(readers)} can get other numbers then, too" if readers else ""
+        below = f"; {quote_names(readers)} can get other numbers then, too" if readers else ""
         return f"The change is forward-only, and a merge builds nothing: {old_rows}{below}."
     if change.category == "forward_only":
-        below = f", also in what reads it ({listed(readers)})" if readers else ""
+        below = f", also in what reads it ({quote_names(readers)})" if readers else ""
         return (
             "The plan is forward-only, and this kind of model has no history that stays: prod's "
             f"next run computes all of it again, and past numbers change then{below}."
@@ -172,14 +177,15 @@ def _past_numbers_of_readers(change: Change, readers: list[str], old_rows: str |
     else:
         keep = "keeps" if len(readers) == 1 else "keep"
         below = (
-            f"{counted(len(readers), 'model')} below {_are(readers)} not rebuilt and {keep} the "
-            f"old rows ({listed(readers)})"
+            f"{count_noun(len(readers), 'model')} below {_join_subjects(readers)} not rebuilt and "
+            f"{keep} the "
+            f"old rows ({quote_names(readers)})"
         )
     return f"The model is built again, and SQLMesh calls the change non-breaking: {below}."
 
 
 @judges(HISTORY_LOST)
-def history_lost(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def history_lost(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: prod's table is replaced by one that holds less of the past."""
     plan = facts.prod_plan
     drift = {change.model for change in facts.changes if change.from_base}
@@ -190,10 +196,10 @@ def history_lost(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
             lost.setdefault(gap.model, []).append(gap)
     for model, ranges in lost.items():
         first, more = ranges[0], len(ranges) - 1
-        yield risk(
+        yield make_risk(
             HISTORY_LOST,
             f"Prod's table holds {first.start[:10]} to {first.end[:10]}"
-            + (f" and {counted(more, 'more range')}" if more else "")
+            + (f" and {count_noun(more, 'more range')}" if more else "")
             + ", and the table that replaces it after the merge will not: SQLMesh builds a new "
             "table from the model's `start`, and without one only its newest interval.",
             "the model's `start` covers what prod holds, or its owner confirms that it may go",
@@ -203,7 +209,7 @@ def history_lost(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
 
 
 @judges(METADATA_BACKFILL)
-def metadata_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def metadata_backfill(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: a change of metadata that makes prod build more, as an earlier `start` does."""
     work = judged_work(facts)
     gaps = {gap.model for gap in facts.prod_plan.gaps} if facts.prod_plan else set()
@@ -215,10 +221,10 @@ def metadata_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iter
             if change.model in gaps:
                 continue  # prod lacks them whatever changes, and that is said elsewhere
             since = f" since {judged.item.start[:10]}" if judged.item.start else ""
-            yield risk(
+            yield make_risk(
                 METADATA_BACKFILL,
                 f"Only metadata changes, and prod builds "
-                f"{counted(judged.item.intervals, 'interval')}{since} after the merge.",
+                f"{count_noun(judged.item.intervals, 'interval')}{since} after the merge.",
                 "the owner confirms the longer history",
                 model=change.model,
                 path=change.path,
@@ -226,13 +232,15 @@ def metadata_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iter
 
 
 @judges(RESTATEMENT_ELSEWHERE)
-def restatements(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def find_restatement_effects(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R08: a restatement clears intervals that another environment reads."""
     for item in facts.restatements:
         if item.environments:
-            others = listed(item.environments)
+            others = quote_names(item.environments)
             use = "uses" if len(item.environments) == 1 else "use"
-            yield risk(
+            yield make_risk(
                 RESTATEMENT_ELSEWHERE,
                 f"Clears {item.start[:10]} to {item.end[:10]}, which {others} also {use}.",
                 "the owners of these environments agree",
@@ -241,7 +249,7 @@ def restatements(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
 
 
 @judges(SHARED_CHANGE)
-def shared_code(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def shared_code(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R12: models change although their own files do not: a macro, a setting, a default."""
     if bot.changed_files is None:
         return
@@ -263,17 +271,17 @@ def shared_code(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     ]
     if through:
         one = len(through) == 1
-        yield risk(
+        yield make_risk(
             SHARED_CHANGE,
-            f"{counted(len(through), 'model')} "
+            f"{count_noun(len(through), 'model')} "
             f"{'changes although its file does' if one else 'change although their files do'} not "
-            f"({listed(through)}): shared code or a setting does it.",
+            f"({quote_names(through)}): shared code or a setting does it.",
             f"a reviewer has seen what the shared change does to {'it' if one else 'each of them'}",
         )
 
 
 @judges(CODE_ON_LOAD)
-def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def code_on_load(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R12: the code that computed this report is part of the change."""
     if not bot.code_on_load:
         return
@@ -282,21 +290,21 @@ def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
     told: list[str] = []
     if there and bot.load_known:
         told.append(
-            f"{listed(there)} {'runs' if len(there) == 1 else 'run'} while this report is "
+            f"{quote_names(there)} {'runs' if len(there) == 1 else 'run'} while this report is "
             "computed, so this pull request could falsify it."
         )
     elif there:
         told.append(
             "This pull request could falsify this report: it is not known which files were opened "
-            f"while the project was loaded, and {listed(there)} {_are(there)} code."
+            f"while the project was loaded, and {quote_names(there)} {_join_subjects(there)} code."
         )
     if removed:
         one = len(removed) == 1
         told.append(
-            f"{listed(removed)} {'is' if one else 'are'} removed: code that uses "
+            f"{quote_names(removed)} {'is' if one else 'are'} removed: code that uses "
             f"{'it' if one else 'them'} while this report is computed may do something else now."
         )
-    yield risk(
+    yield make_risk(
         CODE_ON_LOAD,
         " ".join(told),
         f"a person has read {'this file' if len(bot.code_on_load) == 1 else 'these files'}",
@@ -305,11 +313,11 @@ def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
 
 
 @judges(CHANGED_ELSEWHERE)
-def other_environments(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def other_environments(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R11: another open pull request changes the same model."""
     for change in facts.changes:
         if change.also_in and not change.from_base:
-            yield risk(
+            yield make_risk(
                 CHANGED_ELSEWHERE,
                 f"Also changed by {', '.join(change.also_in)}.",
                 "the pull requests are put in order",
@@ -320,28 +328,28 @@ def other_environments(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Ite
 # R06, R07 and batches: how much work is too much, by the limits that a team has drawn.
 
 
-INTERVAL_LIMIT = rule("R06-interval-limit")
+INTERVAL_LIMIT = find_rule("R06-interval-limit")
 
-NEAR_BUDGET = rule("R07-near-budget")
+NEAR_BUDGET = find_rule("R07-near-budget")
 
-NOT_KNOWN = rule("R07-not-known")
+NOT_KNOWN = find_rule("R07-not-known")
 
-OVER_BUDGET = rule("R07-over-budget")
+OVER_BUDGET = find_rule("R07-over-budget")
 
-BATCH_SIZE_MISSING = rule("batch-size-missing")
+BATCH_SIZE_MISSING = find_rule("batch-size-missing")
 
 BATCHLESS_INTERVALS = 100
 
 
 @judges(INTERVAL_LIMIT)
-def too_much_work(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def too_much_work(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: more intervals than the limit."""
     work = judged_work(facts)
     total = work.total.intervals
     if limits.max_intervals is not None and total > limits.max_intervals:
-        yield risk(
+        yield make_risk(
             INTERVAL_LIMIT,
-            f"{counted(total, 'interval')} to build {_place_of_plan(work.where, facts)}; "
+            f"{count_noun(total, 'interval')} to build {_place_of_plan(work.where, facts)}; "
             f"the limit is {limits.max_intervals:,}.",
             "the plan is smaller (`start`, `select-model`), or `max-intervals` is raised"
             if work.where == "environment"
@@ -349,7 +357,7 @@ def too_much_work(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator
         )
 
 
-def _place(where: Where, environment: str) -> str:
+def _describe_environment(where: Where, environment: str) -> str:
     return "in prod after the merge" if where == "prod" else f"in `{environment}`"
 
 
@@ -358,13 +366,13 @@ def _place_of_plan(where: Where, facts: ReviewFacts) -> str:
     the run after it, or both."""
     plan = facts.prod_plan
     if where == "environment" or plan is None or not tables_of(plan.next_run):
-        return _place(where, facts.environment)
+        return _describe_environment(where, facts.environment)
     both = tables_of(plan.full_backfill)
     return "in prod, after the merge and with its next run" if both else "with prod's next run"
 
 
 @judges(NEAR_BUDGET, NOT_KNOWN, OVER_BUDGET)
-def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def over_budget(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R07: the estimate is, or may be, above the budget, or nobody can tell."""
     cap = limits.max_executor_hours
     if cap is None:
@@ -374,17 +382,17 @@ def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     dearest, where = costs[0]
     middle = dearest.hours_above(cap)
     if middle is not None:
-        yield risk(
+        yield make_risk(
             OVER_BUDGET,
             f"{'At least' if dearest.unknown else 'About'} {executor_time(middle)} of executor "
-            f"time {_place_of_plan(where, facts)}{_unknown(dearest)}; the limit is "
+            f"time {_place_of_plan(where, facts)}{_describe_unknown_cost(dearest)}; the limit is "
             f"{executor_time(cap)}.",
             clears,
         )
         return
     high = max((cost.executor_hours_high or 0.0 for cost, _ in costs), default=0.0)
     if high > cap:
-        yield risk(
+        yield make_risk(
             NEAR_BUDGET,
             f"Up to {executor_time(high)} of executor time are possible; the limit is "
             f"{executor_time(cap)}.",
@@ -395,26 +403,26 @@ def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
         cost, where = incomplete
         part = cost.executor_hours_mid
         known = "nothing" if part is None else f"at least {executor_time(part)}"
-        yield risk(
+        yield make_risk(
             NOT_KNOWN,
             f"Whether the limit of {executor_time(cap)} holds "
             f"{_place_of_plan(where, facts)} cannot be told: {known} is expected"
-            f"{_unknown(cost)}.",
+            f"{_describe_unknown_cost(cost)}.",
             "an apply has left the figures of these models in the ledger",
         )
 
 
-def _unknown(cost: Cost) -> str:
+def _describe_unknown_cost(cost: Cost) -> str:
     if not cost.unknown:
         return ""
     return (
-        f" ({len(cost.unknown):,} of {counted(cost.tables, 'table')} have no recorded run: "
-        f"{listed(cost.unknown)})"
+        f" ({len(cost.unknown):,} of {count_noun(cost.tables, 'table')} have no recorded run: "
+        f"{quote_names(cost.unknown)})"
     )
 
 
 @judges(BATCH_SIZE_MISSING)
-def one_job_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+def one_job_backfill(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """A long history computed by one job may run out of memory."""
     plan = facts.prod_plan
     built = {item.model for item in facts.backfill} - {item.model for item in facts.work}
@@ -429,10 +437,10 @@ def one_job_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Itera
             and item.batches == 1
             and item.intervals > BATCHLESS_INTERVALS
         ):
-            yield risk(
+            yield make_risk(
                 BATCH_SIZE_MISSING,
-                f"One job computes {counted(item.intervals, 'interval')} "
-                f"{_place(where, facts.environment)}.",
+                f"One job computes {count_noun(item.intervals, 'interval')} "
+                f"{_describe_environment(where, facts.environment)}.",
                 "the model has a `batch_size`",
                 severity=None if item.kind == "INCREMENTAL_BY_TIME_RANGE" else "low",
                 model=name,

@@ -23,33 +23,33 @@ if TYPE_CHECKING:
         Reaction,
         may_maintain,
         may_write,
-        needed,
+        require_github,
     )
     from ci_bot.bot.github.remote_repository import api_url_of, repository_of, token_of
-    from ci_bot.bot.github.sticky_comment import Found, Published, Sticky
+    from ci_bot.bot.github.sticky_comment import MarkedComment, PublishedComment, StickyComment
     from ci_bot.bot.github.transport import time_for_github
-    from ci_bot.bot.github.urls import trusted
+    from ci_bot.bot.github.urls import trusted_certificates
 
 __all__ = [
-    "Found",
     "GitHub",
     "GitHubClient",
+    "MarkedComment",
     "NotFound",
     "Permission",
-    "Published",
+    "PublishedComment",
     "PullRequest",
     "PullState",
     "Reaction",
-    "Sticky",
+    "StickyComment",
     "api_url_of",
     "may_maintain",
     "may_write",
-    "needed",
     "read_member",
     "repository_of",
+    "require_github",
     "time_for_github",
     "token_of",
-    "trusted",
+    "trusted_certificates",
 ]
 
 __getattr__ = open_on_demand(
@@ -66,11 +66,11 @@ __getattr__ = open_on_demand(
             "Reaction",
             "may_maintain",
             "may_write",
-            "needed",
+            "require_github",
         ],
         "remote_repository": ["api_url_of", "repository_of", "token_of"],
-        "sticky_comment": ["Found", "Published", "Sticky"],
+        "sticky_comment": ["MarkedComment", "PublishedComment", "StickyComment"],
         "transport": ["time_for_github"],
-        "urls": ["trusted"],
+        "urls": ["trusted_certificates"],
     },
 )

@@ -8,10 +8,10 @@ import zipfile
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from ci_bot.bot.github.failures import unexpected, unreachable
-from ci_bot.bot.github.network_faults import trouble
+from ci_bot.bot.github.failures import unexpected_answer_error, unreachable_error
+from ci_bot.bot.github.network_faults import classify_network_error
 from ci_bot.bot.github.urls import safe_download_url
-from ci_bot.errors import GitHubUnavailable, Refused
+from ci_bot.errors import GitHubUnavailable, RequestRefused
 
 _MOST_ENTRIES = 100
 # What GitHub writes. The other kinds are unpacked without a limit, whatever `read` is asked for.
@@ -35,30 +35,30 @@ def read_member(archive: bytes, name: str, *, max_bytes: int, alone: bool) -> by
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             members = opened.infolist()
             if len(members) > _MOST_ENTRIES or (alone and len(members) != 1):
-                raise _refused("holds more than the one file that it should")
+                raise _refuse_artifact("holds more than the one file that it should")
             found = [member for member in members if member.filename == name]
             if len(found) != 1:
-                raise _refused(f"does not hold exactly one `{name}`")
-            if not _regular(found[0]) or found[0].compress_type not in _COMPRESSIONS:
-                raise _refused(f"holds a `{name}` that is no plain file")
+                raise _refuse_artifact(f"does not hold exactly one `{name}`")
+            if not _is_regular_file(found[0]) or found[0].compress_type not in _COMPRESSIONS:
+                raise _refuse_artifact(f"holds a `{name}` that is no plain file")
             with opened.open(found[0]) as stream:
                 content = stream.read(max_bytes + 1)
-    except Refused:
+    except RequestRefused:
         raise
     except Exception:  # the module answers damage with a dozen kinds, EOFError and KeyError too
-        raise _refused("cannot be unpacked") from None
+        raise _refuse_artifact("cannot be unpacked") from None
     if len(content) > max_bytes:
-        raise _refused(f"holds a `{name}` of more than {max_bytes} bytes")
+        raise _refuse_artifact(f"holds a `{name}` of more than {max_bytes} bytes")
     return content
 
 
-def _regular(member: zipfile.ZipInfo) -> bool:
+def _is_regular_file(member: zipfile.ZipInfo) -> bool:
     kind = stat.S_IFMT(member.external_attr >> 16)
     return not member.is_dir() and kind in (0, stat.S_IFREG)
 
 
-def _refused(what: str) -> Refused:
-    return Refused(
+def _refuse_artifact(what: str) -> RequestRefused:
+    return RequestRefused(
         f"The artifact of the other run {what}.",
         hint="Run the review again; it leaves a fresh artifact.",
         reason_code="artifact_refused",
@@ -77,7 +77,7 @@ _CHUNK = 65_536
 _OK = 200
 
 
-def download(
+def download_signed_url(
     url: str,
     *,
     doing: str,
@@ -107,7 +107,7 @@ def download(
     from urllib3.exceptions import HTTPError
 
     if not safe_download_url(url):
-        raise unexpected(doing, "points to a place that is not asked")
+        raise unexpected_answer_error(doing, "points to a place that is not asked")
     started = monotonic()
     body = bytearray()
     try:
@@ -126,7 +126,7 @@ def download(
                 for chunk in answer.iter_content(_CHUNK):
                     body += chunk
                     if len(body) > max_bytes:
-                        raise Refused(
+                        raise RequestRefused(
                             f"The artifact is larger than {max_bytes} bytes.",
                             hint="It is not a report that this action made.",
                             reason_code="artifact_refused",
@@ -137,7 +137,7 @@ def download(
                             hint="Run the job again.",
                         )
     except (OSError, HTTPError) as error:
-        why = trouble(error)
+        why = classify_network_error(error)
         host = f"the storage at {urlsplit(url).hostname}"
-        raise unreachable(why.kind, why.words, doing=doing, host=host) from None
+        raise unreachable_error(why.kind, why.words, doing=doing, host=host) from None
     return bytes(body)

@@ -12,21 +12,21 @@ from urllib.parse import quote
 
 from ci_bot.bot.actions import is_repository
 from ci_bot.bot.github import records
-from ci_bot.bot.github.artifact import download
+from ci_bot.bot.github.artifact import download_signed_url
 from ci_bot.bot.github.port import (
     PER_PAGE,
-    Comment,
     NotFound,
     Permission,
+    PullComment,
     PullRequest,
     PullState,
     Reaction,
-    Rejected,
+    RejectedContent,
     pull_states,
 )
-from ci_bot.bot.github.records import Rest
+from ci_bot.bot.github.records import RestClient
 from ci_bot.bot.github.retry import HURRIED, PATIENT, RateLimits
-from ci_bot.bot.github.transport import GRAPHQL, Time, Transport, Unclear
+from ci_bot.bot.github.transport import GRAPHQL, ClientTime, HttpTransport, UnclearWrite
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
 
 ACTIONS_BOT = "github-actions[bot]"
@@ -56,7 +56,7 @@ class GitHubClient:
         repository: str,
         token: str,
         api_url: str,
-        time: Time,
+        time: ClientTime,
         limits: RateLimits = PATIENT,
         agent: str = "sqlmesh-plan-review",
         trust: str | None = None,
@@ -67,8 +67,8 @@ class GitHubClient:
                 hint="GITHUB_REPOSITORY must be as GitHub sets it for the run.",
             )
         self._root = f"/repos/{repository}"
-        self._rest = Rest(
-            Transport(
+        self._rest = RestClient(
+            HttpTransport(
                 api_url=api_url, token=token, agent=agent, time=time, limits=limits, trust=trust
             )
         )
@@ -77,9 +77,9 @@ class GitHubClient:
         self._time = time
         self._limits = limits
 
-    def hurry(self) -> None:
+    def hurry_requests(self) -> None:
         """From now on for the last seconds of a cancelled run; see `HURRIED`."""
-        self._rest.transport.hurry()
+        self._rest.transport.hurry_requests()
         self._limits = HURRIED
 
     def limit_waits(self, seconds: float) -> AbstractContextManager[None]:
@@ -87,13 +87,17 @@ class GitHubClient:
 
     def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
         doing, path = f"read pull request {number}", f"{self._root}/pulls/{number:d}"
-        pull = self._rest.one("GET", path, records.pull_request, doing, "pull-requests: read")
+        pull = self._rest.request_record(
+            "GET", path, records.pull_request, doing, "pull-requests: read"
+        )
         for wait in _SETTLE_WAITS if settle else ():
             if pull.mergeable is not None or not pull.open:
                 break
             # GitHub starts to work it out when it is asked, and answers null meanwhile.
             self._time.sleep(wait)
-            pull = self._rest.one("GET", path, records.pull_request, doing, "pull-requests: read")
+            pull = self._rest.request_record(
+                "GET", path, records.pull_request, doing, "pull-requests: read"
+            )
         return pull
 
     def pulls_for_sha(self, sha: str, *, head: str | None = None) -> list[PullRequest]:
@@ -102,16 +106,18 @@ class GitHubClient:
         if head is not None:
             query = {"state": "open", "head": head}
             found = list(
-                self._rest.pages(f"{self._root}/pulls", records.pull_request, doing, needs, query)
+                self._rest.request_pages(
+                    f"{self._root}/pulls", records.pull_request, doing, needs, query
+                )
             )
         if not any(pull.head_sha == sha for pull in found):
             path = f"{self._root}/commits/{quote(sha, safe='')}/pulls"
-            found = list(self._rest.pages(path, records.pull_request, doing, needs))
+            found = list(self._rest.request_pages(path, records.pull_request, doing, needs))
         return [pull for pull in found if pull.open and pull.head_sha == sha]
 
     def pull_states(self, numbers: Collection[int]) -> dict[int, PullState]:
         def page(query: Mapping[str, str | int]) -> tuple[list[PullRequest], bool]:
-            return self._rest.page(
+            return self._rest.request_page(
                 f"{self._root}/pulls",
                 records.pull_request,
                 "list the pull requests",
@@ -124,11 +130,11 @@ class GitHubClient:
     def changed_files(self, number: int) -> list[str] | None:
         names: list[str] = []
         count = 0
-        for old, new in self._rest.pages(
+        for old, new in self._rest.request_pages(
             f"{self._root}/pulls/{number:d}/files",
             lambda data: (
-                records.maybe(data, "previous_filename", str),
-                records.need(data, "filename", str),
+                records.read_optional_field(data, "previous_filename", str),
+                records.read_field(data, "filename", str),
             ),
             f"list the files of pull request {number}",
             "pull-requests: read",
@@ -137,57 +143,57 @@ class GitHubClient:
             names += [name for name in (old, new) if name]
         return names if count < _MOST_FILES else None
 
-    def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[Comment]:
-        return self._rest.pages(
+    def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[PullComment]:
+        return self._rest.request_pages(
             f"{self._root}/issues/{number:d}/comments",
-            records.comment,
+            records.read_comment_record,
             f"read the comments of pull request {number}",
             "pull-requests: read",
             first_page=first_page,
         )
 
-    def get_comment(self, comment_id: int) -> Comment:
-        return self._rest.one(
+    def get_comment(self, comment_id: int) -> PullComment:
+        return self._rest.request_record(
             "GET",
             f"{self._root}/issues/comments/{comment_id:d}",
-            records.comment,
+            records.read_comment_record,
             f"read comment {comment_id}",
             "pull-requests: read",
         )
 
     def create_comment(
-        self, number: int, body: str, *, is_it: Callable[[Comment], bool] | None = None
-    ) -> Comment:
+        self, number: int, body: str, *, is_it: Callable[[PullComment], bool] | None = None
+    ) -> PullComment:
         recognised = is_it or (lambda comment: same_text(comment.body, body))
         for tries in range(1, self._limits.tries + 1):
             try:
-                written = self._rest.one(
+                written = self._rest.request_record(
                     "POST",
                     f"{self._root}/issues/{number:d}/comments",
-                    records.comment,
+                    records.read_comment_record,
                     f"write a comment on pull request {number}",
                     "pull-requests: write",
                     body={"body": body},
                     resend=False,
                 )
-            except Unclear:
+            except UnclearWrite:
                 if tries == self._limits.tries:
                     raise
             else:
                 self._login = written.author  # whoever wrote it is this token, for certain
                 return written
             # GitHub may have taken it all the same, and may still be busy with it.
-            self._rest.transport.pause(tries)
+            self._rest.transport.pause_between_tries(tries)
             for comment in self.list_comments(number):
                 if recognised(comment):
                     return comment
         raise AssertionError("unreachable: the last try returns or raises")
 
-    def update_comment(self, comment_id: int, body: str) -> Comment:
-        return self._rest.one(
+    def update_comment(self, comment_id: int, body: str) -> PullComment:
+        return self._rest.request_record(
             "PATCH",
             f"{self._root}/issues/comments/{comment_id:d}",
-            records.comment,
+            records.read_comment_record,
             f"write comment {comment_id}",
             "pull-requests: write",
             body={"body": body},
@@ -195,7 +201,7 @@ class GitHubClient:
 
     def delete_comment(self, comment_id: int) -> None:
         try:
-            self._rest.transport.call(
+            self._rest.transport.send_request(
                 "DELETE",
                 f"{self._root}/issues/comments/{comment_id:d}",
                 doing=f"remove comment {comment_id}",
@@ -209,12 +215,12 @@ class GitHubClient:
             self._login = self._ask_login()
         return self._login
 
-    def permission(self, login: str) -> Permission:
+    def get_permission(self, login: str) -> Permission:
         try:
-            return self._rest.one(
+            return self._rest.request_record(
                 "GET",
                 f"{self._root}/collaborators/{quote(login, safe='')}/permission",
-                records.permission,
+                records.read_permission_record,
                 "read a person's permission",
                 "metadata: read",
             )
@@ -227,7 +233,7 @@ class GitHubClient:
             return False  # a part of dots would lead to another place
         organization, name, person = (quote(p, safe="") for p in (organization, name, login))
         try:
-            return self._rest.one(
+            return self._rest.request_record(
                 "GET",
                 f"/orgs/{organization}/teams/{name}/memberships/{person}",
                 records.is_member,
@@ -238,7 +244,7 @@ class GitHubClient:
             return False
 
     def add_reaction(self, comment_id: int, content: Reaction) -> None:
-        self._rest.transport.call(
+        self._rest.transport.send_request(
             "POST",
             f"{self._root}/issues/comments/{comment_id:d}/reactions",
             doing=f"react to comment {comment_id}",
@@ -248,7 +254,7 @@ class GitHubClient:
 
     def dispatch_workflow(self, workflow: str, ref: str, inputs: Mapping[str, str]) -> None:
         try:
-            self._rest.transport.call(
+            self._rest.transport.send_request(
                 "POST",
                 f"{self._root}/actions/workflows/{quote(workflow, safe='')}/dispatches",
                 doing=f"start {workflow}",
@@ -258,9 +264,9 @@ class GitHubClient:
             )
         except NotFound:
             raise _cannot_start(workflow, ref, "there is no workflow of this name") from None
-        except Rejected as rejected:
+        except RejectedContent as rejected:
             raise _cannot_start(workflow, ref, rejected.said) from None
-        except Unclear as unclear:
+        except UnclearWrite as unclear:
             raise GitHubUnavailable(
                 unclear.message,
                 hint="It may have started all the same: look at the Actions tab first.",
@@ -268,14 +274,14 @@ class GitHubClient:
 
     def download_artifact(self, run_id: int, name: str, *, max_bytes: int) -> bytes:
         doing, needs = "fetch the artifact of the other run", "actions: read"
-        matching = self._rest.one(
+        matching = self._rest.request_record(
             "GET",
             f"{self._root}/actions/runs/{run_id:d}/artifacts",
             lambda data: [
-                records.need(entry, "id", int)
-                for entry in records.entries(data, "artifacts")
-                if records.maybe(entry, "name", str) == name
-                and records.maybe(entry, "expired", bool) is not True
+                records.read_field(entry, "id", int)
+                for entry in records.read_entries(data, "artifacts")
+                if records.read_optional_field(entry, "name", str) == name
+                and records.read_optional_field(entry, "expired", bool) is not True
             ],
             doing,
             needs,
@@ -288,14 +294,14 @@ class GitHubClient:
                 reason_code="artifact_gone",
             )
         # A run that was repeated has one artifact per attempt; ids grow.
-        reply = self._rest.transport.call(
+        reply = self._rest.transport.send_request(
             "GET",
             f"{self._root}/actions/artifacts/{max(matching):d}/zip",
             doing=doing,
             needs=needs,
             redirect=True,
         )
-        return download(
+        return download_signed_url(
             reply.headers.get("location", ""),
             doing=doing,
             max_bytes=max_bytes,
@@ -316,16 +322,16 @@ class GitHubClient:
         try:
             if self._is_app:
                 query = {"query": "query { viewer { login } }"}
-                return self._rest.one(
+                return self._rest.request_record(
                     "POST",
                     GRAPHQL,
-                    lambda data: records.need(data, "data.viewer.login", str),
+                    lambda data: records.read_field(data, "data.viewer.login", str),
                     doing,
                     needs,
                     body=query,
                 )
-            return self._rest.one(
-                "GET", "/user", lambda data: records.need(data, "login", str), doing, needs
+            return self._rest.request_record(
+                "GET", "/user", lambda data: records.read_field(data, "login", str), doing, needs
             )
         except GitHubUnavailable as error:
             if error.reason_code != "github_unexpected":
@@ -349,8 +355,8 @@ def _cannot_start(workflow: str, ref: str, why: str) -> BadInput:
 
 def same_text(one: str, other: str) -> bool:
     """Whether two bodies are the same but for line ends and blanks at their ends."""
-    return _plain(one) == _plain(other)
+    return _plain_text(one) == _plain_text(other)
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()

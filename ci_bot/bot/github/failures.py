@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from ci_bot.bot.github.network_faults import NetworkFault
-from ci_bot.bot.github.port import NotFound, Rejected
-from ci_bot.bot.github.retry import UNAUTHORIZED, RequestFailure, classify
-from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
+from ci_bot.bot.github.port import NotFound, RejectedContent
+from ci_bot.bot.github.retry import UNAUTHORIZED, RequestFailure, classify_failure
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable, RequestRefused
 
 _LONGEST = 200
 _API_URL = (
@@ -50,19 +50,19 @@ def to_error(  # noqa: PLR0911 - one return per kind of failure
         host: The API's host, for failures of the network.
         until: When GitHub takes requests again (epoch seconds), if it said so.
     """
-    kind = classify(failure)
+    kind = classify_failure(failure)
     if kind == "limited":
-        return _limited(doing, until)
+        return _rate_limit_error(doing, until)
     if failure.status is None:
-        return unreachable(failure.network, failure.message, doing=doing, host=host)
+        return unreachable_error(failure.network, failure.message, doing=doing, host=host)
     if kind == "broken":
         return GitHubUnavailable(
             f"The bot could not {doing}: {host} answered with status {failure.status}.",
             hint="Run the job again when GitHub is well.",
         )
     if not failure.is_api and failure.status != UNAUTHORIZED:
-        return unexpected(doing, f"(status {failure.status}) is none of GitHub's API")
-    said = plain(failure.message)
+        return unexpected_answer_error(doing, f"(status {failure.status}) is none of GitHub's API")
+    said = clean_server_text(failure.message)
     match failure.status:
         case 401:
             return BadInput(
@@ -71,13 +71,13 @@ def to_error(  # noqa: PLR0911 - one return per kind of failure
                 reason_code="bad_credentials",
             )
         case 403 if "locked" in said.lower():
-            return Refused(
+            return RequestRefused(
                 f"The bot could not {doing}: the conversation is locked.",
                 hint="Unlock the conversation, or read the report in the step summary.",
                 reason_code="conversation_locked",
             )
         case 403:
-            return Refused(
+            return RequestRefused(
                 f"The token may not {doing}: it lacks the permission `{needs}`.",
                 hint=f"Add `{needs}` under `permissions:` of the job. GitHub says: {said}",
                 reason_code="missing_permission",
@@ -91,20 +91,20 @@ def to_error(  # noqa: PLR0911 - one return per kind of failure
                 ),
             )
         case status if status is not None and 300 <= status < 400:  # noqa: PLR2004 - HTTP's 3xx
-            return Refused(
+            return RequestRefused(
                 f"The bot could not {doing}: GitHub redirects elsewhere, and the token must not "
                 "follow.",
                 hint="The repository may have been renamed; run the job again then. " + _API_URL,
                 reason_code="redirected",
             )
-    return Rejected(
+    return RejectedContent(
         f"GitHub refused to {doing} (status {failure.status}): {said}",
         hint="This looks like a defect of the bot; please report it with the log of this run.",
         said=said,
     )
 
 
-def unexpected(doing: str, what: str) -> GitHubUnavailable:
+def unexpected_answer_error(doing: str, what: str) -> GitHubUnavailable:
     """The error for an answer that is a success and makes no sense."""
     return GitHubUnavailable(
         f"The bot could not {doing}: GitHub's answer {what}.",
@@ -113,7 +113,7 @@ def unexpected(doing: str, what: str) -> GitHubUnavailable:
     )
 
 
-def unreachable(network: NetworkFault, words: str, *, doing: str, host: str) -> BotError:
+def unreachable_error(network: NetworkFault, words: str, *, doing: str, host: str) -> BotError:
     """The error for a request without an answer, with the setting that mends it if one does.
 
     Args:
@@ -122,21 +122,21 @@ def unreachable(network: NetworkFault, words: str, *, doing: str, host: str) -> 
         doing: What was tried, to follow "could not".
         host: Who was asked.
     """
-    message = f"The bot could not {doing}: {host} did not answer ({plain(words)})."
+    message = f"The bot could not {doing}: {host} did not answer ({clean_server_text(words)})."
     if network == "lost":
         return GitHubUnavailable(message, hint="Run the job again when GitHub is well.")
     reason_code, hint = _SETTINGS[network]
     return BadInput(message, hint=hint.format(host=host), reason_code=reason_code)
 
 
-def plain(text: str) -> str:
+def clean_server_text(text: str) -> str:
     """What a server said, as one short line without anything that a terminal would act on."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-def _limited(doing: str, until: float | None) -> GitHubUnavailable:
-    when = "for a while" if until is None else f"until {_moment(until)}"
+def _rate_limit_error(doing: str, until: float | None) -> GitHubUnavailable:
+    when = "for a while" if until is None else f"until {_format_epoch(until)}"
     return GitHubUnavailable(
         f"The bot could not {doing}: GitHub's rate limit holds {when}.",
         hint="Run the job again after that.",
@@ -144,7 +144,7 @@ def _limited(doing: str, until: float | None) -> GitHubUnavailable:
     )
 
 
-def _moment(epoch: float) -> str:
+def _format_epoch(epoch: float) -> str:
     try:
         return f"{datetime.fromtimestamp(epoch, timezone.utc):%Y-%m-%d %H:%M} UTC"
     except (ValueError, OverflowError, OSError):

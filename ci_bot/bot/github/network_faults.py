@@ -45,7 +45,7 @@ _BEHIND_THE_PROXY = re.compile(r"Tunnel connection failed: 5\d\d")
 
 
 @dataclass(frozen=True)
-class Trouble:
+class NetworkTrouble:
     """`kind` is what it takes: patience where it is `lost`, otherwise a setting.
 
     `words` are for people; the libraries' own hold URLs and the addresses of objects.
@@ -55,43 +55,45 @@ class Trouble:
     words: str
 
 
-def trouble(error: BaseException) -> Trouble:
+def classify_network_error(error: BaseException) -> NetworkTrouble:
     """Why a request ended in `error`."""
-    causes = list(_causes(error))
+    causes = list(_iterate_causes(error))
     names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     if names & _PROXY or "SOCKS" in str(error):
         behind = any(_BEHIND_THE_PROXY.search(str(cause)) for cause in causes)
-        return Trouble("lost" if behind else "proxy", "the proxy failed")
+        return NetworkTrouble("lost" if behind else "proxy", "the proxy failed")
     for cause in causes:
         if isinstance(cause, ssl.SSLError):
-            return _tls(cause)
+            return _classify_tls_error(cause)
         if isinstance(cause, socket.gaierror) and cause.errno in _NO_SUCH_NAME:
-            return Trouble("unknown_host", "its name is not known")
+            return NetworkTrouble("unknown_host", "its name is not known")
     if names & _URL:
-        return Trouble("url", "its address cannot be read")
+        return NetworkTrouble("url", "its address cannot be read")
     for name, words in (
         ("ConnectTimeout", "no connection in time"),
         ("ReadTimeout", "no answer in time"),
     ):
         if name in names:
-            return Trouble("lost", words)
-    return Trouble("lost", "the connection failed")
+            return NetworkTrouble("lost", words)
+    return NetworkTrouble("lost", "the connection failed")
 
 
-def _tls(error: ssl.SSLError) -> Trouble:
+def _classify_tls_error(error: ssl.SSLError) -> NetworkTrouble:
     if isinstance(error, ssl.SSLCertVerificationError):
         kind: NetworkFault = "untrusted_certificate"
         if error.verify_code in _NOT_OF_THIS_SERVER:
             kind = "wrong_certificate"
-        return Trouble(kind, f"its certificate is not accepted: {error.verify_message}")
+        return NetworkTrouble(kind, f"its certificate is not accepted: {error.verify_message}")
     if "X509" in str(error):
-        return Trouble("untrusted_certificate", "the file of trusted certificates holds none")
+        return NetworkTrouble(
+            "untrusted_certificate", "the file of trusted certificates holds none"
+        )
     if error.reason in _NO_TLS:
-        return Trouble("no_tls", "it answers without TLS")
-    return Trouble("lost", "the secure connection failed")
+        return NetworkTrouble("no_tls", "it answers without TLS")
+    return NetworkTrouble("lost", "the secure connection failed")
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
     """`error` and everything that it was made from, the outermost first, each once."""
     waiting, seen = [error], set()
     while waiting:

@@ -35,7 +35,7 @@ class NotFound(BadInput):
     reason_code = "not_found"
 
 
-class Rejected(BotError):
+class RejectedContent(BotError):
     """GitHub understood the request and does not take its content; `said` is why, in its words."""
 
     reason_code = "github_rejected"
@@ -84,7 +84,7 @@ class PullState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comment:
+class PullComment:
     """A comment of a pull request's conversation. Times are GitHub's, ISO 8601 in UTC."""
 
     id: int
@@ -97,7 +97,7 @@ class Comment:
     minimized: bool = False
 
     @property
-    def edited(self) -> bool:
+    def was_edited(self) -> bool:
         """Whether its text was changed after it was written."""
         return self.updated_at != self.created_at
 
@@ -112,7 +112,7 @@ def may_maintain(permission: Permission) -> bool:
     return permission in _MAINTAINERS
 
 
-def needed(github: GitHub | None) -> GitHub:
+def require_github(github: GitHub | None) -> GitHub:
     """`github`, for what must not be done without asking it.
 
     Raises:
@@ -148,22 +148,22 @@ class GitHub(Protocol):
     def changed_files(self, number: int) -> list[str] | None:
         """Paths that the pull request touches, old names too; None where GitHub lists no more."""
 
-    def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[Comment]:
+    def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[PullComment]:
         """The comments of a pull request, oldest first, over all pages."""
 
-    def get_comment(self, comment_id: int) -> Comment:
+    def get_comment(self, comment_id: int) -> PullComment:
         """One comment, whichever issue or pull request of the repository it is on."""
 
     def create_comment(
-        self, number: int, body: str, *, is_it: Callable[[Comment], bool] | None = None
-    ) -> Comment:
+        self, number: int, body: str, *, is_it: Callable[[PullComment], bool] | None = None
+    ) -> PullComment:
         """A new comment, exactly one.
 
         Where GitHub fails without saying whether it took the comment, the comments are read again
         and `is_it` recognises ours (by default: the same text).
         """
 
-    def update_comment(self, comment_id: int, body: str) -> Comment:
+    def update_comment(self, comment_id: int, body: str) -> PullComment:
         """Replace the whole body of a comment."""
 
     def delete_comment(self, comment_id: int) -> None:
@@ -172,7 +172,7 @@ class GitHub(Protocol):
     def my_login(self) -> str:
         """The login that this token writes comments as. At most one request, then remembered."""
 
-    def permission(self, login: str) -> Permission:
+    def get_permission(self, login: str) -> Permission:
         """What a person may do in this repository."""
 
     def in_team(self, team: str, login: str) -> bool:
@@ -226,7 +226,7 @@ def pull_states(
     }
     if spent == 1:
         states |= {n: PullState(state="closed") for n in numbers if n not in is_open}
-    undecided = {number for number in numbers if _unsure(states.get(number))}
+    undecided = {number for number in numbers if _is_state_unsure(states.get(number))}
     turn, more, limit = 1, True, max(MOST_REQUESTS, spent + 2)
     while undecided and more and spent < limit:
         # Whatever closed lately comes first, and that is what a nightly sweep looks for.
@@ -242,7 +242,7 @@ def pull_states(
     for number in sorted(undecided):
         if spent >= limit:
             break
-        states[number] = _ask(number, get_pull)
+        states[number] = _poll_pull_state(number, get_pull)
         spent += 1
     return {number: states.get(number, PullState(state="unknown")) for number in numbers}
 
@@ -259,11 +259,11 @@ def _open_numbers(page: PullPage) -> tuple[int, set[int]]:
     return _MOST_OPEN_PAGES, numbers
 
 
-def _unsure(state: PullState | None) -> bool:
+def _is_state_unsure(state: PullState | None) -> bool:
     return state is None or (state.state == "closed" and state.merged is None)
 
 
-def _ask(number: int, get_pull: Callable[[int], PullRequest]) -> PullState:
+def _poll_pull_state(number: int, get_pull: Callable[[int], PullRequest]) -> PullState:
     try:
         pull = get_pull(number)
     except NotFound:

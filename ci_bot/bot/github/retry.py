@@ -74,7 +74,7 @@ class RequestFailure:
 
 
 @dataclass(frozen=True)
-class Again:
+class RetryAfter:
     """Send it again after `wait` seconds."""
 
     wait: float
@@ -87,7 +87,7 @@ class GiveUp:
     until: float | None = None
 
 
-def classify(failure: RequestFailure) -> FailureKind:
+def classify_failure(failure: RequestFailure) -> FailureKind:
     """What kind of failure this is.
 
     `broken`: the server or the network; whether the request was carried out is not known.
@@ -108,7 +108,7 @@ def classify(failure: RequestFailure) -> FailureKind:
     return "final"
 
 
-def decide(
+def decide_retry(
     failure: RequestFailure,
     *,
     tries: int,
@@ -116,7 +116,7 @@ def decide(
     now: float,
     jitter: float,
     limits: RateLimits,
-) -> Again | GiveUp:
+) -> RetryAfter | GiveUp:
     """Whether to send a failed request again.
 
     Args:
@@ -127,7 +127,7 @@ def decide(
         jitter: From 0 up to 1; spreads the waits of runs that fail together.
         limits: How patient to be.
     """
-    kind = classify(failure)
+    kind = classify_failure(failure)
     if kind == "final":
         return GiveUp()
     wait = asked = _requested_wait(failure, now)
@@ -136,7 +136,7 @@ def decide(
         wait = step * 2.0 ** (tries - 1) * (1 + jitter / 2)
     if tries >= limits.tries or wait > limits.longest_wait or spent + wait > limits.budget:
         return GiveUp(None if asked is None else now + asked)
-    return Again(wait)
+    return RetryAfter(wait)
 
 
 def _requested_wait(failure: RequestFailure, now: float) -> float | None:
@@ -151,7 +151,7 @@ def _requested_wait(failure: RequestFailure, now: float) -> float | None:
             pass
     reset = failure.headers.get("x-ratelimit-reset", "").strip()
     if (
-        classify(failure) == "limited"
+        classify_failure(failure) == "limited"
         and failure.headers.get("x-ratelimit-remaining") == "0"
         and reset.isascii()
         and reset.isdigit()

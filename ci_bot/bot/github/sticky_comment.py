@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_bot.bot.github.port import PER_PAGE, Comment, GitHub, NotFound
-from ci_bot.bot.report import decode
+from ci_bot.bot.github.port import PER_PAGE, GitHub, NotFound, PullComment
+from ci_bot.bot.report import decode_marker
 from ci_bot.errors import BotError
 from ci_bot.protocol.comment_marker import Marker, Phase
 
@@ -35,40 +35,42 @@ _CLEANUPS: frozenset[Phase] = frozenset({"closed", "cleanup_failed"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class MarkedComment:
     """A comment with its marker."""
 
-    comment: Comment
+    comment: PullComment
     marker: Marker
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mine:
+class OwnComments:
     """Our comment, and the younger ones that should not be there."""
 
-    kept: Found
-    extra: tuple[Found, ...] = ()
+    kept: MarkedComment
+    extra: tuple[MarkedComment, ...] = ()
 
 
 @dataclass(frozen=True)
-class Verdict:
+class WriteVerdict:
     """Whether to write; if not, why: the body is the same, or what is there is newer."""
 
     write: bool
     why: Literal["new", "unchanged", "newer_run", "newer_head", "newer_facts"]
 
 
-def candidates(comments: Iterable[Comment], *, number: int, key: str) -> list[Found]:
+def list_candidates(
+    comments: Iterable[PullComment], *, number: int, key: str
+) -> list[MarkedComment]:
     """The comments that claim to be ours, oldest first. Who wrote them is not looked at yet."""
     found = []
     for comment in comments:
-        marker = None if comment.minimized else decode(comment.body)
+        marker = None if comment.minimized else decode_marker(comment.body)
         if marker is not None and marker.key == key and marker.pr == number:
-            found.append(Found(comment=comment, marker=marker))
+            found.append(MarkedComment(comment=comment, marker=marker))
     return sorted(found, key=lambda each: each.comment.id)
 
 
-def is_by(comment: Comment, login: str) -> bool:
+def is_by(comment: PullComment, login: str) -> bool:
     """Whether `login` wrote the comment. GitHub ignores the case of logins.
 
     Both sides come with `[bot]` for an App, so nothing is stripped: an App and a person may share
@@ -77,27 +79,29 @@ def is_by(comment: Comment, login: str) -> bool:
     return comment.author.lower() == login.lower()
 
 
-def choose(found: Iterable[Found], login: str) -> Mine | None:
+def choose_own_comment(found: Iterable[MarkedComment], login: str) -> OwnComments | None:
     """Ours among the candidates (oldest first); None where none of them was written by us."""
     ours = [each for each in found if is_by(each.comment, login)]
-    return Mine(kept=ours[0], extra=tuple(ours[1:])) if ours else None
+    return OwnComments(kept=ours[0], extra=tuple(ours[1:])) if ours else None
 
 
-def others(found: Iterable[Found], login: str) -> tuple[Found, ...]:
+def list_foreign_candidates(
+    found: Iterable[MarkedComment], login: str
+) -> tuple[MarkedComment, ...]:
     """The candidates that somebody else wrote: by an earlier token of ours, or forged. Nothing in
     them is believed."""
     return tuple(each for each in found if not is_by(each.comment, login))
 
 
-def decide(
-    there: Found,
+def decide_overwrite(
+    there: MarkedComment,
     marker: Marker,
     body: str,
     *,
     now: str,
     current_head: str | None = None,
     asked: bool = False,
-) -> Verdict:
+) -> WriteVerdict:
     """Whether a new body may replace the one that is there.
 
     1. The same text is not sent again.
@@ -122,44 +126,46 @@ def decide(
     """
     old = there.marker
     if there.comment.body.replace("\r\n", "\n").strip() == body.replace("\r\n", "\n").strip():
-        return Verdict(False, "unchanged")
+        return WriteVerdict(False, "unchanged")
     if old.run_id and old.run_id == marker.run_id:
         newer = old.attempt > marker.attempt
-        return Verdict(False, "newer_run") if newer else Verdict(True, "new")
+        return WriteVerdict(False, "newer_run") if newer else WriteVerdict(True, "new")
     if (
         current_head is not None
         and old.head == current_head
         and marker.head != current_head
         and marker.phase not in _CLEANUPS
     ):
-        return Verdict(False, "newer_head")
+        return WriteVerdict(False, "newer_head")
     if asked:
-        return Verdict(True, "new")
+        return WriteVerdict(True, "new")
     first_reviews = all(
         each.phase in _REVIEWS and each.run_id and each.attempt == 1 for each in (old, marker)
     )
     if first_reviews:
         newer = old.run_id > marker.run_id
-        return Verdict(False, "newer_run") if newer else Verdict(True, "new")
+        return WriteVerdict(False, "newer_run") if newer else WriteVerdict(True, "new")
     newer = _is_later(there, marker, now)
-    return Verdict(False, "newer_facts") if newer else Verdict(True, "new")
+    return WriteVerdict(False, "newer_facts") if newer else WriteVerdict(True, "new")
 
 
-def _is_later(there: Found, marker: Marker, now: str) -> bool:
+def _is_later(there: MarkedComment, marker: Marker, now: str) -> bool:
     """Whether the facts of the comment are later than those of `marker`; see rule 6."""
-    old, new = _order(there.marker), _order(marker)
-    latest = min(_moment(there.marker.valid_at), _moment(there.comment.updated_at))
-    if latest > _moment(now):
+    old, new = _order_runs(there.marker), _order_runs(marker)
+    latest = min(
+        _normalize_timestamp(there.marker.valid_at), _normalize_timestamp(there.comment.updated_at)
+    )
+    if latest > _normalize_timestamp(now):
         return old > new
-    return (latest, old) > (_moment(marker.valid_at), new)
+    return (latest, old) > (_normalize_timestamp(marker.valid_at), new)
 
 
-def _order(marker: Marker) -> tuple[int, int]:
+def _order_runs(marker: Marker) -> tuple[int, int]:
     """The order in which GitHub started runs."""
     return (marker.run_id, marker.attempt)
 
 
-def _moment(timestamp: str) -> tuple[str, str]:
+def _normalize_timestamp(timestamp: str) -> tuple[str, str]:
     """A time in UTC, so that two can be compared; writers differ in the zeros of a fraction."""
     second, _, fraction = timestamp.rstrip("Z").partition(".")
     return (second, fraction.ljust(6, "0"))
@@ -171,18 +177,18 @@ _MOST_EXTRA = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Published:
+class PublishedComment:
     """What became of a body.
 
     `superseded` means that the comment was left alone, because what it shows is newer (`why`).
     """
 
     action: Literal["created", "updated", "unchanged", "superseded"]
-    comment: Comment
+    comment: PullComment
     why: str | None = None
 
 
-class Sticky:
+class StickyComment:
     """Our comment on one pull request, for one project key.
 
     Args:
@@ -211,30 +217,30 @@ class Sticky:
         self._monotonic = monotonic
         self._now = now
         self._asked = asked
-        self._seen_first: Comment | None = None
-        self._others: tuple[Found, ...] = ()
-        self._found: Found | None = None
+        self._seen_first: PullComment | None = None
+        self._others: tuple[MarkedComment, ...] = ()
+        self._found: MarkedComment | None = None
         self._looked_at: float | None = None
         self._last_page = 1
         self._rival_possible = False
 
-    def find(self) -> Found | None:
+    def find_comment(self) -> MarkedComment | None:
         """Our comment as it was at the last look; the first call looks."""
         if self._looked_at is None:
-            self._look()
+            self._read_comments()
         return self._found
 
     @property
-    def known(self) -> Found | None:
+    def known_comment(self) -> MarkedComment | None:
         """Our comment as it was at the last look, if there was one; asks nothing."""
         return self._found
 
     @property
-    def others(self) -> tuple[Comment, ...]:
+    def foreign_comments(self) -> tuple[PullComment, ...]:
         """Comments that carry our mark and are not ours, as of the last look."""
         return tuple(each.comment for each in self._others)
 
-    def publish(self, body: str, *, current_head: str | None = None) -> Published:
+    def publish_body(self, body: str, *, current_head: str | None = None) -> PublishedComment:
         """Make `body` our comment's text, unless a newer one is there.
 
         Args:
@@ -245,39 +251,45 @@ class Sticky:
             ValueError: The body has no such first line, so nobody would find the comment again.
             BotError: GitHub did not take it; see `ci_bot.bot.github.port`.
         """
-        marker = decode(body)
+        marker = decode_marker(body)
         if marker is None or marker.key != self._key or marker.pr != self._number:
             raise ValueError("the comment's first line must be the marker of this pull request")
         self._look_if_old()
         try:
-            return self._write(marker, body, current_head)
+            return self._write_comment(marker, body, current_head)
         except NotFound:
             if self._found is None:
                 raise
-        self._look()  # somebody has deleted it this very moment
-        return self._write(marker, body, current_head)
+        self._read_comments()  # somebody has deleted it this very moment
+        return self._write_comment(marker, body, current_head)
 
-    def note(self, body: str) -> Comment:
+    def post_note(self, body: str) -> PullComment:
         """A short new comment, which notifies people as an edit does not.
 
         Raises:
             ValueError: The body starts with a marker; it would be taken for our comment.
         """
-        if decode(body) is not None:
+        if decode_marker(body) is not None:
             raise ValueError("a note must not carry the comment's marker")
         return self._github.create_comment(self._number, body)
 
-    def _write(self, marker: Marker, body: str, current_head: str | None) -> Published:
+    def _write_comment(
+        self, marker: Marker, body: str, current_head: str | None
+    ) -> PublishedComment:
         if self._found is None:
-            written = self._github.create_comment(self._number, body, is_it=self._is(marker))
+            written = self._github.create_comment(
+                self._number, body, is_it=self._match_marker(marker)
+            )
             self._rival_possible = True
-            created = self._remember(written, marker, "created")
+            created = self._remember_comment(written, marker, "created")
             if not any(is_by(each.comment, written.author) for each in self._others):
                 return created
             # GitHub had not said who we are, and now it is known: there was one of ours already.
-            self._look()
-            return created if self._found is None else self._write(marker, body, current_head)
-        verdict = decide(
+            self._read_comments()
+            return (
+                created if self._found is None else self._write_comment(marker, body, current_head)
+            )
+        verdict = decide_overwrite(
             self._found,
             marker,
             body,
@@ -287,43 +299,43 @@ class Sticky:
         )
         if verdict.write:
             written = self._github.update_comment(self._found.comment.id, body)
-            return self._remember(written, marker, "updated")
-        return Published(
+            return self._remember_comment(written, marker, "updated")
+        return PublishedComment(
             action="unchanged" if verdict.why == "unchanged" else "superseded",
             comment=self._found.comment,
             why=verdict.why,
         )
 
-    def _is(self, marker: Marker) -> Callable[[Comment], bool]:
-        def is_it(comment: Comment) -> bool:
-            return decode(comment.body) == marker and is_by(comment, self._github.my_login())
+    def _match_marker(self, marker: Marker) -> Callable[[PullComment], bool]:
+        def is_it(comment: PullComment) -> bool:
+            return decode_marker(comment.body) == marker and is_by(comment, self._github.my_login())
 
         return is_it
 
-    def _remember(
-        self, comment: Comment, marker: Marker, action: Literal["created", "updated"]
-    ) -> Published:
-        self._found = Found(comment=comment, marker=marker)
+    def _remember_comment(
+        self, comment: PullComment, marker: Marker, action: Literal["created", "updated"]
+    ) -> PublishedComment:
+        self._found = MarkedComment(comment=comment, marker=marker)
         self._looked_at = self._monotonic()
-        return Published(action=action, comment=comment)
+        return PublishedComment(action=action, comment=comment)
 
     def _look_if_old(self) -> None:
         if self._looked_at is None:
-            self._look()
+            self._read_comments()
         elif self._monotonic() - self._looked_at > FRESH_SECONDS:
             if self._found is None:
-                self._look()
+                self._read_comments()
             else:
                 self._look_again(self._found)
 
-    def _look_again(self, known: Found) -> None:
+    def _look_again(self, known: MarkedComment) -> None:
         """Read our comment again, or the end of the list if it is new.
 
         Another run may have found no comment either and have written its own; the list shows both.
         """
         if self._rival_possible:
             self._rival_possible = False
-            self._look(first_page=self._last_page)
+            self._read_comments(first_page=self._last_page)
             if self._found is not None:
                 return
         try:
@@ -331,24 +343,26 @@ class Sticky:
         except NotFound:
             comment = None
         if comment is None or comment.minimized:
-            self._look()
+            self._read_comments()
             return
         # Where a person's edit has broken the marker, the comment is ours all the same.
-        self._found = Found(comment=comment, marker=decode(comment.body) or known.marker)
+        self._found = MarkedComment(
+            comment=comment, marker=decode_marker(comment.body) or known.marker
+        )
         self._looked_at = self._monotonic()
 
-    def _look(self, *, first_page: int = 1) -> None:
+    def _read_comments(self, *, first_page: int = 1) -> None:
         """Read the list from a page on, remember ours, and remove what is ours twice."""
         comments = list(self._github.list_comments(self._number, first_page=first_page))
-        found = candidates(comments, number=self._number, key=self._key)
+        found = list_candidates(comments, number=self._number, key=self._key)
         login = self._github.my_login() if found else ""
-        mine = choose(found, login)
+        mine = choose_own_comment(found, login)
         # Only a look that came to its end is one.
         self._looked_at = self._monotonic()
         self._last_page = first_page + len(comments) // PER_PAGE
         self._found = mine.kept if mine else None
         if first_page == 1:
-            self._others = others(found, login)
+            self._others = list_foreign_candidates(found, login)
         if self._seen_first is None and mine is not None:
             self._seen_first = mine.kept.comment
         for extra in mine.extra[:_MOST_EXTRA] if mine else ():

@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ci_bot.bot.github.failures import to_error, unexpected
-from ci_bot.bot.github.network_faults import trouble
+from ci_bot.bot.github.failures import to_error, unexpected_answer_error
+from ci_bot.bot.github.network_faults import classify_network_error
 from ci_bot.bot.github.retry import (
     HURRIED,
     PATIENT,
     GiveUp,
     RateLimits,
     RequestFailure,
-    classify,
-    decide,
+    classify_failure,
+    decide_retry,
 )
 from ci_bot.bot.github.urls import safe_api_url
 from ci_bot.bot.sandbox import Deadline
@@ -50,7 +50,7 @@ class EndlessError(Exception):
     """The server has sent a call elsewhere once more than it may."""
 
 
-class Connection:
+class HttpConnection:
     """What PyGithub calls a connection: `request`, then `getresponse`."""
 
     def __init__(self, inner: Any) -> None:
@@ -76,7 +76,7 @@ class Connection:
         self._inner.close()
 
 
-def connect(api_url: str, timeout: int, trust: str | None) -> Connection:
+def open_connection(api_url: str, timeout: int, trust: str | None) -> HttpConnection:
     """A connection to the API's host; nothing is sent yet.
 
     Args:
@@ -89,7 +89,7 @@ def connect(api_url: str, timeout: int, trust: str | None) -> Connection:
     parts = urlsplit(api_url)
     kind = HTTPSRequestsConnectionClass if parts.scheme == "https" else HTTPRequestsConnectionClass
     inner = kind(parts.hostname or "", parts.port, timeout=timeout, verify=trust or True)
-    return Connection(inner)
+    return HttpConnection(inner)
 
 
 API_VERSION = "2022-11-28"
@@ -102,7 +102,7 @@ _REDIRECT, _CLIENT_ERROR = 300, 400
 
 
 @dataclass(frozen=True)
-class Time:
+class ClientTime:
     """The clocks, the sleep and the dice of a client, so that tests need not wait.
 
     Attributes:
@@ -121,7 +121,7 @@ class Time:
 
 
 @dataclass(frozen=True)
-class Reply:
+class HttpReply:
     """A successful answer. `headers` have lower-case names, `data` is the JSON or None."""
 
     status: int
@@ -129,11 +129,11 @@ class Reply:
     data: Any
 
 
-class Unclear(GitHubUnavailable):
+class UnclearWrite(GitHubUnavailable):
     """A write failed in a way that leaves open whether GitHub carried it out."""
 
 
-class Transport:
+class HttpTransport:
     """Requests to one API host.
 
     Args:
@@ -154,7 +154,7 @@ class Transport:
         api_url: str,
         token: str,
         agent: str,
-        time: Time,
+        time: ClientTime,
         limits: RateLimits = PATIENT,
         trust: str | None = None,
     ) -> None:
@@ -167,17 +167,17 @@ class Transport:
         self._api_url = safe_api_url(api_url)
         self._host = urlsplit(self._api_url).netloc
         # A closure, not a partial: nothing of it shows the token when it is printed.
-        self._start: Callable[[], Requester] = lambda: _requester(
+        self._start: Callable[[], Requester] = lambda: _make_requester(
             self._api_url, token, agent, self.limits
         )
         self._requester: Requester | None = None
-        self._connection: Connection | None = None
+        self._connection: HttpConnection | None = None
         self._last_write: float | None = None
         self.time = time
         self.limits = limits
         self.trust = trust
 
-    def call(
+    def send_request(
         self,
         verb: str,
         path: str,
@@ -188,7 +188,7 @@ class Transport:
         body: Mapping[str, Any] | None = None,
         resend: bool = True,
         redirect: bool = False,
-    ) -> Reply:
+    ) -> HttpReply:
         """Send a request until it succeeds or the limits say stop.
 
         Args:
@@ -209,18 +209,18 @@ class Transport:
             self.time.before_request()
             if verb != "GET":
                 self._keep_writes_apart()
-            outcome = self._once(verb, path, query, body, redirect=redirect)
+            outcome = self._send_once(verb, path, query, body, redirect=redirect)
             tries += 1
             if verb != "GET":
                 self._last_write = self.time.monotonic()
             if isinstance(outcome, RequestFailure):
                 self._wait_or_raise(outcome, tries, started, doing, needs, resend=resend)
             elif outcome.data is _NO_JSON:
-                raise unexpected(doing, "is not JSON")
+                raise unexpected_answer_error(doing, "is not JSON")
             else:
                 return outcome
 
-    def hurry(self) -> None:
+    def hurry_requests(self) -> None:
         """From now on for the last seconds of a cancelled run: one try, and a short wait for it."""
         self.limits = HURRIED
         self._requester = self._connection = None
@@ -238,7 +238,7 @@ class Transport:
             if self.limits is limited:  # and not in a hurry by now
                 self.limits = usual
 
-    def pause(self, tries: int) -> None:
+    def pause_between_tries(self, tries: int) -> None:
         """Wait as after the given number of failed tries."""
         limits = self.limits
         wait = limits.first_wait * 2.0 ** (tries - 1) * (1 + self.time.jitter() / 2)
@@ -254,10 +254,10 @@ class Transport:
         *,
         resend: bool,
     ) -> None:
-        if classify(failure) == "broken" and not resend:
+        if classify_failure(failure) == "broken" and not resend:
             error = to_error(failure, doing=doing, needs=needs, host=self._host)
-            raise Unclear(error.message, hint=error.hint)
-        step = decide(
+            raise UnclearWrite(error.message, hint=error.hint)
+        step = decide_retry(
             failure,
             tries=tries,
             spent=self.time.monotonic() - started,
@@ -276,7 +276,7 @@ class Transport:
         if wait > 0:
             self.time.sleep(wait)
 
-    def _once(
+    def _send_once(
         self,
         verb: str,
         path: str,
@@ -284,12 +284,12 @@ class Transport:
         body: Mapping[str, Any] | None,
         *,
         redirect: bool,
-    ) -> Reply | RequestFailure:
+    ) -> HttpReply | RequestFailure:
         from urllib3.exceptions import HTTPError
 
         if self._requester is None or self._connection is None:
             self._requester = self._start()
-            self._connection = connect(self._api_url, self.limits.timeout, self.trust)
+            self._connection = open_connection(self._api_url, self.limits.timeout, self.trust)
         if path == GRAPHQL:
             path = self._requester.graphql_url
         try:
@@ -301,16 +301,16 @@ class Transport:
                 cnx=self._connection.for_one_call(),
             )
         except (OSError, HTTPError) as error:  # every exception of `requests` is an OSError
-            why = trouble(error)
+            why = classify_network_error(error)
             return RequestFailure(status=None, message=why.words, headers={}, network=why.kind)
         # PyGithub's word for a redirect to another host or protocol, and ours for one without end.
         except (RuntimeError, EndlessError):
             return RequestFailure(status=301, message="", headers={})
-        data = _json(text)
+        data = _parse_json(text)
         lower = {name.lower(): value for name, value in headers.items()}
         last = _CLIENT_ERROR if redirect else _REDIRECT
         if status < last:
-            return Reply(status, lower, data)
+            return HttpReply(status, lower, data)
         message = data.get("message") if isinstance(data, dict) else None
         return RequestFailure(
             status=status,
@@ -320,7 +320,7 @@ class Transport:
         )
 
 
-def _requester(api_url: str, token: str, agent: str, limits: RateLimits) -> Requester:
+def _make_requester(api_url: str, token: str, agent: str, limits: RateLimits) -> Requester:
     from github import Auth, Github
 
     return Github(
@@ -336,7 +336,7 @@ def _requester(api_url: str, token: str, agent: str, limits: RateLimits) -> Requ
     ).requester
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     if not text:
         return None
     try:
@@ -351,7 +351,7 @@ def _json(text: str) -> Any:
 _DOING = "while GitHub was asked"
 
 
-def time_for_github(machine: Machine, deadline: Deadline) -> Time:
+def time_for_github(machine: Machine, deadline: Deadline) -> ClientTime:
     """What a client needs to know of time: it begins no request and no wait that the run has no
     time for. Out of time, a run can still tell of it; see `Deadline.check_report`.
     """
@@ -360,7 +360,7 @@ def time_for_github(machine: Machine, deadline: Deadline) -> Time:
         deadline.check_report(_DOING, wait=seconds)
         machine.sleep(seconds)
 
-    return Time(
+    return ClientTime(
         now=lambda: machine.utc_now().timestamp(),
         monotonic=machine.monotonic,
         sleep=sleep,

@@ -35,7 +35,7 @@ def _safe_url(url: str) -> SplitResult | None:
     try:
         parts = urlsplit(url)
         encrypted = parts.scheme == "https" or (
-            parts.scheme == "http" and _loopback(parts.hostname or "")
+            parts.scheme == "http" and _is_loopback(parts.hostname or "")
         )
         fine = encrypted and parts.hostname and parts.username is None and parts.port != 0
     except ValueError:
@@ -43,7 +43,7 @@ def _safe_url(url: str) -> SplitResult | None:
     return parts if fine else None
 
 
-def _loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -57,7 +57,7 @@ def _loopback(host: str) -> bool:
 VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
-def trusted(environ: Mapping[str, str]) -> str | None:
+def trusted_certificates(environ: Mapping[str, str]) -> str | None:
     """The file or directory of trusted certificates; None: those that `requests` brings.
 
     Raises:
@@ -66,11 +66,11 @@ def trusted(environ: Mapping[str, str]) -> str | None:
     for name in VARIABLES:
         value = environ.get(name, "").strip()
         if value:
-            return _existing(name, value)
+            return _check_existing_path(name, value)
     return None
 
 
-def _existing(name: str, value: str) -> str:
+def _check_existing_path(name: str, value: str) -> str:
     path = Path(value)
     if path.is_dir() if name == "SSL_CERT_DIR" else path.exists():
         return value

@@ -16,16 +16,22 @@ from ci_bot.bot.actions import AcceptCommand, Settings, activities
 from ci_bot.bot.decision import judge_again
 from ci_bot.bot.github import GitHub, PullRequest
 from ci_bot.bot.handlers import review
-from ci_bot.bot.handlers.gate import Unmet, check_met, unmet_to_load
+from ci_bot.bot.handlers.gate import UnmetCondition, check_met, unmet_to_load
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import review_again
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
 from ci_bot.bot.handlers.review import why_no_lighter
-from ci_bot.bot.policy import UNWEIGHED, Acceptances, Ownership, fingerprints, may_be_accepted
+from ci_bot.bot.policy import (
+    UNWEIGHED,
+    Acceptances,
+    ModelOwnership,
+    list_fingerprints,
+    may_be_accepted,
+)
 from ci_bot.bot.report import notices
-from ci_bot.bot.worker_client import WorkerClient, error_of, owner
-from ci_bot.errors import BadInput, BotError, Refused
+from ci_bot.bot.worker_client import WorkerClient, error_of, make_owner
+from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.messages import AcceptRequest
@@ -37,7 +43,7 @@ from ci_bot.protocol.review_report import Acceptance, Report, Risk
 _MOST_SHOWN = 5
 
 
-def findings(own: Report, command: AcceptCommand) -> Sequence[Risk]:
+def list_accepted_findings(own: Report, command: AcceptCommand) -> Sequence[Risk]:
     """The findings that are to be accepted, heaviest first.
 
     Raises:
@@ -45,13 +51,13 @@ def findings(own: Report, command: AcceptCommand) -> Sequence[Risk]:
         Refused: an owner cannot accept them.
     """
     if own.failure is not None:
-        raise Refused(
+        raise RequestRefused(
             f"The review that this run has made failed: {own.failure.message}",
             hint=own.failure.hint,
             reason_code="no_reviewed_plan",
         )
     if command.rule in UNWEIGHED:
-        raise Refused(
+        raise RequestRefused(
             f"`{command.rule}` always counts, because {UNWEIGHED[command.rule]}.",
             hint="Nobody can accept it.",
             reason_code="not_acceptable",
@@ -60,7 +66,7 @@ def findings(own: Report, command: AcceptCommand) -> Sequence[Risk]:
     if not found:
         raise _no_such_finding(own, command)
     if any(risk.severity == "blocker" for risk in found):
-        raise Refused(
+        raise RequestRefused(
             f"`{command.rule}` on `{command.model}` blocks, and a blocker is not accepted.",
             hint="Clear it, or let a maintainer apply the plan with `--override`.",
             reason_code="not_acceptable",
@@ -68,12 +74,12 @@ def findings(own: Report, command: AcceptCommand) -> Sequence[Risk]:
     return found
 
 
-def ownership_of(own: Report, model: str) -> Ownership:
+def ownership_of(own: Report, model: str) -> ModelOwnership:
     """Whose a model is, as the review has found it."""
     for item in own.owners:
         if item.model == model:
-            return Ownership(tuple(item.logins), tuple(item.teams), item.place)
-    return Ownership()
+            return ModelOwnership(tuple(item.logins), tuple(item.teams), item.place)
+    return ModelOwnership()
 
 
 def fingerprint_of(own: Report, model: str) -> str:
@@ -82,9 +88,9 @@ def fingerprint_of(own: Report, model: str) -> str:
     Raises:
         Refused: nothing of the model changes.
     """
-    found = fingerprints(own.changes).get(model)
+    found = list_fingerprints(own.changes).get(model)
     if found is None:
-        raise Refused(
+        raise RequestRefused(
             f"Nothing of `{model}` changes in this pull request, so there is nothing that an "
             "acceptance could be bound to.",
             hint="Ignore the finding in the policy, or mend what it is about.",
@@ -93,11 +99,11 @@ def fingerprint_of(own: Report, model: str) -> str:
     return found
 
 
-def not_the_owner(by: str, model: str, ownership: Ownership) -> Refused:
+def not_the_owner(by: str, model: str, ownership: ModelOwnership) -> RequestRefused:
     """Who may, and by which line."""
     names = [f"`@{name}`" for name in (*ownership.logins, *ownership.teams)]
     if not names:
-        return Refused(
+        return RequestRefused(
             f"Nobody owns `{model}`: neither policy nor CODEOWNERS of the base branch says who.",
             hint="Name its owners there; it counts from the merge on.",
             reason_code="not_the_owner",
@@ -106,7 +112,9 @@ def not_the_owner(by: str, model: str, ownership: Ownership) -> Refused:
     if ownership.teams:
         # GitHub answers the same where a person is not in a team and where a token may not see it.
         hint += " Who is in a team, only a token with `members: read` of the organization sees."
-    return Refused(f"`@{by}` does not own `{model}`.", hint=hint, reason_code="not_the_owner")
+    return RequestRefused(
+        f"`@{by}` does not own `{model}`.", hint=hint, reason_code="not_the_owner"
+    )
 
 
 def _no_such_finding(own: Report, command: AcceptCommand) -> BadInput:
@@ -131,7 +139,7 @@ def _no_such_finding(own: Report, command: AcceptCommand) -> BadInput:
 _KEPT = ("applied", "closed", "cleanup_failed")
 
 
-def accept(
+def accept_finding(
     activity: activities.Accept,
     settings: Settings,
     publisher: Publisher,
@@ -146,12 +154,12 @@ def accept(
     pull = github.get_pull(activity.number, settle=True)
     by, command = read_command(activity.comment_id, activity.number, AcceptCommand, github)
     against = unmet_to_load(
-        by, github.permission(by), pull, review.checked_out(client), what="an acceptance"
+        by, github.get_permission(by), pull, review.checked_out(client), what="an acceptance"
     )
-    _check(against, pull, client)
-    marker = publisher.before()
+    _check_gate(against, pull, client)
+    marker = publisher.read_marker()
     own = review_again(settings, publisher, client, pull=pull, marker=marker)
-    found = findings(own, command)
+    found = list_accepted_findings(own, command)
     ownership = ownership_of(own, command.model)
     if not is_owner(by, ownership, github):
         raise not_the_owner(by, command.model, ownership)
@@ -166,15 +174,15 @@ def accept(
         reason=publisher.redactor.redact(command.reason),
         comment_id=activity.comment_id,
     )
-    kept = _write(client, settings, pull, acceptance)
-    report = judge_again(own, Acceptances.of(kept, own.changes))
-    return _publish(report, acceptance, marker, settings, publisher, pull)
+    kept = _write_acceptance(client, settings, pull, acceptance)
+    report = judge_again(own, Acceptances.from_items(kept, own.changes))
+    return _publish_acceptance(report, acceptance, marker, settings, publisher, pull)
 
 
 def report_accept_failure(error: BotError, publisher: Publisher) -> int:
     """Answers an acceptance that came to nothing; the comment stays as it is."""
     answer_refused(error, "accept", publisher)
-    publisher.result(
+    publisher.set_outputs(
         {"reason-code": error.reason_code},
         {
             "activity": "accept",
@@ -186,34 +194,34 @@ def report_accept_failure(error: BotError, publisher: Publisher) -> int:
     return error.exit_code
 
 
-def is_owner(by: str, ownership: Ownership, github: GitHub) -> bool:
+def is_owner(by: str, ownership: ModelOwnership, github: GitHub) -> bool:
     """Whether a person owns a model, by name or as a member of a team.
 
     Raises:
         Refused: the token may not say who is in a team.
     """
-    return ownership.has(by) or any(github.in_team(team, by) for team in ownership.teams)
+    return ownership.names_person(by) or any(github.in_team(team, by) for team in ownership.teams)
 
 
-def _check(against: Sequence[Unmet], pull: PullRequest, client: WorkerClient) -> None:
+def _check_gate(against: Sequence[UnmetCondition], pull: PullRequest, client: WorkerClient) -> None:
     check_met(against)
-    untrusted = why_no_lighter(pull, None, checked_out=client.git.head())
+    untrusted = why_no_lighter(pull, None, checked_out=client.git.read_head())
     if untrusted is not None:
-        raise Refused(
+        raise RequestRefused(
             f"Whose a model is cannot be said here. {untrusted}",
             hint="A person reads the finding, as without a policy.",
             reason_code="untrusted_base",
         )
 
 
-def _write(
+def _write_acceptance(
     client: WorkerClient, settings: Settings, pull: PullRequest, acceptance: Acceptance
 ) -> list[Acceptance]:
     """What the ledger holds afterwards."""
-    answer = client.accept(
-        client.request(
+    answer = client.request_accept(
+        client.make_request(
             AcceptRequest,
-            owner=owner(
+            owner=make_owner(
                 settings.runner.repository,
                 number=pull.number,
                 head_sha=pull.head_sha,
@@ -227,7 +235,7 @@ def _write(
     return answer.acceptances
 
 
-def _publish(
+def _publish_acceptance(
     report: Report,
     acceptance: Acceptance,
     marker: Marker | None,
@@ -237,20 +245,22 @@ def _publish(
 ) -> int:
     """The review as it is now. A comment with evidence keeps it, and the next review shows this."""
     told = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`."
-    publisher.commands.notice(publisher.redactor.redact(told))
+    publisher.commands.annotate_notice(publisher.redactor.redact(told))
     if marker is not None and marker.phase in _KEPT:
-        publisher.try_note(notices.accepted(acceptance, report, publisher.template))
+        publisher.try_note(notices.render_accepted(acceptance, report, publisher.template))
         publisher.sticky = None
     seen = replace(settings, inputs=replace(settings.inputs, fail_on="never"))
     activity = activities.Review(number=pull.number, head_sha=report.head_sha)
-    return review.publish(report, activity, seen, publisher)
+    return review.publish_review(report, activity, seen, publisher)
 
 
 class AcceptHandler(Handler[activities.Accept]):
     """Writes down that an owner accepts a finding."""
 
     def run(self, activity: activities.Accept, context: HandlerContext) -> int:
-        return accept(activity, context.settings, context.publisher, context.client, context.github)
+        return accept_finding(
+            activity, context.settings, context.publisher, context.client, context.github
+        )
 
     def report_failure(
         self, error: BotError, activity: activities.Accept, context: HandlerContext

@@ -12,22 +12,27 @@ from typing import Any
 from ci_bot.bot.actions import ApplyCommand, Settings, activities
 from ci_bot.bot.github import GitHub, PullRequest
 from ci_bot.bot.handlers import apply_evidence, cleanup, estimate
-from ci_bot.bot.handlers.gate import Requester, Unmet, unmet, unmet_by_review
+from ci_bot.bot.handlers.gate import (
+    ApplyRequester,
+    UnmetCondition,
+    list_unmet_conditions,
+    unmet_by_review,
+)
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
-from ci_bot.bot.handlers.own_review import commits_of, confirmed, other_plan, review_again
+from ci_bot.bot.handlers.own_review import commits_of, confirm_marker, other_plan, review_again
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import read_command
 from ci_bot.bot.handlers.review import checked_out, flags_of
 from ci_bot.bot.report import (
     CommentContext,
+    DecisionOverride,
     DisplayProgress,
     MarkerFacts,
-    Override,
-    Rendered,
+    RenderedText,
     render_apply,
     render_review,
 )
-from ci_bot.bot.worker_client import Listener, WorkerClient, changed_by, failure_of, owner
+from ci_bot.bot.worker_client import WorkerClient, WorkListener, changed_by, failure_of, make_owner
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.errors import BotError
 from ci_bot.protocol.apply_report import ApplyDocument
@@ -41,7 +46,7 @@ from ci_bot.protocol.review_report import Report
 PROGRESS_SECONDS = 30.0
 
 
-def apply(
+def apply_reviewed_plan(
     activity: activities.Apply,
     settings: Settings,
     publisher: Publisher,
@@ -51,47 +56,53 @@ def apply(
     """Checks the gate, reviews, checks again, applies or probes, and shows what came of it; the
     exit code."""
     pull = github.get_pull(activity.number, settle=True)
-    marker = publisher.before()
+    marker = publisher.read_marker()
     by, command = activity.requested_by, activity.command
     if activity.comment_id is not None:
         by, command = read_command(activity.comment_id, activity.number, ApplyCommand, github)
-    requester = Requester(
+    requester = ApplyRequester(
         by=by,
-        permission=github.permission(by),
+        permission=github.get_permission(by),
         command=command,
         checked_out=checked_out(client),
     )
-    against = unmet(requester, pull, marker)
+    against = list_unmet_conditions(requester, pull, marker)
     if against or marker is None:
-        return _refuse(against, command, publisher, marker)
+        return _refuse_apply(against, command, publisher, marker)
     own = review_again(settings, publisher, client, pull=pull, marker=marker)
     other = other_plan(own, marker, publisher, github)
     if other is not None:
-        return _end(other, command, publisher, marker)
+        return _publish_outcome(other, command, publisher, marker)
     against = unmet_by_review(requester, own, marker)
     if not command.probe:
         take_over(own, marker, publisher)
-    marker = confirmed(marker, own)
+    marker = confirm_marker(marker, own)
     if against:
-        return _refuse(against, command, publisher, marker)
+        return _refuse_apply(against, command, publisher, marker)
     if command.override:
         reason = publisher.redactor.redact(command.override)
-        publisher.template = replace(publisher.template, override=Override(by=by, reason=reason))
-    wanted = _wanted(settings, publisher, client, pull=pull, own=own, marker=marker)
+        publisher.template = replace(
+            publisher.template, override=DecisionOverride(by=by, reason=reason)
+        )
+    wanted = _build_apply_request(settings, publisher, client, pull=pull, own=own, marker=marker)
     document = (
-        _ask(client, {**wanted, "probe": True}, publisher)
+        _request_apply(client, {**wanted, "probe": True}, publisher)
         if command.probe
-        else _apply(wanted, publisher, client, marker)
+        else _apply_with_progress(wanted, publisher, client, marker)
     )
     if _is_being_killed(document):
-        return _end(document, command, publisher, None, wanted["max_executor_hours"])
+        return _publish_outcome(document, command, publisher, None, wanted["max_executor_hours"])
     closed = _closed_meanwhile(activity.number, publisher, github)
     shown = marker if closed is None else None
-    code = _end(document, command, publisher, shown, wanted["max_executor_hours"])
-    return code if closed is None else _remove(closed, settings, publisher, client) or code
+    code = _publish_outcome(document, command, publisher, shown, wanted["max_executor_hours"])
+    return (
+        code
+        if closed is None
+        else _remove_built_environment(closed, settings, publisher, client) or code
+    )
 
 
-def _end(
+def _publish_outcome(
     document: ApplyDocument,
     command: ApplyCommand,
     publisher: Publisher,
@@ -100,10 +111,10 @@ def _end(
 ) -> int:
     """Tells what came of it, where it is to be told; the exit code."""
     if command.probe:
-        return estimate.publish(document, publisher, limit)
+        return estimate.publish_estimate(document, publisher, limit)
     if _is_being_killed(document):
-        return apply_evidence.record(document, publisher)
-    return apply_evidence.publish(document, publisher, marker)
+        return apply_evidence.record_partial_apply(document, publisher)
+    return apply_evidence.publish_apply(document, publisher, marker)
 
 
 def _is_being_killed(document: ApplyDocument) -> bool:
@@ -111,23 +122,26 @@ def _is_being_killed(document: ApplyDocument) -> bool:
     return document.result == "cancelled" and document.reason_code != "stop_requested"
 
 
-def _refuse(
-    against: list[Unmet], command: ApplyCommand, publisher: Publisher, marker: Marker | None
+def _refuse_apply(
+    against: list[UnmetCondition],
+    command: ApplyCommand,
+    publisher: Publisher,
+    marker: Marker | None,
 ) -> int:
     if command.probe:
-        return estimate.refuse(against, publisher)
-    return apply_evidence.refuse(against, publisher, marker)
+        return estimate.refuse_estimate(against, publisher)
+    return apply_evidence.publish_refused_apply(against, publisher, marker)
 
 
-def _remove(
+def _remove_built_environment(
     closed: PullRequest, settings: Settings, publisher: Publisher, client: WorkerClient
 ) -> int:
     """Removes at once what was built for a pull request that was closed meanwhile."""
-    publisher.commands.notice(
+    publisher.commands.annotate_notice(
         f"Pull request #{closed.number} was closed while the apply ran, so "
         f"{publisher.template.environment} is removed at once."
     )
-    return cleanup.remove(
+    return cleanup.remove_environment_of(
         settings,
         publisher,
         client,
@@ -142,10 +156,10 @@ def take_over(own: Report, marker: Marker, publisher: Publisher) -> None:
     publisher.own_review = own
     publisher.template = replace(publisher.template, judged=own.decision, said=marker.decision)
 
-    def render(context: CommentContext, budget: int | None) -> Rendered:
+    def render(context: CommentContext, budget: int | None) -> RenderedText:
         return render_review(own, context, budget)
 
-    publisher.keep("report", own, render, review_phase(own))
+    publisher.keep_report_files("report", own, render, review_phase(own))
 
 
 def _closed_meanwhile(number: int, publisher: Publisher, github: GitHub) -> PullRequest | None:
@@ -153,7 +167,7 @@ def _closed_meanwhile(number: int, publisher: Publisher, github: GitHub) -> Pull
     try:
         pull = github.get_pull(number)
     except BotError as error:
-        publisher.warn(
+        publisher.annotate_problem(
             "Nobody could say whether the pull request is still open. If it was closed while the "
             f"apply ran, the nightly sweep removes {publisher.template.environment}",
             error,
@@ -162,19 +176,21 @@ def _closed_meanwhile(number: int, publisher: Publisher, github: GitHub) -> Pull
     return None if pull.open else pull
 
 
-def _apply(
+def _apply_with_progress(
     wanted: dict[str, Any], publisher: Publisher, client: WorkerClient, marker: Marker
 ) -> ApplyDocument:
     """Applies, while the comment says how far it is."""
     review = publisher.review_below()
     started = publisher.machine.monotonic()
 
-    def render(context: CommentContext, budget: int | None) -> Rendered:
+    def render(context: CommentContext, budget: int | None) -> RenderedText:
         return render_apply(None, context, budget, review=review)
 
     def show(progress: DisplayProgress | None) -> None:
         with publisher.leave_out_if_refused("The comment does not say how far the apply is"):
-            publisher.post("applying", MarkerFacts.of(marker), render, progress=progress)
+            publisher.post_comment(
+                "applying", MarkerFacts.from_marker(marker), render, progress=progress
+            )
 
     begun = not apply_evidence.still_applied(marker)
     if begun:
@@ -199,13 +215,15 @@ def _apply(
 
     def on_cancel() -> None:
         if begun:
-            publisher.try_post("cancelled", MarkerFacts.of(marker), render)
+            publisher.try_post("cancelled", MarkerFacts.from_marker(marker), render)
 
-    client.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
-    return _ask(client, wanted, publisher)
+    client.add_listener(
+        WorkListener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel)
+    )
+    return _request_apply(client, wanted, publisher)
 
 
-def _wanted(
+def _build_apply_request(
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -219,9 +237,9 @@ def _wanted(
     commits = commits_of(pull, client)
     changed = changed_by(client.git, commits) if selects_by_git(flags) else None
     return {
-        "environment": EnvironmentName.of(settings.prefix, pull.number),
+        "environment": EnvironmentName.for_pull_request(settings.prefix, pull.number),
         "environment_prefix": settings.prefix,
-        "owner": owner(
+        "owner": make_owner(
             settings.runner.repository,
             number=pull.number,
             head_sha=pull.head_sha,
@@ -235,14 +253,16 @@ def _wanted(
         "base_names": commits.base_names(),
         "changed_files": changed.paths if changed is not None else None,
         "table_diff": settings.inputs.table_diff,
-        "executor_hour_price": _price(settings, own),
-        "max_executor_hours": _budget(settings, own, overridden=publisher.template.override),
+        "executor_hour_price": _get_price(settings, own),
+        "max_executor_hours": _get_budget(settings, own, overridden=publisher.template.override),
     }
 
 
-def _ask(client: WorkerClient, wanted: dict[str, Any], publisher: Publisher) -> ApplyDocument:
+def _request_apply(
+    client: WorkerClient, wanted: dict[str, Any], publisher: Publisher
+) -> ApplyDocument:
     try:
-        return applying.apply(client, **wanted)
+        return applying.request_apply(client, **wanted)
     except BotError as error:
         failure = failure_of(error, "apply", publisher.redactor)
         return applying.failed_document(
@@ -250,13 +270,15 @@ def _ask(client: WorkerClient, wanted: dict[str, Any], publisher: Publisher) -> 
         )
 
 
-def _price(settings: Settings, own: Report) -> Price | None:
+def _get_price(settings: Settings, own: Report) -> Price | None:
     """What an executor-hour costs: by the input, else by the policy that the review found."""
     agreed = own.policy.executor_hour_price if own.policy else None
     return settings.inputs.executor_hour_price or agreed
 
 
-def _budget(settings: Settings, own: Report, *, overridden: Override | None) -> float | None:
+def _get_budget(
+    settings: Settings, own: Report, *, overridden: DecisionOverride | None
+) -> float | None:
     """The most executor-hours that may be built without a word: what makes a plan No-Go, unless a
     maintainer goes ahead in spite of it."""
     policy, given = own.policy, settings.inputs.max_executor_hours
@@ -270,7 +292,9 @@ class ApplyHandler(Handler[activities.Apply]):
     """Builds the environment of a pull request, or a probe of it."""
 
     def run(self, activity: activities.Apply, context: HandlerContext) -> int:
-        return apply(activity, context.settings, context.publisher, context.client, context.github)
+        return apply_reviewed_plan(
+            activity, context.settings, context.publisher, context.client, context.github
+        )
 
     def report_failure(
         self, error: BotError, activity: activities.Apply, context: HandlerContext

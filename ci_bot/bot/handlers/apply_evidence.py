@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ci_bot.bot.decision import Limits, diff_risks, judge_applied
-from ci_bot.bot.handlers.gate import Unmet
+from ci_bot.bot.decision import TeamLimits, diff_risks, judge_applied
+from ci_bot.bot.handlers.gate import UnmetCondition
 from ci_bot.bot.handlers.publisher import Publisher, Render
 from ci_bot.bot.report import (
+    ApplyRefusal,
     ApplyView,
     CommentContext,
     MarkerFacts,
-    Refusal,
-    Rendered,
+    RenderedText,
     notices,
     render_apply,
     render_review,
@@ -23,63 +23,63 @@ from ci_bot.bot.worker_client import apply, failure_of
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult
 from ci_bot.protocol.comment_marker import Marker, apply_phase, review_phase
-from ci_bot.protocol.plan import totals
+from ci_bot.protocol.plan import sum_work
 
 
-def judged(document: ApplyDocument, publisher: Publisher) -> ApplyDocument:
+def judge_evidence(document: ApplyDocument, publisher: Publisher) -> ApplyDocument:
     """The document with the decision that its evidence leads to, where there is any; the report
     is written anew with it. What a worker says of a decision is not heard."""
     own = publisher.own_review
-    found = judge_applied(own, document, _limits(publisher)) if own else None
+    found = judge_applied(own, document, _get_tolerances(publisher)) if own else None
     if found is None:
         return document.model_copy(update={"verdict": None})
     after, verdict = found
     publisher.own_review = after
 
-    def render(context: CommentContext, budget: int | None) -> Rendered:
+    def render(context: CommentContext, budget: int | None) -> RenderedText:
         return render_review(after, context, budget)
 
-    publisher.keep("report", after, render, review_phase(after))
+    publisher.keep_report_files("report", after, render, review_phase(after))
     return document.model_copy(update={"verdict": verdict})
 
 
-def decision(document: ApplyDocument, marker: Marker | None) -> str:
+def get_current_decision(document: ApplyDocument, marker: Marker | None) -> str:
     """What is decided now: with the data, else of the plan."""
     if document.verdict is not None:
         return document.verdict.decision
     return (marker.decision or "") if marker else ""
 
 
-def _limits(publisher: Publisher) -> Limits:
+def _get_tolerances(publisher: Publisher) -> TeamLimits:
     """How much may differ, by the input or the policy."""
     policy = publisher.own_review.policy if publisher.own_review else None
     given = publisher.settings.inputs.diff_tolerance
     agreed = policy.diff_tolerance if policy else None
-    return Limits(
+    return TeamLimits(
         diff_tolerance=(agreed or 0.0) if given is None else given,
         tolerances=policy.tolerances if policy else {},
     )
 
 
-def differences(
+def list_difference_annotations(
     document: ApplyDocument, publisher: Publisher
 ) -> list[tuple[str, str, str | None, int | None]]:
     """Annotations for what the data diff found beyond what the input or the policy tolerates."""
     return [
         ("warning", f"{risk.rule} on {risk.model}: {risk.evidence}", None, None)
-        for risk in diff_risks(document.table_diff, _limits(publisher))
+        for risk in diff_risks(document.table_diff, _get_tolerances(publisher))
         if risk.severity in ("blocker", "high", "medium")
     ]
 
 
-def said(document: ApplyDocument) -> str:
+def summarize_evidence(document: ApplyDocument) -> str:
     """What the data says, what was built, and the decision with it."""
-    built, views = totals(document.models), len(document.views)
+    built, views = sum_work(document.models), len(document.views)
     data, missing = ApplyView(document).sentence, document.evidence_missing
     sentences = [
         f"{data}." if data and not missing else "",
-        f"{words.count(built.tables, 'table')} built, "
-        f"{words.count(views, 'view')} {'resolves' if views == 1 else 'resolve'}.",
+        f"{words.format_count(built.tables, 'table')} built, "
+        f"{words.format_count(views, 'view')} {'resolves' if views == 1 else 'resolve'}.",
         f"Evidence not collected: {missing}." if missing else "",
         f"Decision: {words.DECISIONS[document.verdict.decision]}." if document.verdict else "",
     ]
@@ -99,32 +99,38 @@ def report_apply_failure(error: BotError, publisher: Publisher) -> int:
     document = apply.failed_document(
         failure_of(error, "start", publisher.redactor), environment=publisher.template.environment
     )
-    return publish(document, publisher, publisher.look())
+    return publish_apply(document, publisher, publisher.try_read_marker())
 
 
-def refuse(against: list[Unmet], publisher: Publisher, marker: Marker | None) -> int:
+def publish_refused_apply(
+    against: list[UnmetCondition], publisher: Publisher, marker: Marker | None
+) -> int:
     """Says in the comment, the log and the outputs what stands against it. Nothing is touched."""
     first = against[0]
-    refusal = Refusal(
+    refusal = ApplyRefusal(
         reason_code=first.reason_code,
         message=publisher.redactor.redact(" ".join(item.message for item in against)),
         hint=publisher.redactor.redact(" ".join(item.hint for item in against)),
     )
-    publisher.annotate([("error", f"{item.message} {item.hint}", None, None) for item in against])
+    publisher.annotate_findings(
+        [("error", f"{item.message} {item.hint}", None, None) for item in against]
+    )
     review = publisher.review_below()
 
-    def render(context: CommentContext, budget: int | None) -> Rendered:
+    def render(context: CommentContext, budget: int | None) -> RenderedText:
         return render_apply(None, context, budget, review=review)
 
     def show() -> bool:
         if still_applied(marker):
-            return _note(publisher, "refused", refusal.message, marker.plan if marker else None)
+            return _post_apply_note(
+                publisher, "refused", refusal.message, marker.plan if marker else None
+            )
         return _may_show(marker) and publisher.try_post(
-            "refused", MarkerFacts.of(marker), render, refusal=refusal
+            "refused", MarkerFacts.from_marker(marker), render, refusal=refusal
         )
 
-    publisher.summarise(render, "refused", refusal=refusal)
-    publisher.conclude(
+    publisher.write_summary(render, "refused", refusal=refusal)
+    publisher.set_outputs_and_post(
         {"reason-code": first.reason_code, "plan-id": (marker.plan or "") if marker else ""},
         {
             "activity": "apply",
@@ -148,35 +154,35 @@ def still_applied(marker: Marker | None) -> bool:
     return marker is not None and marker.phase == "applied"
 
 
-def record(document: ApplyDocument, publisher: Publisher) -> int:
+def record_partial_apply(document: ApplyDocument, publisher: Publisher) -> int:
     """What may be partial after a cancel: in files, summary and outputs, without asking GitHub.
 
     The comment was marked while the worker had its last seconds; there is no time for more.
     """
-    _keep(document, publisher)
-    publisher.result(
+    _keep_apply_files(document, publisher)
+    publisher.set_outputs(
         {"reason-code": document.reason_code or "", "plan-id": document.plan_id or ""},
-        _result(document),
+        _build_apply_result(document),
     )
     return apply.exit_code(document)
 
 
-def _keep(document: ApplyDocument, publisher: Publisher) -> Render:
+def _keep_apply_files(document: ApplyDocument, publisher: Publisher) -> Render:
     """Files, summary and the failure's annotation; gives what renders the document."""
     phase = apply_phase(document.result)
     review = publisher.review_below()
 
-    def render(context: CommentContext, budget: int | None) -> Rendered:
+    def render(context: CommentContext, budget: int | None) -> RenderedText:
         return render_apply(document, context, budget, review=review)
 
-    publisher.keep("apply", document, render, phase)
-    publisher.summarise(render, phase)
+    publisher.keep_report_files("apply", document, render, phase)
+    publisher.write_summary(render, phase)
     if document.failure is not None:
-        publisher.fail(document.failure)
+        publisher.annotate_failure(document.failure)
     return render
 
 
-def _result(document: ApplyDocument) -> dict[str, Any]:
+def _build_apply_result(document: ApplyDocument) -> dict[str, Any]:
     """The output `result`."""
     return {
         "activity": "apply",
@@ -188,41 +194,43 @@ def _result(document: ApplyDocument) -> dict[str, Any]:
     }
 
 
-def publish(document: ApplyDocument, publisher: Publisher, marker: Marker | None) -> int:
+def publish_apply(document: ApplyDocument, publisher: Publisher, marker: Marker | None) -> int:
     """Files, summary and outputs first: a result must not be lost because GitHub is down."""
-    document = judged(document, publisher)
+    document = judge_evidence(document, publisher)
     if document.reason_code == "plan_changed" and document.difference is None:
         publisher.template = replace(publisher.template, refusal=_sets_gone(document))
-    render = _keep(document, publisher)
+    render = _keep_apply_files(document, publisher)
 
     def show() -> bool:
         if still_applied(marker) and document.result == "nothing_to_apply":
             return True
         if still_applied(marker) and document.result == "refused":
             why = document.failure.message if document.failure else "The apply was refused."
-            return _note(publisher, "refused", why, document.plan_id)
+            return _post_apply_note(publisher, "refused", why, document.plan_id)
         phase = apply_phase(document.result)
-        return _may_show(marker) and publisher.try_post(phase, MarkerFacts.of(marker), render)
+        return _may_show(marker) and publisher.try_post(
+            phase, MarkerFacts.from_marker(marker), render
+        )
 
-    publisher.annotate(differences(document, publisher))
-    posted = publisher.conclude(
+    publisher.annotate_findings(list_difference_annotations(document, publisher))
+    posted = publisher.set_outputs_and_post(
         {
-            "decision": decision(document, marker),
+            "decision": get_current_decision(document, marker),
             "reason-code": document.reason_code or document.result,
             "plan-id": document.plan_id or (marker.plan if marker else None) or "",
         },
-        _result(document),
+        _build_apply_result(document),
         show,
     )
     if posted and document.result in ("applied", "failed"):
-        _tell(publisher, document)
+        _notify_of_apply(publisher, document)
     return apply.exit_code(document)
 
 
-def _sets_gone(document: ApplyDocument) -> Refusal:
+def _sets_gone(document: ApplyDocument) -> ApplyRefusal:
     """The worker's refusal, and that nobody can say any more in what the plans differ."""
     failure = document.failure
-    return Refusal(
+    return ApplyRefusal(
         reason_code="plan_changed",
         message=failure.message if failure else "The plan is no longer the reviewed one.",
         hint=failure.hint if failure else None,
@@ -230,15 +238,17 @@ def _sets_gone(document: ApplyDocument) -> Refusal:
     )
 
 
-def _tell(publisher: Publisher, document: ApplyDocument) -> None:
+def _notify_of_apply(publisher: Publisher, document: ApplyDocument) -> None:
     failure = document.failure
     summary = failure.message if failure else "The apply failed."
     if document.result == "applied":
-        summary = said(document)
-    _note(publisher, document.result, summary, document.plan_id)
+        summary = summarize_evidence(document)
+    _post_apply_note(publisher, document.result, summary, document.plan_id)
 
 
-def _note(publisher: Publisher, result: ApplyResult, summary: str, plan_id: str | None) -> bool:
+def _post_apply_note(
+    publisher: Publisher, result: ApplyResult, summary: str, plan_id: str | None
+) -> bool:
     text = notices.apply_ended(
         result,
         summary,

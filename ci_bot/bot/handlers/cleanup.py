@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from ci_bot.bot.actions import CleanupCommand, Settings, activities
-from ci_bot.bot.github import GitHub, may_write, needed
+from ci_bot.bot.github import GitHub, may_write, require_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import read_command
-from ci_bot.bot.report import CommentContext, MarkerFacts, Rendered, notices, render_cleanup
-from ci_bot.bot.worker_client import WorkerClient, failure_of, owner
+from ci_bot.bot.report import CommentContext, MarkerFacts, RenderedText, notices, render_cleanup
+from ci_bot.bot.worker_client import WorkerClient, failure_of, make_owner
 from ci_bot.bot.worker_client import cleanup as cleaning
-from ci_bot.errors import EXIT_DONE, BotError, Refused
+from ci_bot.errors import EXIT_DONE, BotError, RequestRefused
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import Marker, Phase
 from ci_bot.protocol.environment import EnvironmentName, prefix_in
@@ -27,7 +27,7 @@ _AFTER_AN_APPLY: tuple[Phase, ...] = (
 )
 
 
-def cleanup(
+def clean_up_pull_request(
     activity: activities.Cleanup,
     settings: Settings,
     publisher: Publisher,
@@ -41,15 +41,15 @@ def cleanup(
         Refused: the pull request is open, and who asks may not write.
     """
     merged = activity.merged
-    if activity.dispatched:
-        github = needed(github)
+    if activity.was_dispatched:
+        github = require_github(github)
         pull = github.get_pull(activity.number)
         merged = pull.merged if not pull.open else None
         if pull.open:
             _check_person(activity, github)
     elif github is not None and _is_open_again(activity.number, github):
-        return _leave(activity, publisher)
-    return remove(
+        return _leave_environment(activity, publisher)
+    return remove_environment_of(
         settings,
         publisher,
         client,
@@ -59,7 +59,7 @@ def cleanup(
     )
 
 
-def remove(
+def remove_environment_of(
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -73,14 +73,14 @@ def remove(
     Args:
         merged: Whether it was merged; None where it is open or nobody knows.
     """
-    marker = publisher.look()
+    marker = publisher.try_read_marker()
     publisher.template = replace(publisher.template, merged=merged)
     documents = [
-        _document(
+        _request_cleanup(
             client,
-            environment=EnvironmentName.of(prefix, number),
+            environment=EnvironmentName.for_pull_request(prefix, number),
             environment_prefix=prefix,
-            owner=owner(
+            owner=make_owner(
                 settings.runner.repository,
                 number=number,
                 head_sha=head_sha,
@@ -90,9 +90,9 @@ def remove(
             merged=merged,
             expected=is_expected(marker),
         )
-        for prefix in _prefixes(settings, marker, number)
+        for prefix in _list_prefixes(settings, marker, number)
     ]
-    return max(publish(document, publisher) for document in _worth_telling(documents))
+    return max(publish_cleanup(document, publisher) for document in _worth_telling(documents))
 
 
 def is_expected(marker: Marker | None) -> bool:
@@ -104,7 +104,7 @@ def is_expected(marker: Marker | None) -> bool:
     return marker is not None and marker.phase in _AFTER_AN_APPLY
 
 
-def _prefixes(settings: Settings, marker: Marker | None, number: int) -> list[str]:
+def _list_prefixes(settings: Settings, marker: Marker | None, number: int) -> list[str]:
     """What this pull request's environment may be called: the prefix can be another one by now.
 
     The comment names the one that was planned last. That proves nothing: the worker removes what
@@ -130,15 +130,15 @@ def report_cleanup_failure(
     error: BotError, activity: activities.Cleanup, publisher: Publisher
 ) -> int:
     """Reports a cleanup that ended before the worker was asked; returns the exit code."""
-    publisher.look()
+    publisher.try_read_marker()
     publisher.template = replace(publisher.template, merged=activity.merged)
     document = cleaning.failed_document(
         failure_of(error, "start", publisher.redactor), environment=publisher.template.environment
     )
-    if isinstance(error, Refused):
+    if isinstance(error, RequestRefused):
         # The environment is as it was, so the comment about it still holds.
         publisher.sticky = None
-    return publish(document, publisher)
+    return publish_cleanup(document, publisher)
 
 
 def _is_open_again(number: int, github: GitHub) -> bool:
@@ -152,12 +152,12 @@ def _is_open_again(number: int, github: GitHub) -> bool:
         return False
 
 
-def _leave(activity: activities.Cleanup, publisher: Publisher) -> int:
+def _leave_environment(activity: activities.Cleanup, publisher: Publisher) -> int:
     """A reopened pull request keeps its environment, which may be newer than the closing."""
-    publisher.commands.notice(
+    publisher.commands.annotate_notice(
         f"Pull request #{activity.number} is open again, so {publisher.template.environment} stays."
     )
-    publisher.conclude(
+    publisher.set_outputs_and_post(
         {"reason-code": "reopened"},
         {
             "activity": "cleanup",
@@ -176,40 +176,40 @@ def _check_person(activity: activities.Cleanup, github: GitHub) -> None:
     if activity.comment_id is not None:
         # The command's own job started this run, and that is nobody who has a permission.
         by, _ = read_command(activity.comment_id, activity.number, CleanupCommand, github)
-    if not by or not may_write(github.permission(by)):
-        raise Refused(
+    if not by or not may_write(github.get_permission(by)):
+        raise RequestRefused(
             f"Pull request #{activity.number} is open, and @{by or 'nobody'} may not write here.",
             hint="Close the pull request, or ask somebody with write access.",
             reason_code="permission",
         )
 
 
-def _document(client: WorkerClient, **wanted: Any) -> CleanupDocument:
+def _request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     try:
-        return cleaning.cleanup(client, **wanted)
+        return cleaning.request_cleanup(client, **wanted)
     except BotError as error:
         return cleaning.failed_document(
             failure_of(error, "cleanup", client.redactor), environment=wanted["environment"]
         )
 
 
-def publish(document: CleanupDocument, publisher: Publisher) -> int:
+def publish_cleanup(document: CleanupDocument, publisher: Publisher) -> int:
     """Files, summary and outputs, then the tombstone."""
     publisher.template = replace(publisher.template, environment=document.environment)
     done = document.result in ("removed", "nothing_to_do")
     phase: Phase = "closed" if done else "cleanup_failed"
-    before = publisher.before()
+    before = publisher.read_marker()
     review = publisher.earlier_review()
 
-    def render(context: CommentContext, budget: int | None) -> Rendered:
+    def render(context: CommentContext, budget: int | None) -> RenderedText:
         return render_cleanup(document, context, budget, review=review)
 
     code = cleaning.cleanup_exit_code(document)
-    publisher.keep("cleanup", document, render, phase)
-    publisher.summarise(render, phase)
+    publisher.keep_report_files("cleanup", document, render, phase)
+    publisher.write_summary(render, phase)
     if document.failure is not None:
-        publisher.fail(document.failure)
-    publisher.conclude(
+        publisher.annotate_failure(document.failure)
+    publisher.set_outputs_and_post(
         {"reason-code": document.failure.reason_code if document.failure else document.result},
         {
             "activity": "cleanup",
@@ -222,12 +222,13 @@ def publish(document: CleanupDocument, publisher: Publisher) -> int:
             "exit_code": code,
         },
         lambda: (
-            is_news(document, before) and publisher.try_post(phase, MarkerFacts.of(before), render)
+            is_news(document, before)
+            and publisher.try_post(phase, MarkerFacts.from_marker(before), render)
         ),
     )
     if not done:
         why = document.failure.message if document.failure else None
-        tell(why, publisher)
+        notify_of_leftovers(why, publisher)
     return code
 
 
@@ -242,7 +243,7 @@ def is_news(document: CleanupDocument, before: Marker | None) -> bool:
     return before is not None and before.phase != "closed"
 
 
-def tell(why: str | None, publisher: Publisher) -> None:
+def notify_of_leftovers(why: str | None, publisher: Publisher) -> None:
     """Notifies people that something is left; `why` is a sentence, if anybody knows it."""
     text = notices.cleanup_failed(
         why or "The cleanup is incomplete.",
@@ -256,7 +257,7 @@ class CleanupHandler(Handler[activities.Cleanup]):
     """Removes the environment of a pull request."""
 
     def run(self, activity: activities.Cleanup, context: HandlerContext) -> int:
-        return cleanup(
+        return clean_up_pull_request(
             activity, context.settings, context.publisher, context.client, context.optional_github
         )
 

@@ -13,86 +13,108 @@ from __future__ import annotations
 
 from ci_bot.bot.actions import activities, comment_command
 from ci_bot.bot.github import GitHub, Permission, PullRequest, Reaction, may_write
-from ci_bot.bot.handlers.gate import Requester, Unmet, unmet, unmet_to_load
+from ci_bot.bot.handlers.gate import (
+    ApplyRequester,
+    UnmetCondition,
+    list_unmet_conditions,
+    unmet_to_load,
+)
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import failure_of
-from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, Refused
-from ci_bot.protocol.rules import UnknownRule, rule
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, RequestRefused
+from ci_bot.protocol.rules import UnknownRule, find_rule
 
 # The files as which the examples are to be copied. GitHub names no workflow in a comment's event.
 APPLY, REVIEW = "apply.yml", "review.yml"
 
 
-def command(activity: activities.Command, publisher: Publisher, github: GitHub) -> int:
+def handle_comment_command(
+    activity: activities.CommentCommand, publisher: Publisher, github: GitHub
+) -> int:
     """Answers the comment, or starts what it asks for; returns the exit code."""
     try:
-        permission = github.permission(activity.author)
+        permission = github.get_permission(activity.author)
         if not may_write(permission):
             raise _no_permission(activity.author, permission)
-        _react(activity, publisher, github, "eyes")
+        _add_reaction(activity, publisher, github, "eyes")
         return _carry_out(activity, publisher, github, permission)
     except BotError as error:
-        return _refuse(activity, publisher, github, error)
+        return _refuse_command(activity, publisher, github, error)
 
 
 def _carry_out(
-    activity: activities.Command, publisher: Publisher, github: GitHub, permission: Permission
+    activity: activities.CommentCommand,
+    publisher: Publisher,
+    github: GitHub,
+    permission: Permission,
 ) -> int:
     line = activity.command
-    if isinstance(line, comment_command.Help):
-        return _help(activity, line, publisher, github)
-    if isinstance(line, comment_command.Status):
-        found = publisher.sticky.find() if publisher.sticky else None
+    if isinstance(line, comment_command.HelpCommand):
+        return _answer_help(activity, line, publisher, github)
+    if isinstance(line, comment_command.StatusCommand):
+        found = publisher.sticky.find_comment() if publisher.sticky else None
         marker = found.marker if found else None
         url = found.comment.url if found else None
-        publisher.note(notices.status(marker, publisher.template, comment_url=url))
-        _react(activity, publisher, github, "rocket")
-        _conclude(activity, publisher, "answered", marker.phase if marker else "no_plan")
+        publisher.post_note(notices.render_status(marker, publisher.template, comment_url=url))
+        _add_reaction(activity, publisher, github, "rocket")
+        _set_command_outputs(activity, publisher, "answered", marker.phase if marker else "no_plan")
         return EXIT_DONE
-    _check(activity, publisher, github.get_pull(activity.number), permission)
-    workflow = REVIEW if isinstance(line, comment_command.Plan) else APPLY
-    github.dispatch_workflow(workflow, _branch(activity), _inputs(activity))
-    _conclude(activity, publisher, "started", "started")
-    _react(activity, publisher, github, "rocket")
-    publisher.commands.notice(
+    _check_command(activity, publisher, github.get_pull(activity.number), permission)
+    workflow = REVIEW if isinstance(line, comment_command.PlanCommand) else APPLY
+    github.dispatch_workflow(
+        workflow, _get_workflow_branch(activity), _build_workflow_inputs(activity)
+    )
+    _set_command_outputs(activity, publisher, "started", "started")
+    _add_reaction(activity, publisher, github, "rocket")
+    publisher.commands.annotate_notice(
         f"Started {workflow} to {line.verb} pull request #{activity.number}, "
         f"as @{activity.author} asked."
     )
     return EXIT_DONE
 
 
-def _help(
-    activity: activities.Command, line: comment_command.Help, publisher: Publisher, github: GitHub
+def _answer_help(
+    activity: activities.CommentCommand,
+    line: comment_command.HelpCommand,
+    publisher: Publisher,
+    github: GitHub,
 ) -> int:
-    publisher.note(notices.usage(comment_command.USAGE, line.problem, publisher.template))
+    publisher.post_note(
+        notices.render_usage(comment_command.USAGE, line.problem, publisher.template)
+    )
     if line.problem is None:
-        _conclude(activity, publisher, "answered", "help")
+        _set_command_outputs(activity, publisher, "answered", "help")
         return EXIT_DONE
-    _react(activity, publisher, github, "-1")
-    publisher.commands.error(f"The comment is no command that is known here. {line.problem}")
-    _conclude(activity, publisher, "refused", "unknown_command")
+    _add_reaction(activity, publisher, github, "-1")
+    publisher.commands.annotate_error(
+        f"The comment is no command that is known here. {line.problem}"
+    )
+    _set_command_outputs(activity, publisher, "refused", "unknown_command")
     return EXIT_BAD_INPUT
 
 
-def _check(
-    activity: activities.Command, publisher: Publisher, pull: PullRequest, permission: Permission
+def _check_command(
+    activity: activities.CommentCommand,
+    publisher: Publisher,
+    pull: PullRequest,
+    permission: Permission,
 ) -> None:
     """Says at once what the other workflow would refuse minutes later."""
     line = activity.command
     if isinstance(line, comment_command.ApplyCommand):
-        request = Requester(
+        request = ApplyRequester(
             by=activity.author,
             permission=permission,
             command=line,
             # Which commit is checked out is a question for the job that checks one out.
             checked_out=(pull.head_sha,),
         )
-        marker = publisher.before()
+        marker = publisher.read_marker()
         against = [
             item
-            for item in unmet(request, pull, marker)
+            for item in list_unmet_conditions(request, pull, marker)
             # Where this job is not told the same `project` as the review's, its comment is not
             # found here. The workflow that is started knows.
             if marker is not None or item.reason_code != "no_reviewed_plan"
@@ -107,17 +129,17 @@ def _check(
         )
         if against:
             raise _as_error(against)
-    if isinstance(line, comment_command.Plan) and pull.fork:
+    if isinstance(line, comment_command.PlanCommand) and pull.fork:
         # The workflow that would be started has secrets, and a fork's code must never load there.
-        raise Refused(
+        raise RequestRefused(
             "The pull request comes from a fork, and its code is never loaded beside secrets, as "
             "this command would do.",
             hint="It is reviewed by itself at every push. To plan it with prod's state, push the "
             "branch to this repository and open a pull request from there.",
             reason_code="fork",
         )
-    if isinstance(line, comment_command.Plan) and not pull.open:
-        raise Refused(
+    if isinstance(line, comment_command.PlanCommand) and not pull.open:
+        raise RequestRefused(
             f"Pull request #{pull.number} is closed.",
             hint="Reopen it; that plans it anew.",
             reason_code="closed",
@@ -128,7 +150,7 @@ def _check_accept(
     line: comment_command.AcceptCommand, author: str, pull: PullRequest, permission: Permission
 ) -> None:
     try:
-        rule(line.rule)
+        find_rule(line.rule)
     except UnknownRule as error:
         near = " or ".join(f"`{name}`" for name in error.near)
         hint = f"Did you mean {near}?" if near else "The comment names the rules of its findings."
@@ -138,10 +160,10 @@ def _check_accept(
         raise _as_error(against)
 
 
-def _inputs(activity: activities.Command) -> dict[str, str]:
+def _build_workflow_inputs(activity: activities.CommentCommand) -> dict[str, str]:
     """The inputs of the workflow that is started. GitHub refuses those that it does not declare."""
     line, number = activity.command, {"pr-number": str(activity.number)}
-    if isinstance(line, comment_command.Plan):
+    if isinstance(line, comment_command.PlanCommand):
         return number
     wanted = line if isinstance(line, comment_command.ApplyCommand) else None
     return {
@@ -153,9 +175,9 @@ def _inputs(activity: activities.Command) -> dict[str, str]:
     }
 
 
-def _branch(activity: activities.Command) -> str:
+def _get_workflow_branch(activity: activities.CommentCommand) -> str:
     if activity.default_branch is None:
-        raise Refused(
+        raise RequestRefused(
             "The event does not name the default branch, so no workflow can be started on it.",
             hint="GITHUB_EVENT_PATH must name the file that GitHub wrote for this run.",
             reason_code="no_default_branch",
@@ -163,51 +185,51 @@ def _branch(activity: activities.Command) -> str:
     return activity.default_branch
 
 
-def _no_permission(login: str, permission: Permission) -> Refused:
-    return Refused(
+def _no_permission(login: str, permission: Permission) -> RequestRefused:
+    return RequestRefused(
         f"@{login} has {permission} access to this repository, and commands need write.",
         hint="Ask somebody with write access to give the command.",
         reason_code="permission",
     )
 
 
-def _as_error(against: list[Unmet]) -> Refused:
-    return Refused(
+def _as_error(against: list[UnmetCondition]) -> RequestRefused:
+    return RequestRefused(
         " ".join(item.message for item in against),
         hint=" ".join(item.hint for item in against),
         reason_code=against[0].reason_code,
     )
 
 
-def _refuse(
-    activity: activities.Command, publisher: Publisher, github: GitHub, error: BotError
+def _refuse_command(
+    activity: activities.CommentCommand, publisher: Publisher, github: GitHub, error: BotError
 ) -> int:
     """Thumbs down, and one short reply with the reason and the next step."""
     said = failure_of(error, "command", publisher.redactor)
-    publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
-    _conclude(activity, publisher, "refused", error.reason_code)
-    _react(activity, publisher, github, "-1")
+    publisher.commands.annotate_error(f"{said.message} {said.hint or ''}".strip())
+    _set_command_outputs(activity, publisher, "refused", error.reason_code)
+    _add_reaction(activity, publisher, github, "-1")
     publisher.try_note(
-        notices.refused(said.reason_code, said.message, said.hint, publisher.template)
+        notices.render_refused(said.reason_code, said.message, said.hint, publisher.template)
     )
     return error.exit_code
 
 
-def _react(
-    activity: activities.Command, publisher: Publisher, github: GitHub, content: Reaction
+def _add_reaction(
+    activity: activities.CommentCommand, publisher: Publisher, github: GitHub, content: Reaction
 ) -> None:
     """A courtesy: the command is carried out also where the reaction cannot be set."""
     try:
         github.add_reaction(activity.comment_id, content)
     except BotError as error:
-        publisher.warn("The reaction could not be set", error)
+        publisher.annotate_problem("The reaction could not be set", error)
 
 
-def _conclude(
-    activity: activities.Command, publisher: Publisher, result: str, reason_code: str
+def _set_command_outputs(
+    activity: activities.CommentCommand, publisher: Publisher, result: str, reason_code: str
 ) -> None:
     """The outputs of the step. What a command changes, the comment shows when it is done."""
-    publisher.result(
+    publisher.set_outputs(
         {"reason-code": reason_code},
         {
             "activity": "command",
@@ -219,10 +241,10 @@ def _conclude(
     )
 
 
-class CommandHandler(Handler[activities.Command]):
+class CommandHandler(Handler[activities.CommentCommand]):
     """Answers a comment, or starts the workflow that does what it asks for."""
 
     needs_worker = False
 
-    def run(self, activity: activities.Command, context: HandlerContext) -> int:
-        return command(activity, context.publisher, context.github)
+    def run(self, activity: activities.CommentCommand, context: HandlerContext) -> int:
+        return handle_comment_command(activity, context.publisher, context.github)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ci_bot.bot.actions import EstimateCommand, Settings, activities
 from ci_bot.bot.github import GitHub
-from ci_bot.bot.handlers.gate import Unmet, check_met, unmet_to_load
+from ci_bot.bot.handlers.gate import UnmetCondition, check_met, unmet_to_load
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import commits_of
 from ci_bot.bot.handlers.publisher import Publisher
@@ -25,9 +25,9 @@ from ci_bot.bot.worker_client import (
     changed_by,
     costs,
     error_of,
-    owner,
+    make_owner,
 )
-from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, Refused
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import Cost
@@ -42,11 +42,11 @@ _Activity = Literal["estimate", "probe"]
 def report_estimate_failure(error: BotError, activity: _Activity, publisher: Publisher) -> int:
     """Answers a request that came to nothing; the comment stays as it is. The exit code."""
     answer_refused(error, activity, publisher)
-    conclude(publisher, activity, "refused", error.reason_code, error.exit_code)
+    set_estimate_outputs(publisher, activity, "refused", error.reason_code, error.exit_code)
     return error.exit_code
 
 
-def conclude(
+def set_estimate_outputs(
     publisher: Publisher,
     activity: _Activity,
     result: str,
@@ -62,7 +62,7 @@ def conclude(
     Args:
         cost: Of the environment, where it is known; `after_merge`: of prod.
     """
-    publisher.result(
+    publisher.set_outputs(
         {"reason-code": reason, "plan-id": plan_id or ""},
         {
             "activity": activity,
@@ -75,7 +75,7 @@ def conclude(
     )
 
 
-def estimate(
+def estimate_environment(
     activity: activities.Estimate,
     settings: Settings,
     publisher: Publisher,
@@ -92,10 +92,10 @@ def estimate(
     if activity.comment_id is not None:
         by, _ = read_command(activity.comment_id, activity.number, EstimateCommand, github)
     against = unmet_to_load(
-        by, github.permission(by), pull, checked_out(client), what="an estimate"
+        by, github.get_permission(by), pull, checked_out(client), what="an estimate"
     )
     check_met(against)
-    marker, inputs = publisher.before(), settings.inputs
+    marker, inputs = publisher.read_marker(), settings.inputs
     window = marker.window if marker and marker.head == pull.head_sha else None
     commits, flags = commits_of(pull, client), flags_of(inputs)
     changed = changed_by(client.git, commits) if selects_by_git(flags) else None
@@ -106,10 +106,10 @@ def estimate(
         price=inputs.executor_hour_price,
         today=publisher.machine.today(),
     )
-    document = costs.estimate(
+    document = costs.request_estimate(
         client,
         environment=publisher.template.environment,
-        owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
+        owner=make_owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
         window=window,
         start=inputs.start,
         end=inputs.end,
@@ -122,10 +122,10 @@ def estimate(
     if isinstance(document, Failure):
         raise error_of(document)
     above = notices.is_above(document, limit)
-    publisher.try_note(notices.estimated(document, limit, publisher.template))
+    publisher.try_note(notices.render_estimated(document, limit, publisher.template))
     code = EXIT_FAILED if above else EXIT_DONE
     reason = "over_budget" if above else "estimated"
-    conclude(
+    set_estimate_outputs(
         publisher,
         "estimate",
         "estimated",
@@ -143,7 +143,7 @@ def estimate(
 # The comment goes on to show the review: there is no environment yet that it could show.
 
 
-def publish(document: ApplyDocument, publisher: Publisher, limit: float | None) -> int:
+def publish_estimate(document: ApplyDocument, publisher: Publisher, limit: float | None) -> int:
     """Answers with the figures, or with why there are none; the exit code.
 
     Args:
@@ -156,30 +156,32 @@ def publish(document: ApplyDocument, publisher: Publisher, limit: float | None) 
         error = error_of(failure.model_copy(update={"message": left}))
         if document.reason_code == "cancelled":
             # GitHub kills the run in seconds; an answer would take them from the outputs.
-            publisher.commands.error(left)
+            publisher.commands.annotate_error(left)
         else:
             answer_refused(error, "probe", publisher)
-        _conclude(document, failure.reason_code, code, publisher)
+        _set_document_outputs(document, failure.reason_code, code, publisher)
         return code
     above = notices.is_above(document, limit)
-    publisher.try_note(notices.probed(document, limit, publisher.template))
+    publisher.try_note(notices.render_probed(document, limit, publisher.template))
     code = EXIT_FAILED if above else code
     reason = "over_budget" if above else document.reason_code or document.result
-    _conclude(document, reason, code, publisher)
+    _set_document_outputs(document, reason, code, publisher)
     return code
 
 
-def refuse(against: Sequence[Unmet], publisher: Publisher) -> int:
+def refuse_estimate(against: Sequence[UnmetCondition], publisher: Publisher) -> int:
     """Answers what stands against it. Nothing is touched."""
     try:
         check_met(against)
-    except Refused as error:
+    except RequestRefused as error:
         return report_estimate_failure(error, "probe", publisher)
     raise AssertionError("nothing stands against it")
 
 
-def _conclude(document: ApplyDocument, reason: str, code: int, publisher: Publisher) -> None:
-    conclude(
+def _set_document_outputs(
+    document: ApplyDocument, reason: str, code: int, publisher: Publisher
+) -> None:
+    set_estimate_outputs(
         publisher,
         "probe",
         document.result,
@@ -195,7 +197,7 @@ class EstimateHandler(Handler[activities.Estimate]):
     """Says what building the environment will cost."""
 
     def run(self, activity: activities.Estimate, context: HandlerContext) -> int:
-        return estimate(
+        return estimate_environment(
             activity, context.settings, context.publisher, context.client, context.github
         )
 

@@ -19,10 +19,10 @@ from ci_bot.bot.actions import activities
 from ci_bot.bot.github import GitHub, NotFound, PullRequest, read_member
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher, publisher_for
-from ci_bot.bot.handlers.review import gate
-from ci_bot.bot.report import CommentContext, MarkerFacts, Rendered, render_review
+from ci_bot.bot.handlers.review import list_apply_conditions
+from ci_bot.bot.report import CommentContext, MarkerFacts, RenderedText, render_review
 from ci_bot.bot.sandbox import AnswerRefusedError, check_json
-from ci_bot.errors import EXIT_DONE, Refused
+from ci_bot.errors import EXIT_DONE, RequestRefused
 from ci_bot.protocol.comment_marker import review_phase
 from ci_bot.protocol.review_report import Report
 
@@ -42,7 +42,9 @@ class _NothingToPost(Exception):
     """Why there is nothing to do, as a sentence. Not a failure."""
 
 
-def post(activity: activities.PostForkReport, publisher: Publisher, github: GitHub) -> int:
+def post_fork_report(
+    activity: activities.PostForkReport, publisher: Publisher, github: GitHub
+) -> int:
     """Posts the report; returns the exit code.
 
     Raises:
@@ -50,19 +52,21 @@ def post(activity: activities.PostForkReport, publisher: Publisher, github: GitH
         BotError: GitHub did not answer.
     """
     try:
-        pull = resolve(activity, github)
+        pull = find_fork_pull_request(activity, github)
         report = read_report(activity, github)
     except _NothingToPost as reason:
-        publisher.commands.notice(str(reason))
-        publisher.outputs.set("reason-code", "nothing_to_post")
+        publisher.commands.annotate_notice(str(reason))
+        publisher.outputs.set_output("reason-code", "nothing_to_post")
         return EXIT_DONE
     mine = publisher_for(publisher, pull.number)
-    report = publisher.redactor.document(report)
-    report = rewritten(report, pull, mine, _untouched(report, pull, mine, github))
-    return _publish(report, activity, pull, mine)
+    report = publisher.redactor.redact_document(report)
+    report = rewrite_fork_report(
+        report, pull, mine, _is_project_untouched(report, pull, mine, github)
+    )
+    return _publish_fork_report(report, activity, pull, mine)
 
 
-def resolve(activity: activities.PostForkReport, github: GitHub) -> PullRequest:
+def find_fork_pull_request(activity: activities.PostForkReport, github: GitHub) -> PullRequest:
     """The one open pull request with this head, by GitHub's word.
 
     Raises:
@@ -81,7 +85,7 @@ def resolve(activity: activities.PostForkReport, github: GitHub) -> PullRequest:
         )
     if len(found) > 1:
         numbers = ", ".join(f"#{pull.number}" for pull in found)
-        raise Refused(
+        raise RequestRefused(
             f"The pull requests {numbers} have the same head, so it is not clear which of them the "
             "report is about.",
             hint="Read the report in the step summary of its own run.",
@@ -114,15 +118,17 @@ def read_report(activity: activities.PostForkReport, github: GitHub) -> Report:
         check_json(content)
         report = Report.model_validate_json(content)
     except AnswerRefusedError as why:
-        raise _refused(str(why)) from None
+        raise _refuse_fork_report(str(why)) from None
     except (ValidationError, ValueError, RecursionError):
-        raise _refused("it is no report of this version") from None
+        raise _refuse_fork_report("it is no report of this version") from None
     if report.head_sha != activity.head_sha:
-        raise _refused("it is about another commit than its run")
+        raise _refuse_fork_report("it is about another commit than its run")
     return report
 
 
-def rewritten(report: Report, pull: PullRequest, publisher: Publisher, untouched: bool) -> Report:
+def rewrite_fork_report(
+    report: Report, pull: PullRequest, publisher: Publisher, untouched: bool
+) -> Report:
     """The report with our own facts in the place of its claims.
 
     Args:
@@ -156,29 +162,31 @@ def rewritten(report: Report, pull: PullRequest, publisher: Publisher, untouched
     )
 
 
-def _untouched(report: Report, pull: PullRequest, publisher: Publisher, github: GitHub) -> bool:
+def _is_project_untouched(
+    report: Report, pull: PullRequest, publisher: Publisher, github: GitHub
+) -> bool:
     """Whether GitHub's list of changed files bears out that nothing of the project changed."""
     if report.decision != "no_changes":
         return False
     files = github.changed_files(pull.number)
-    return files is not None and not _inside(files, publisher.settings.inputs.project)
+    return files is not None and not _list_inside_projects(files, publisher.settings.inputs.project)
 
 
-def _inside(files: Sequence[str], projects: Sequence[str]) -> list[str]:
+def _list_inside_projects(files: Sequence[str], projects: Sequence[str]) -> list[str]:
     roots = [PurePosixPath(project) for project in projects]
     return [
         file for file in files if any(PurePosixPath(file).is_relative_to(root) for root in roots)
     ]
 
 
-def _publish(
+def _publish_fork_report(
     report: Report, activity: activities.PostForkReport, pull: PullRequest, publisher: Publisher
 ) -> int:
     runner = publisher.settings.runner
     review_run = f"{runner.server_url}/{runner.repository}/actions/runs/{activity.run_id}"
     publisher.template = replace(
         publisher.template,
-        conditions=gate(report, untrusted=_UNTRUSTED),
+        conditions=list_apply_conditions(report, untrusted=_UNTRUSTED),
         fork=True,
         base_name=pull.base_ref,
         run_url=review_run,
@@ -186,17 +194,17 @@ def _publish(
     )
     phase = review_phase(report)
 
-    def render(context: CommentContext, budget: int | None) -> Rendered:
+    def render(context: CommentContext, budget: int | None) -> RenderedText:
         return render_review(report, context, budget)
 
-    publisher.summarise(render, phase)
+    publisher.write_summary(render, phase)
     facts = MarkerFacts(
         head=activity.head_sha,
         base=pull.base_sha,
         # No plan, no window and no artifact: nothing that an apply could ever start from.
         decision=report.decision,
     )
-    publisher.conclude(
+    publisher.set_outputs_and_post(
         {
             "decision": report.decision,
             "reason-code": report.failure.reason_code if report.failure else report.decision,
@@ -208,14 +216,14 @@ def _publish(
             "changes": len(report.changes),
         },
         lambda: publisher.is_shown(
-            publisher.post(phase, facts, render, current_head=pull.head_sha)
+            publisher.post_comment(phase, facts, render, current_head=pull.head_sha)
         ),
     )
     return EXIT_DONE
 
 
-def _refused(why: str) -> Refused:
-    return Refused(
+def _refuse_fork_report(why: str) -> RequestRefused:
+    return RequestRefused(
         f"The report that the other run left is not posted: {why}.",
         hint="It was ignored. Its own run has the log; running that again leaves a fresh report.",
         reason_code="report_refused",
@@ -228,4 +236,4 @@ class ForkReportHandler(Handler[activities.PostForkReport]):
     needs_worker = False
 
     def run(self, activity: activities.PostForkReport, context: HandlerContext) -> int:
-        return post(activity, context.publisher, context.github)
+        return post_fork_report(activity, context.publisher, context.github)

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from ci_bot.bot.actions import ApplyCommand
 from ci_bot.bot.github import Permission, PullRequest, may_maintain, may_write
-from ci_bot.errors import Refused
-from ci_bot.protocol.base import short
+from ci_bot.errors import RequestRefused
+from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.comment_marker import Marker
-from ci_bot.protocol.plan_identity import matches
+from ci_bot.protocol.plan_identity import matches_plan_id
 from ci_bot.protocol.review_report import Report
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unmet:
+class UnmetCondition:
     """A condition that does not hold. `reason_code` is stable, for outputs and tests."""
 
     reason_code: str
@@ -29,7 +29,7 @@ class Unmet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Requester:
+class ApplyRequester:
     """Who asks for which plan.
 
     `checked_out` are the parents of the commit in the workspace: base and head of the merge commit.
@@ -41,12 +41,14 @@ class Requester:
     checked_out: tuple[str, ...]
 
 
-def unmet(requester: Requester, pull: PullRequest, marker: Marker | None) -> list[Unmet]:
+def list_unmet_conditions(
+    requester: ApplyRequester, pull: PullRequest, marker: Marker | None
+) -> list[UnmetCondition]:
     """Everything that stands against an apply, most basic first; empty where nothing does."""
     found = [*_about_pull(pull), *_about_person(requester)]
     if marker is None or marker.plan is None or marker.window is None:
         found.append(
-            Unmet(
+            UnmetCondition(
                 reason_code="no_reviewed_plan",
                 message="There is no reviewed plan of this pull request that could be applied.",
                 hint="Ask for one with `/sqlmesh plan`, then apply its id.",
@@ -57,14 +59,14 @@ def unmet(requester: Requester, pull: PullRequest, marker: Marker | None) -> lis
     return found
 
 
-def check_met(against: Sequence[Unmet]) -> None:
+def check_met(against: Sequence[UnmetCondition]) -> None:
     """Ends what cannot go on.
 
     Raises:
         Refused: something is unmet; the message says all of it.
     """
     if against:
-        raise Refused(
+        raise RequestRefused(
             " ".join(item.message for item in against),
             hint=" ".join(item.hint for item in against),
             reason_code=against[0].reason_code,
@@ -73,7 +75,7 @@ def check_met(against: Sequence[Unmet]) -> None:
 
 def unmet_to_load(
     by: str, permission: Permission, pull: PullRequest, checked_out: tuple[str, ...], *, what: str
-) -> list[Unmet]:
+) -> list[UnmetCondition]:
     """What stands against loading a pull request beside the credentials of an apply, where it is
     not to be applied; empty where nothing does.
 
@@ -86,11 +88,11 @@ def unmet_to_load(
     return found
 
 
-def _about_pull(pull: PullRequest) -> Sequence[Unmet]:
+def _about_pull(pull: PullRequest) -> Sequence[UnmetCondition]:
     found = []
     if not pull.open:
         found.append(
-            Unmet(
+            UnmetCondition(
                 reason_code="closed",
                 message=f"Pull request #{pull.number} is closed.",
                 hint="Reopen it; its environment is removed when it closes.",
@@ -98,7 +100,7 @@ def _about_pull(pull: PullRequest) -> Sequence[Unmet]:
         )
     if pull.fork:
         found.append(
-            Unmet(
+            UnmetCondition(
                 reason_code="fork",
                 message="The pull request comes from a fork, and a fork's code never gets "
                 "warehouse access.",
@@ -107,7 +109,7 @@ def _about_pull(pull: PullRequest) -> Sequence[Unmet]:
         )
     if pull.draft:
         found.append(
-            Unmet(
+            UnmetCondition(
                 reason_code="draft",
                 message="The pull request is a draft.",
                 hint="Mark it as ready for review.",
@@ -115,7 +117,7 @@ def _about_pull(pull: PullRequest) -> Sequence[Unmet]:
         )
     if pull.mergeable is False:
         found.append(
-            Unmet(
+            UnmetCondition(
                 reason_code="conflict",
                 message=f"The pull request has conflicts with `{pull.base_ref}`.",
                 hint="Resolve them and push; the new commit is reviewed by itself.",
@@ -124,11 +126,11 @@ def _about_pull(pull: PullRequest) -> Sequence[Unmet]:
     return found
 
 
-def _about_permission(by: str, permission: Permission, what: str) -> list[Unmet]:
+def _about_permission(by: str, permission: Permission, what: str) -> list[UnmetCondition]:
     if may_write(permission):
         return []
     return [
-        Unmet(
+        UnmetCondition(
             reason_code="permission",
             message=f"@{by} has {permission} access, and {what} needs write.",
             hint="Ask somebody with write access to the repository.",
@@ -136,11 +138,11 @@ def _about_permission(by: str, permission: Permission, what: str) -> list[Unmet]
     ]
 
 
-def _about_person(requester: Requester) -> Sequence[Unmet]:
+def _about_person(requester: ApplyRequester) -> Sequence[UnmetCondition]:
     found = _about_permission(requester.by, requester.permission, "an apply")
     if not found and requester.command.override and not may_maintain(requester.permission):
         found.append(
-            Unmet(
+            UnmetCondition(
                 reason_code="override_permission",
                 message=f"@{requester.by} may not override a No-Go; that needs maintain access.",
                 hint="Ask a maintainer, or clear the blockers.",
@@ -149,14 +151,17 @@ def _about_person(requester: Requester) -> Sequence[Unmet]:
     return found
 
 
-def _about_plan(requester: Requester, pull: PullRequest, marker: Marker) -> Sequence[Unmet]:
+def _about_plan(
+    requester: ApplyRequester, pull: PullRequest, marker: Marker
+) -> Sequence[UnmetCondition]:
     plan = marker.plan or ""
     found = []
     if marker.head != pull.head_sha:
         found.append(
-            Unmet(
+            UnmetCondition(
                 reason_code="head_moved",
-                message=f"The reviewed commit is {short(marker.head)[:7]}, and the branch is at "
+                message=f"The reviewed commit is {short_plan_id(marker.head)[:7]}, and the branch "
+                "is at "
                 f"{pull.head_sha[:7]}.",
                 hint="Wait for the review of the new commit, then apply its plan id.",
             )
@@ -164,13 +169,13 @@ def _about_plan(requester: Requester, pull: PullRequest, marker: Marker) -> Sequ
     elif pull.head_sha not in requester.checked_out:
         found.append(_wrong_checkout())
     plan_id = requester.command.plan_id
-    if plan_id is not None and not matches(plan_id, plan):
+    if plan_id is not None and not matches_plan_id(plan_id, plan):
         found.append(
-            Unmet(
+            UnmetCondition(
                 reason_code="unknown_plan",
-                message=f"{short(plan_id)} is not the plan of this pull request; the "
-                f"reviewed plan is {short(plan)}.",
-                hint=f"Apply it with `/sqlmesh apply {short(plan)}`.",
+                message=f"{short_plan_id(plan_id)} is not the plan of this pull request; the "
+                f"reviewed plan is {short_plan_id(plan)}.",
+                hint=f"Apply it with `/sqlmesh apply {short_plan_id(plan)}`.",
             )
         )
     if marker.decision == "no_go" and not requester.command.override:
@@ -178,15 +183,15 @@ def _about_plan(requester: Requester, pull: PullRequest, marker: Marker) -> Sequ
     return found
 
 
-def _wrong_checkout() -> Unmet:
-    return Unmet(
+def _wrong_checkout() -> UnmetCondition:
+    return UnmetCondition(
         reason_code="wrong_checkout",
         message="The workspace does not hold the merge commit of this pull request.",
         hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
     )
 
 
-def unmet_by_review(requester: Requester, own: Report, marker: Marker) -> list[Unmet]:
+def unmet_by_review(requester: ApplyRequester, own: Report, marker: Marker) -> list[UnmetCondition]:
     """What stands against an apply by the review that its own run has made of the plan.
 
     Args:
@@ -205,10 +210,10 @@ def unmet_by_review(requester: Requester, own: Report, marker: Marker) -> list[U
     return [_no_go(message, own.plan_id or "")]
 
 
-def _no_go(message: str, plan: str) -> Unmet:
-    return Unmet(
+def _no_go(message: str, plan: str) -> UnmetCondition:
+    return UnmetCondition(
         reason_code="no_go",
         message=message,
         hint="Clear the blockers and push, or let a maintainer apply it with a reason: "
-        f'`/sqlmesh apply {short(plan)} --override "reason"`.',
+        f'`/sqlmesh apply {short_plan_id(plan)} --override "reason"`.',
     )

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ci_bot.bot.actions import Settings, activities
-from ci_bot.bot.github import GitHub, needed
+from ci_bot.bot.github import GitHub, require_github
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.worker_client import WorkerClient
 from ci_bot.errors import BotError
@@ -43,7 +43,7 @@ class HandlerContext:
         Raises:
             BadInput: there is no token.
         """
-        return needed(self.optional_github)
+        return require_github(self.optional_github)
 
 
 class Handler(ABC, Generic[AnActivity]):
@@ -73,7 +73,7 @@ _HANDLERS: Mapping[type[activities.Activity], tuple[str, str]] = {
     activities.Accept: ("accept", "AcceptHandler"),
     activities.Cleanup: ("cleanup", "CleanupHandler"),
     activities.Sweep: ("sweep", "SweepHandler"),
-    activities.Command: ("comment_commands", "CommandHandler"),
+    activities.CommentCommand: ("comment_commands", "CommandHandler"),
     activities.PostForkReport: ("fork_report", "ForkReportHandler"),
 }
 

@@ -18,16 +18,23 @@ import io
 import zipfile
 
 from ci_bot.bot.actions import Settings
-from ci_bot.bot.decision import Limits
+from ci_bot.bot.decision import TeamLimits
 from ci_bot.bot.github import GitHub, PullRequest, read_member
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.review import checked_out, flags_of, why_no_lighter
-from ci_bot.bot.worker_client import Commits, ReviewOptions, WorkerClient, apply, owner, review
+from ci_bot.bot.worker_client import (
+    ReviewCommits,
+    ReviewOptions,
+    WorkerClient,
+    apply,
+    make_owner,
+    review,
+)
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.base import Failure, short
+from ci_bot.protocol.base import Failure, short_plan_id
 from ci_bot.protocol.comment_marker import Marker
-from ci_bot.protocol.plan_identity import PlanIdentity, difference
+from ci_bot.protocol.plan_identity import PlanIdentity, compare_identities
 from ci_bot.protocol.review_report import Report
 
 ARTIFACT = "ci-bot-report"
@@ -51,7 +58,7 @@ def review_again(
     options = ReviewOptions(
         before_apply=True,
         environment=publisher.template.environment,
-        owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
+        owner=make_owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
         commits=commits_of(pull, client),
         baseline="state",
         flags=flags_of(inputs),
@@ -60,30 +67,30 @@ def review_again(
         end=window.end if window else inputs.end,
         pinned=window is not None,
         execution_time=window.execution_time if window else None,
-        limits=Limits(
+        limits=TeamLimits(
             max_intervals=inputs.max_intervals, max_executor_hours=inputs.max_executor_hours
         ),
         executor_hour_price=inputs.executor_hour_price,
         python_path=inputs.python_path,
-        no_lighter=why_no_lighter(pull, None, checked_out=client.git.head()),
+        no_lighter=why_no_lighter(pull, None, checked_out=client.git.read_head()),
     )
     now = publisher.machine.timestamp()
     return review.review_or_failure(client, options, planned_at=now)
 
 
-def commits_of(pull: PullRequest, client: WorkerClient) -> Commits:
+def commits_of(pull: PullRequest, client: WorkerClient) -> ReviewCommits:
     """What is checked out, which the gate has found to be the pull request's merge commit."""
     parents = checked_out(client)
-    return Commits(
+    return ReviewCommits(
         head=pull.head_sha,
         base=parents[0] if parents else None,
-        merge=client.git.head(),
+        merge=client.git.read_head(),
         head_branch=pull.head_ref,
         base_branch=pull.base_ref,
     )
 
 
-def confirmed(marker: Marker, own: Report) -> Marker:
+def confirm_marker(marker: Marker, own: Report) -> Marker:
     """The comment's record with this run's own facts in the place of its claims."""
     return marker.model_copy(
         update={
@@ -116,14 +123,14 @@ def other_plan(
         reason_code="plan_changed",
         exit_code=EXIT_REFUSED,
         message="The plan is no longer the reviewed one: asked for "
-        f"{short(marker.plan)}, the current plan is {short(own.plan_id)}.",
+        f"{short_plan_id(marker.plan)}, the current plan is {short_plan_id(own.plan_id)}.",
         hint="Review again, then apply the new plan id.",
     )
     reviewed = _reviewed_sets(marker, publisher, github)
     return apply.failed_document(failure, environment=environment).model_copy(
         update={
             "plan_id": own.plan_id,
-            "difference": difference(reviewed, own.identity) if reviewed else None,
+            "difference": compare_identities(reviewed, own.identity) if reviewed else None,
         }
     )
 
@@ -171,6 +178,8 @@ def _reviewed_sets(marker: Marker, publisher: Publisher, github: GitHub) -> Plan
             raise ValueError("it is another report than the one that the comment names")
         identity = Report.model_validate_json(content).identity
     except (BotError, ValueError, io.UnsupportedOperation, zipfile.BadZipFile) as error:
-        publisher.commands.debug(f"The review's artifact could not be read: {type(error).__name__}")
+        publisher.commands.write_debug(
+            f"The review's artifact could not be read: {type(error).__name__}"
+        )
         return None
     return identity if identity and identity.plan_id() == marker.plan else None

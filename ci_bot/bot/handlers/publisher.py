@@ -8,27 +8,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.actions import Commands, Outputs, Settings, StepSummary
-from ci_bot.bot.github import Found, GitHub, Published, Sticky
+from ci_bot.bot.actions import Settings, StepOutputs, StepSummary, WorkflowCommands
+from ci_bot.bot.github import GitHub, MarkedComment, PublishedComment, StickyComment
 from ci_bot.bot.report import (
     COMMENT_BYTES,
-    Carried,
+    CarriedReview,
     CommentContext,
+    DocumentTexts,
     MarkerFacts,
-    Rendered,
+    RenderedText,
     ReviewSource,
-    Texts,
-    decode,
+    decode_marker,
     page_parts,
     plans_before,
-    prose,
+    render_prose,
     words,
     write_within,
 )
 from ci_bot.errors import BotError
 from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Failure, short
+from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Failure, short_plan_id
 from ci_bot.protocol.comment_marker import Marker, Phase
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.review_report import Report
@@ -41,7 +41,7 @@ MAX_HISTORY = 20
 _MAX_ANNOTATIONS = 10
 # The most to wait for GitHub, where the comment will be written again.
 _PASSING_SECONDS = 5.0
-Render = Callable[[CommentContext, int | None], Rendered]
+Render = Callable[[CommentContext, int | None], RenderedText]
 
 
 @dataclass
@@ -54,13 +54,13 @@ class Publisher:
 
     settings: Settings
     machine: Machine
-    commands: Commands
-    outputs: Outputs
+    commands: WorkflowCommands
+    outputs: StepOutputs
     summary: StepSummary
     redactor: Redactor
     number: int | None
     github: GitHub | None
-    sticky: Sticky | None
+    sticky: StickyComment | None
     template: CommentContext
     key: str
     comment_url: str | None = None
@@ -70,28 +70,28 @@ class Publisher:
     _first: Marker | None = None
     _warned_of_others: bool = False
 
-    def before(self) -> Marker | None:
+    def read_marker(self) -> Marker | None:
         """What an earlier run left in our comment, None where there is no such comment.
 
         Raises:
             BotError: GitHub did not say.
         """
-        found = self._find()
+        found = self._find_comment()
         return found.marker if found else None
 
-    def look(self) -> Marker | None:
+    def try_read_marker(self) -> Marker | None:
         """`before`, for work that is done without GitHub as well: then the comment is given up."""
         try:
-            return self.before()
+            return self.read_marker()
         except BotError as error:
             self.sticky = None
-            self.warn("The comment cannot be read, so it stays as it is", error)
+            self.annotate_problem("The comment cannot be read, so it stays as it is", error)
             return None
 
-    def earlier_review(self) -> Carried | None:
+    def earlier_review(self) -> CarriedReview | None:
         """The review in our comment, to be kept below another state."""
-        found = self._find()
-        earlier = Carried.of(found.comment.body, found.marker) if found else None
+        found = self._find_comment()
+        earlier = CarriedReview.from_body(found.comment.body, found.marker) if found else None
         # Its secrets were taken out when it was made, but this run may know more than that one.
         return replace(earlier, text=self.redactor.redact(earlier.text)) if earlier else None
 
@@ -99,8 +99,8 @@ class Publisher:
         """The review to show below another state: this run's own, else the one in our comment."""
         return self.own_review or self.earlier_review()
 
-    def _find(self) -> Found | None:
-        found = self.sticky.find() if self.sticky else None
+    def _find_comment(self) -> MarkedComment | None:
+        found = self.sticky.find_comment() if self.sticky else None
         if found is not None and self._first is None:
             self._first = found.marker
         self._warn_of_others()
@@ -109,16 +109,16 @@ class Publisher:
     def _warn_of_others(self) -> None:
         if self.sticky is None or self._warned_of_others:
             return
-        for comment in self.sticky.others:
+        for comment in self.sticky.foreign_comments:
             self._warned_of_others = True
-            self.commands.warning(
+            self.commands.annotate_warning(
                 f"A comment of @{comment.author} carries the mark of these reports, too, and was "
                 f"not written by this run's account, so it is not kept up to date: {comment.url} "
                 "If the token was changed, delete that comment, so that nobody takes it for this "
                 "one."
             )
 
-    def post(
+    def post_comment(
         self,
         phase: Phase,
         facts: MarkerFacts,
@@ -126,33 +126,33 @@ class Publisher:
         *,
         current_head: str | None = None,
         **extra: Any,
-    ) -> Published | None:
+    ) -> PublishedComment | None:
         """Makes the comment show `phase`; None where no comment may or need be written."""
         if self.sticky is None or self.number is None:
             return None
-        before = self.before()
-        if before is None and phase in self._unsaid:
+        before = self.read_marker()
+        if before is None and phase in self._quiet_phases:
             return None
-        others = tuple((each.author, each.url) for each in self.sticky.others)
+        others = tuple((each.author, each.url) for each in self.sticky.foreign_comments)
         now = self.machine.timestamp()
         context = replace(self.template, phase=phase, now=now, others=others, **extra)
-        marker = self._marker(phase, facts, before)
+        marker = self._make_marker(phase, facts, before)
         rendered = render(replace(context, marker=marker), COMMENT_BYTES)
         if rendered.cut:
             # The cuts stand in the marker, which is a part of what is rendered; its length then
             # differs by those few names, for which the budget has room.
             marker = marker.model_copy(update={"cut": rendered.cut})
             rendered = render(replace(context, marker=marker), COMMENT_BYTES)
-        published = self.sticky.publish(rendered.text, current_head=current_head)
+        published = self.sticky.publish_body(rendered.text, current_head=current_head)
         self.comment_url = published.comment.url
         return published
 
     @property
-    def _unsaid(self) -> tuple[Phase, ...]:
+    def _quiet_phases(self) -> tuple[Phase, ...]:
         """The states that begin no comment, and only replace what one says that is there."""
         return ("planning", "no_changes") if self.settings.inputs.comment == "changes" else ()
 
-    def _marker(self, phase: Phase, facts: MarkerFacts, before: Marker | None) -> Marker:
+    def _make_marker(self, phase: Phase, facts: MarkerFacts, before: Marker | None) -> Marker:
         runner = self.settings.runner
         # This run's own "planning" repeats the facts of the plan before it, and not its time.
         same = before and self._first and self._first.plan == before.plan
@@ -178,31 +178,33 @@ class Publisher:
             history=history[-MAX_HISTORY:],
         )
 
-    def note(self, text: str) -> None:
+    def post_note(self, text: str) -> None:
         """A short new comment; people are notified of it, unlike of an edit."""
         if self.sticky is not None:
-            self.sticky.note(text)
+            self.sticky.post_note(text)
 
-    def keep(self, name: str, document: Contract, render: Render, phase: Phase) -> str | None:
+    def keep_report_files(
+        self, name: str, document: Contract, render: Render, phase: Phase
+    ) -> str | None:
         """Writes the complete files; returns the SHA-256 of the JSON file.
 
         None where they could not be written: that is said in an annotation, and all else goes on.
         """
         context = replace(self.template, phase=phase, now=self.machine.timestamp())
-        texts = Texts(
+        texts = DocumentTexts(
             markdown=lambda: render(context, None).text,
-            page=lambda: self._page(document, context),
+            page=lambda: self._render_page(document, context),
         )
         workspace = Path(self.settings.runner.workspace)
         try:
             written = write_within(workspace, REPORT_DIRECTORY, name, document, texts)
         except BotError as error:
-            self.warn("The report has no files", error)
+            self.annotate_problem("The report has no files", error)
             return None
-        self.outputs.set("report-path", REPORT_DIRECTORY)
+        self.outputs.set_output("report-path", REPORT_DIRECTORY)
         return written
 
-    def _page(self, document: Contract, context: CommentContext) -> Iterator[str] | None:
+    def _render_page(self, document: Contract, context: CommentContext) -> Iterator[str] | None:
         """The pieces of its page; an apply's has the review that it built, a cleanup none."""
         applied = document if isinstance(document, ApplyDocument) else None
         report = document if isinstance(document, Report) else self.own_review
@@ -211,12 +213,12 @@ class Publisher:
         history = plans_before(self._first, report.plan_id if report else None)
         return page_parts(report, context, applied=applied, history=history)
 
-    def summarise(self, render: Render, phase: Phase, **extra: Any) -> None:
+    def write_summary(self, render: Render, phase: Phase, **extra: Any) -> None:
         """The same text as the comment, with more room, in the step's summary."""
         context = replace(self.template, phase=phase, now=self.machine.timestamp(), **extra)
-        self.summary.write(render(context, SUMMARY_BYTES).text)
+        self.summary.append_markdown(render(context, SUMMARY_BYTES).text)
 
-    def conclude(
+    def set_outputs_and_post(
         self, values: Mapping[str, str], document: Mapping[str, Any], post: Callable[[], bool]
     ) -> bool:
         """Sets the outputs of the step and posts; returns whether the comment shows the result.
@@ -224,44 +226,46 @@ class Publisher:
         The outputs come first: a result must not be lost because GitHub is down, or because the
         job is stopped while we wait for it. Of an output that is set twice the last value counts.
         """
-        self.result(values, {**document, "reported": False})
+        self.set_outputs(values, {**document, "reported": False})
         posted = post()
         if posted:
-            self.result({}, {**document, "reported": True})
+            self.set_outputs({}, {**document, "reported": True})
         return posted
 
-    def result(self, values: Mapping[str, str], document: Mapping[str, Any]) -> None:
+    def set_outputs(self, values: Mapping[str, str], document: Mapping[str, Any]) -> None:
         """Sets the outputs of the step."""
-        self.outputs.set("environment", self.template.environment)
+        self.outputs.set_output("environment", self.template.environment)
         for name, value in values.items():
-            self.outputs.set(name, value)
+            self.outputs.set_output(name, value)
         if self.comment_url:
-            self.outputs.set("comment-url", self.comment_url)
+            self.outputs.set_output("comment-url", self.comment_url)
         self.outputs.set_json("result", {"schema_version": SCHEMA_VERSION, **document})
 
-    def annotate(self, findings: list[tuple[str, str, str | None, int | None]]) -> None:
+    def annotate_findings(self, findings: list[tuple[str, str, str | None, int | None]]) -> None:
         """At most ten annotations (level, message, file, line), in the order given."""
         for level, message, path, line in findings[:_MAX_ANNOTATIONS]:
             place = {"file": path, "line": line} if path else {}
-            write = self.commands.error if level == "error" else self.commands.warning
+            write = (
+                self.commands.annotate_error if level == "error" else self.commands.annotate_warning
+            )
             write(message, **place)
 
-    def fail(self, failure: Failure) -> None:
+    def annotate_failure(self, failure: Failure) -> None:
         """The failure as an annotation: what is wrong, where, and what to do next."""
         text = f"{failure.message} {failure.hint or ''}".strip()
-        self.annotate([("error", text, failure.path, failure.line)])
+        self.annotate_findings([("error", text, failure.path, failure.line)])
 
-    def warn(self, what: str, error: BotError) -> None:
+    def annotate_problem(self, what: str, error: BotError) -> None:
         """An annotation for something that did not stop the run."""
         text = f"{what}: {error.message} {error.hint or ''}".strip()
-        self.commands.warning(text)
+        self.commands.annotate_warning(text)
 
     def try_note(self, text: str) -> bool:
         """`note`, where a failure must not lose what is already done; whether it was written."""
         try:
-            self.note(text)
+            self.post_note(text)
         except BotError as error:
-            self.warn("No note could be written", error)
+            self.annotate_problem("No note could be written", error)
             return False
         return self.sticky is not None
 
@@ -275,23 +279,23 @@ class Publisher:
             newer run's facts stand in it.
         """
         try:
-            published = self.post(*arguments, **extra)
+            published = self.post_comment(*arguments, **extra)
         except BotError as error:
-            known = self.sticky.known if self.sticky else None
+            known = self.sticky.known_comment if self.sticky else None
             self.not_replaced = known.marker if known else None
-            shown = f" {_shown(self.not_replaced)}" if self.not_replaced else ""
+            shown = f" {_describe_shown(self.not_replaced)}" if self.not_replaced else ""
             why = f"{error.message} {error.hint or ''}".strip()
             self._say_everywhere(f"The comment could not be updated: {why}{shown}")
             return False
         return self.is_shown(published)
 
-    def is_shown(self, published: Published | None) -> bool:
+    def is_shown(self, published: PublishedComment | None) -> bool:
         """Whether the comment shows what was posted; says so where something newer was left."""
         if published is None or published.action != "superseded":
             return published is not None
-        there = decode(published.comment.body)
+        there = decode_marker(published.comment.body)
         by = f" run {there.run_id}" if there and there.run_id else " another run"
-        shown = f" {_shown(there)}" if there else ""
+        shown = f" {_describe_shown(there)}" if there else ""
         self._say_everywhere(
             f"The comment does not show the result of this run, because{by} has written what seems "
             f"to be newer.{shown} If that is not so, somebody has edited the comment: ask for a "
@@ -300,8 +304,10 @@ class Publisher:
         return False
 
     def _say_everywhere(self, text: str) -> None:
-        self.commands.warning(text)
-        self.summary.write(f"\n> [!WARNING]\n> {prose(self.redactor.redact(text))}\n")
+        self.commands.annotate_warning(text)
+        self.summary.append_markdown(
+            f"\n> [!WARNING]\n> {render_prose(self.redactor.redact(text))}\n"
+        )
 
     @contextmanager
     def leave_out_if_refused(self, what: str) -> Iterator[None]:
@@ -318,13 +324,13 @@ class Publisher:
             with self.github.limit_waits(_PASSING_SECONDS):
                 yield
         except BotError as error:
-            self.commands.line(f"{what}: {error.message}")
+            self.commands.write_line(f"{what}: {error.message}")
 
 
-def _shown(marker: Marker) -> str:
+def _describe_shown(marker: Marker) -> str:
     """A sentence about what a comment shows."""
     decision = f"{words.DECISIONS[marker.decision]} for " if marker.decision else ""
-    return f"It shows {decision}commit {short(marker.head)[:7]}." if marker.head else ""
+    return f"It shows {decision}commit {short_plan_id(marker.head)[:7]}." if marker.head else ""
 
 
 def project_key(settings: Settings) -> str:
@@ -335,12 +341,14 @@ def project_key(settings: Settings) -> str:
     return f"{name}/{settings.inputs.gateway}" if settings.inputs.gateway else name
 
 
-def template(settings: Settings, number: int | None, machine: Machine) -> CommentContext:
+def make_comment_context(
+    settings: Settings, number: int | None, machine: Machine
+) -> CommentContext:
     """The context that all states of this run's comment share."""
     runner = settings.runner
     return CommentContext(
         project=project_key(settings),
-        environment=EnvironmentName.of(settings.prefix, number or 0),
+        environment=EnvironmentName.for_pull_request(settings.prefix, number or 0),
         now=machine.timestamp(),
         phase="planning",
         repository=runner.repository,
@@ -359,7 +367,7 @@ def publisher_for(publisher: Publisher, number: int) -> Publisher:
     return replace(
         publisher,
         number=number,
-        sticky=Sticky(
+        sticky=StickyComment(
             github,
             number=number,
             key=publisher.key,
@@ -368,7 +376,7 @@ def publisher_for(publisher: Publisher, number: int) -> Publisher:
         )
         if github is not None
         else None,
-        template=template(publisher.settings, number, publisher.machine),
+        template=make_comment_context(publisher.settings, number, publisher.machine),
         comment_url=None,
         report_run=None,
         _first=None,

@@ -22,8 +22,8 @@ from ci_bot.bot.github import GitHub
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.review import checked_out, commits_of
 from ci_bot.bot.report import notices
-from ci_bot.bot.worker_client import WorkerClient, failure_of, prefix_of, told
-from ci_bot.errors import BadInput, BotError, Refused
+from ci_bot.bot.worker_client import WorkerClient, describe_ignored_prefix, failure_of, prefix_of
+from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.environment import EnvironmentName
 
 ReadRequest = TypeVar("ReadRequest", AcceptCommand, ApplyCommand, CleanupCommand, EstimateCommand)
@@ -39,8 +39,8 @@ def read_command(
     """
     comment = github.get_comment(comment_id)
     command = parse_command(comment.body)
-    if comment.number != number or comment.edited or not isinstance(command, kind):
-        raise Refused(
+    if comment.number != number or comment.was_edited or not isinstance(command, kind):
+        raise RequestRefused(
             f"Comment {comment_id} is not an unedited {kind.verb} command on pull "
             f"request #{number}.",
             hint="Write the command again, as a new comment.",
@@ -52,16 +52,16 @@ def read_command(
 def answer_refused(error: BotError, stage: str, publisher: Publisher) -> None:
     """Says in the log and in a note of its own why nothing was done; the comment stays as it is."""
     said = failure_of(error, stage, publisher.redactor)
-    publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
+    publisher.commands.annotate_error(f"{said.message} {said.hint or ''}".strip())
     publisher.try_note(
-        notices.refused(said.reason_code, said.message, said.hint, publisher.template)
+        notices.render_refused(said.reason_code, said.message, said.hint, publisher.template)
     )
 
 
 # What this run's environment is called: by the input, or by the base branch.
 
 
-def named(
+def name_environment(
     chosen: activities.Activity,
     settings: Settings,
     publisher: Publisher,
@@ -74,30 +74,31 @@ def named(
     """
     if settings.inputs.environment_prefix is not None:
         return settings
-    found = prefix_of(client, _base(chosen, client))
-    warning = told(found)
+    found = prefix_of(client, _find_base_commit(chosen, client))
+    warning = describe_ignored_prefix(found)
     if warning is not None:
-        publisher.commands.warning(warning)
+        publisher.commands.annotate_warning(warning)
     if found.prefix is None:
         return settings
     settings = replace(settings, prefix=found.prefix)
     publisher.settings = settings
     publisher.template = replace(
-        publisher.template, environment=EnvironmentName.of(found.prefix, publisher.number or 0)
+        publisher.template,
+        environment=EnvironmentName.for_pull_request(found.prefix, publisher.number or 0),
     )
     return settings
 
 
-def _base(chosen: activities.Activity, client: WorkerClient) -> str | None:
+def _find_base_commit(chosen: activities.Activity, client: WorkerClient) -> str | None:
     """The base branch's commit in the checkout, None where there is none.
 
     A cleanup and a sweep have the default branch checked out, unless a `pull_request` event has
     started the cleanup: that is on the merge commit still.
     """
-    if isinstance(chosen, activities.Review) and not chosen.dispatched:
+    if isinstance(chosen, activities.Review) and not chosen.was_dispatched:
         return commits_of(chosen, None, client).base
     try:
-        head, parents = client.git.head(), checked_out(client)
+        head, parents = client.git.read_head(), checked_out(client)
     except BadInput:
         return None
     if isinstance(
@@ -105,4 +106,4 @@ def _base(chosen: activities.Activity, client: WorkerClient) -> str | None:
     ):
         return parents[0] if parents else None
     merged_here = len(parents) > 1 and parents[1] == getattr(chosen, "head_sha", None)
-    return parents[0] if merged_here and client.git.has(parents[0]) else head
+    return parents[0] if merged_here and client.git.has_commit(parents[0]) else head

@@ -7,24 +7,30 @@ from dataclasses import replace
 from typing import Any
 
 from ci_bot.bot.actions import Inputs, Settings, activities
-from ci_bot.bot.decision import FAILURE_RISKS, Limits, is_misleading, review_exit_code
-from ci_bot.bot.github import GitHub, PullRequest, needed
+from ci_bot.bot.decision import FAILURE_RISKS, TeamLimits, is_misleading, review_exit_code
+from ci_bot.bot.github import GitHub, PullRequest, require_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report import (
+    ApplyCondition,
     CommentContext,
-    Condition,
     MarkerFacts,
-    Rendered,
+    RenderedText,
     baseline_notice,
     compared_with,
     notices,
     render_planning,
     render_review,
 )
-from ci_bot.bot.worker_client import Commits, ReviewOptions, WorkerClient, failure_of, owner
+from ci_bot.bot.worker_client import (
+    ReviewCommits,
+    ReviewOptions,
+    WorkerClient,
+    failure_of,
+    make_owner,
+)
 from ci_bot.bot.worker_client import review as reviewing
-from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, Refused
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
 from ci_bot.protocol.comment_marker import Marker, review_phase
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
@@ -78,7 +84,7 @@ def flags_of(inputs: Inputs) -> GivenFlags:
     )
 
 
-def review(
+def review_pull_request(
     activity: activities.Review,
     settings: Settings,
     publisher: Publisher,
@@ -92,9 +98,9 @@ def review(
         Refused: it is not this repository's, or not what is checked out.
     """
     pull = None
-    if activity.number is not None and (activity.dispatched or activity.retargeted):
-        pull = needed(github).get_pull(activity.number, settle=True)
-        if activity.dispatched:
+    if activity.number is not None and (activity.was_dispatched or activity.retargeted):
+        pull = require_github(github).get_pull(activity.number, settle=True)
+        if activity.was_dispatched:
             check_dispatched(pull, checked_out(client))
         else:
             check_retargeted(pull, activity.head_sha, client)
@@ -102,12 +108,14 @@ def review(
     if commits.head_branch is None:
         commits = replace(commits, head_branch=_queued_branch(activity, publisher, github))
     new_base = commits.base_branch if activity.retargeted else None
-    announce(commits.head, publisher, new_base=new_base)
+    announce_planning(commits.head, publisher, new_base=new_base)
     report = make_report(activity, settings, publisher, client, commits=commits, pull=pull)
-    return publish(report, activity, settings, publisher)
+    return publish_review(report, activity, settings, publisher)
 
 
-def announce(head: str | None, publisher: Publisher, *, new_base: str | None = None) -> None:
+def announce_planning(
+    head: str | None, publisher: Publisher, *, new_base: str | None = None
+) -> None:
     """Says in the comment that this commit is being planned, above the review that stands there.
 
     Args:
@@ -117,10 +125,10 @@ def announce(head: str | None, publisher: Publisher, *, new_base: str | None = N
         return
     publisher.template = replace(publisher.template, new_head=head, new_base=new_base)
     with publisher.leave_out_if_refused("The comment does not say yet that a plan is being made"):
-        before, earlier = publisher.before(), publisher.earlier_review()
-        publisher.post(
+        before, earlier = publisher.read_marker(), publisher.earlier_review()
+        publisher.post_comment(
             "planning",
-            MarkerFacts.of(before),
+            MarkerFacts.from_marker(before),
             lambda context, budget: render_planning(context, budget, review=earlier),
             current_head=head,
         )
@@ -130,21 +138,21 @@ def report_review_failure(
     error: BotError, activity: activities.Review, settings: Settings, publisher: Publisher
 ) -> int:
     """Reports a review that ended before the worker was asked; returns the exit code."""
-    publisher.look()
+    publisher.try_read_marker()
     report = reviewing.failed_report(
         failure_of(error, "start", publisher.redactor),
         options_of(
             activity,
             settings,
             publisher.template.environment,
-            Commits(head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha),
+            ReviewCommits(head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha),
             pull=None,
         ),
         projects=settings.inputs.project,
         gateway=settings.inputs.gateway,
         planned_at=publisher.machine.timestamp(),
     )
-    return publish(report, activity, settings, publisher)
+    return publish_review(report, activity, settings, publisher)
 
 
 def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
@@ -154,14 +162,14 @@ def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
         Refused: the code is a fork's, or it is not the pull request's.
     """
     if pull.fork:
-        raise Refused(
+        raise RequestRefused(
             f"Pull request #{pull.number} comes from a fork, and this run has secrets that a "
             "fork's code must not see.",
             hint="A fork is reviewed by the `pull_request` event, which has none.",
             reason_code="fork",
         )
     if pull.head_sha not in checked_out:
-        raise Refused(
+        raise RequestRefused(
             "The workspace does not hold the merge commit of this pull request.",
             hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
             reason_code="wrong_checkout",
@@ -174,9 +182,9 @@ def check_retargeted(pull: PullRequest, head: str | None, client: WorkerClient) 
     Raises:
         Refused: the workspace does not hold the merge commit of now.
     """
-    if client.git.head() == pull.merge_sha and head in checked_out(client):
+    if client.git.read_head() == pull.merge_sha and head in checked_out(client):
         return
-    raise Refused(
+    raise RequestRefused(
         f"The pull request has got the base branch `{pull.base_ref}`, and the workspace does not "
         "hold its merge commit with that branch.",
         hint="Run this job again, with `ref: refs/pull/<number>/merge` at the checkout as in the "
@@ -187,20 +195,20 @@ def check_retargeted(pull: PullRequest, head: str | None, client: WorkerClient) 
 
 def checked_out(client: WorkerClient) -> tuple[str, ...]:
     """Base and head, where the workspace holds a test merge commit."""
-    return tuple(client.git.parents(client.git.head()))
+    return tuple(client.git.list_parents(client.git.read_head()))
 
 
 def commits_of(
     activity: activities.Review, pull: PullRequest | None, client: WorkerClient
-) -> Commits:
+) -> ReviewCommits:
     """Head, base and merge commit; the base is the merge commit's own first parent."""
     head = activity.head_sha or (pull.head_sha if pull else None)
     base = activity.base_sha or (pull.base_sha if pull else None)
     merge = activity.merge_sha or (pull.merge_sha if pull else None)
-    if merge is not None and client.git.has(merge):
-        parents = client.git.parents(merge)
+    if merge is not None and client.git.has_commit(merge):
+        parents = client.git.list_parents(merge)
         base = parents[0] if parents else base
-    return Commits(
+    return ReviewCommits(
         head=head,
         base=base,
         merge=merge,
@@ -218,7 +226,7 @@ def _queued_branch(
     try:
         return github.get_pull(activity.number).head_ref
     except BotError as error:
-        publisher.warn(
+        publisher.annotate_problem(
             "The pull request's branch is not known, so a name that makes plans forward-only is "
             "not seen",
             error,
@@ -232,13 +240,13 @@ def make_report(
     publisher: Publisher,
     client: WorkerClient,
     *,
-    commits: Commits,
+    commits: ReviewCommits,
     pull: PullRequest | None,
 ) -> Report:
     """The report, also where the worker failed: then it holds the failure."""
     options = replace(
         options_of(activity, settings, publisher.template.environment, commits, pull),
-        no_lighter=why_no_lighter(pull, activity, checked_out=client.git.head()),
+        no_lighter=why_no_lighter(pull, activity, checked_out=client.git.read_head()),
     )
     now = publisher.machine.timestamp()
     return reviewing.review_or_failure(client, options, planned_at=now)
@@ -248,20 +256,20 @@ def options_of(
     activity: activities.Review,
     settings: Settings,
     environment: str,
-    commits: Commits,
+    commits: ReviewCommits,
     pull: PullRequest | None,
 ) -> ReviewOptions:
     """What is reviewed, and what only GitHub and the inputs know of it."""
     inputs = settings.inputs
     return ReviewOptions(
         environment=environment,
-        owner=owner(settings.runner.repository, number=activity.number, head_sha=commits.head),
+        owner=make_owner(settings.runner.repository, number=activity.number, head_sha=commits.head),
         commits=commits,
         baseline="base-branch" if activity.untrusted else inputs.baseline,
         flags=flags_of(inputs),
         start=inputs.start,
         end=inputs.end,
-        limits=Limits(
+        limits=TeamLimits(
             max_intervals=inputs.max_intervals, max_executor_hours=inputs.max_executor_hours
         ),
         executor_hour_price=inputs.executor_hour_price,
@@ -272,27 +280,27 @@ def options_of(
     )
 
 
-def publish(
+def publish_review(
     report: Report, activity: activities.Review, settings: Settings, publisher: Publisher
 ) -> int:
     """Files, summary, outputs, comment and note; in the order in which they must not be lost."""
     phase = review_phase(report)
-    before = publisher.look()
+    before = publisher.try_read_marker()
     publisher.template = replace(
         publisher.template,
-        conditions=gate(report, untrusted=activity.untrusted),
+        conditions=list_apply_conditions(report, untrusted=activity.untrusted),
         fork=activity.untrusted is not None,
         new_head=None,
         new_base=None,
     )
     last_good = publisher.earlier_review() if report.failure is not None else None
 
-    def render(context: CommentContext, budget: int | None) -> Rendered:
+    def render(context: CommentContext, budget: int | None) -> RenderedText:
         return render_review(report, context, budget, last_good=last_good)
 
-    digest = publisher.keep("report", report, render, phase)
+    digest = publisher.keep_report_files("report", report, render, phase)
     publisher.report_run = settings.runner.run_id or None
-    publisher.summarise(render, phase)
+    publisher.write_summary(render, phase)
     facts = MarkerFacts(
         head=report.head_sha,
         base=report.base_sha,
@@ -302,7 +310,7 @@ def publish(
         decision=report.decision,
         report_sha256=digest,
     )
-    _annotate(report, publisher)
+    _annotate_review(report, publisher)
     code = review_exit_code(report, settings.inputs.fail_on)
     result = {
         "activity": "review",
@@ -311,7 +319,7 @@ def publish(
         "changes": len(report.changes),
         "exit_code": code,
     }
-    posted = publisher.conclude(
+    posted = publisher.set_outputs_and_post(
         {
             "decision": report.decision,
             "reason-code": report.failure.reason_code if report.failure else report.decision,
@@ -327,30 +335,30 @@ def publish(
         return _fail_unshown(result, publisher)
     moved = before is not None and before.decision not in (None, report.decision)
     if posted and before is not None and moved:
-        _tell(publisher, before, report)
+        _notify_of_review(publisher, before, report)
     return code
 
 
 def _fail_unshown(result: Mapping[str, Any], publisher: Publisher) -> int:
     """Fails the check of a review that nobody would see; returns the exit code."""
-    publisher.commands.error(
+    publisher.commands.annotate_error(
         "This check fails because the comment could not be updated and shows a lighter decision "
         "than this run's. The summary of this run has the report. Run the job again."
     )
-    publisher.result(
+    publisher.set_outputs(
         {"reason-code": "not_reported"}, {**result, "reported": False, "exit_code": EXIT_FAILED}
     )
     return EXIT_FAILED
 
 
-def _annotate(report: Report, publisher: Publisher) -> None:
+def _annotate_review(report: Report, publisher: Publisher) -> None:
     """The failure where there is one, which says more than the risk that stands for it."""
     if report.failure is not None:
-        publisher.fail(report.failure)
+        publisher.annotate_failure(report.failure)
     compared = baseline_notice(report)
     if compared is not None and not compared.expected:
-        publisher.annotate([("warning", compared.text(), None, None)])
-    publisher.annotate(
+        publisher.annotate_findings([("warning", compared.text(), None, None)])
+    publisher.annotate_findings(
         [
             (
                 "error" if risk.severity == "blocker" else "warning",
@@ -365,7 +373,7 @@ def _annotate(report: Report, publisher: Publisher) -> None:
     )
 
 
-def _tell(publisher: Publisher, before: Marker, report: Report) -> None:
+def _notify_of_review(publisher: Publisher, before: Marker, report: Report) -> None:
     if before.decision is None:
         return
     summary = report.reasons[0] if report.reasons else "Nothing stands against this plan."
@@ -380,18 +388,18 @@ def _tell(publisher: Publisher, before: Marker, report: Report) -> None:
     publisher.try_note(text)
 
 
-def gate(report: Report, *, untrusted: str | None) -> tuple[Condition, ...]:
+def list_apply_conditions(report: Report, *, untrusted: str | None) -> tuple[ApplyCondition, ...]:
     """What an apply of this plan still needs, shown before anybody asks for it."""
     no_blocker = report.decision != "no_go"
     return (
-        Condition(label="planned with prod's state", met=report.baseline == "state"),
-        Condition(label="a change to apply", met=report.plan_id is not None),
-        Condition(
+        ApplyCondition(label="planned with prod's state", met=report.baseline == "state"),
+        ApplyCondition(label="a change to apply", met=report.plan_id is not None),
+        ApplyCondition(
             label="no blocker",
             met=no_blocker,
             next_command=None if no_blocker else "fix the blockers and push",
         ),
-        Condition(label="not from a fork", met=untrusted is None),
+        ApplyCondition(label="not from a fork", met=untrusted is None),
     )
 
 
@@ -399,7 +407,7 @@ class ReviewHandler(Handler[activities.Review]):
     """Explains a pull request."""
 
     def run(self, activity: activities.Review, context: HandlerContext) -> int:
-        return review(
+        return review_pull_request(
             activity, context.settings, context.publisher, context.client, context.optional_github
         )
 

@@ -19,11 +19,18 @@ from ci_bot.bot.actions import (
     from_environ,
     read_event,
 )
-from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected
+from ci_bot.errors import (
+    EXIT_DONE,
+    BadInput,
+    BotError,
+    RunCancelled,
+    format_exception,
+    unforeseen_error,
+)
 from ci_bot.host import Machine
 
 if TYPE_CHECKING:
-    from ci_bot.bot.actions import Commands
+    from ci_bot.bot.actions import WorkflowCommands
     from ci_bot.bot.github import GitHub, GitHubClient
     from ci_bot.bot.handlers.publisher import Publisher
     from ci_bot.bot.sandbox import Deadline
@@ -43,23 +50,23 @@ def run_workflow(machine: Machine) -> int:
     try:
         _check_cage(machine)
         settings = from_environ(machine.environ)
-        chosen = _choose(settings)
-    except (BotError, Cancelled) as error:
-        return _explain(error, machine)
+        chosen = _read_activity(settings)
+    except (BotError, RunCancelled) as error:
+        return _report_ended_run(error, machine)
     except Exception as error:
-        _fold(format_exception(error), machine)
-        return _explain(unexpected(error), machine)
-    if isinstance(chosen, activities.Skip):
-        _commands(machine, _redactor(machine)).notice(chosen.reason)
+        _print_traceback(format_exception(error), machine)
+        return _report_ended_run(unforeseen_error(error), machine)
+    if isinstance(chosen, activities.NothingToDo):
+        _make_commands(machine, _make_redactor(machine)).annotate_notice(chosen.reason)
         return EXIT_DONE
     secrets = job_secrets(settings, machine.environ)
     try:
-        return _perform(chosen, settings, machine, secrets)
-    except (BotError, Cancelled) as error:
-        return _explain(error, machine, secrets)
+        return _perform_activity(chosen, settings, machine, secrets)
+    except (BotError, RunCancelled) as error:
+        return _report_ended_run(error, machine, secrets)
     except Exception as error:
-        _fold(format_exception(error), machine, secrets)
-        return _explain(unexpected(error), machine, secrets)
+        _print_traceback(format_exception(error), machine, secrets)
+        return _report_ended_run(unforeseen_error(error), machine, secrets)
 
 
 def _check_cage(machine: Machine) -> None:
@@ -79,7 +86,7 @@ def _check_cage(machine: Machine) -> None:
             f"{ALLOW_UNCAGED}=true.",
             reason_code="no_container",
         )
-    _commands(machine, _redactor(machine)).warning(
+    _make_commands(machine, _make_redactor(machine)).annotate_warning(
         f"{ALLOW_UNCAGED}=true: the project's code runs as the same user as the bot. The token is "
         "kept from it, but it can read and change what this user can: files, other processes of "
         "this job and what they hold, later steps."
@@ -90,7 +97,7 @@ def _in_actions(machine: Machine) -> bool:
     return machine.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def _redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
+def _make_redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
     """Of everything that this run can know; also where its inputs cannot be read."""
     from ci_bot.bot.sandbox import redactor_of
 
@@ -104,7 +111,7 @@ def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ..
     return tuple(dict.fromkeys(value for value in values if value))
 
 
-def _choose(settings: Settings) -> activities.Activity:
+def _read_activity(settings: Settings) -> activities.Activity:
     runner = settings.runner
     try:
         text = Path(runner.event_path).read_text(encoding="utf-8")
@@ -115,14 +122,16 @@ def _choose(settings: Settings) -> activities.Activity:
             reason_code="event_unreadable",
         ) from error
     event = read_event(runner.event_name, text, sha=runner.sha)
-    return choose_activity.choose(event, settings.inputs, actor=runner.actor)
+    return choose_activity.choose_activity(event, settings.inputs, actor=runner.actor)
 
 
-def _commands(machine: Machine, redactor: Redactor, masked: tuple[str, ...] = ()) -> Commands:
-    from ci_bot.bot.actions import Commands
+def _make_commands(
+    machine: Machine, redactor: Redactor, masked: tuple[str, ...] = ()
+) -> WorkflowCommands:
+    from ci_bot.bot.actions import WorkflowCommands
 
     # Outside a workflow a mask would print the secret that it is to hide.
-    return Commands(
+    return WorkflowCommands(
         machine.out,
         token=machine.token,
         secrets=masked if _in_actions(machine) else (),
@@ -130,35 +139,39 @@ def _commands(machine: Machine, redactor: Redactor, masked: tuple[str, ...] = ()
     )
 
 
-def _fold(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
+def _print_traceback(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
     """A traceback of ours, for those who mend it, in a group of the log."""
-    redactor = _redactor(machine, secrets)
-    commands = _commands(machine, redactor)
-    with commands.group("Traceback"):
+    redactor = _make_redactor(machine, secrets)
+    commands = _make_commands(machine, redactor)
+    with commands.fold_lines("Traceback"):
         for line in redactor.redact(text).splitlines():
             # What an exception says may be somebody else's words.
             commands.worker_line(line)
 
 
-def _explain(error: BotError | Cancelled, machine: Machine, secrets: tuple[str, ...] = ()) -> int:
+def _report_ended_run(
+    error: BotError | RunCancelled, machine: Machine, secrets: tuple[str, ...] = ()
+) -> int:
     """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
-    from ci_bot.bot.actions import Outputs
+    from ci_bot.bot.actions import StepOutputs
 
-    commands = _commands(machine, _redactor(machine, secrets))
+    commands = _make_commands(machine, _make_redactor(machine, secrets))
     text = f"{error.message} {error.hint or ''}".strip()
-    commands.error(text, file=error.path, line=error.line)
+    commands.annotate_error(text, file=error.path, line=error.line)
     path = machine.environ.get("GITHUB_OUTPUT")
-    outputs = Outputs(Path(path) if path else None, delimiter=machine.token, warn=commands.warning)
-    if isinstance(error, Cancelled) and outputs.holds("result"):
+    outputs = StepOutputs(
+        Path(path) if path else None, delimiter=machine.token, warn=commands.annotate_warning
+    )
+    if isinstance(error, RunCancelled) and outputs.has_output("result"):
         # Stopped while it told GitHub: what was done is done, and stays in the outputs.
         return error.exit_code
-    outputs.set("reason-code", error.reason_code)
+    outputs.set_output("reason-code", error.reason_code)
     result = {"schema_version": 1, "reason_code": error.reason_code, "exit_code": error.exit_code}
     outputs.set_json("result", result)
     return error.exit_code
 
 
-def _perform(
+def _perform_activity(
     chosen: activities.Activity, settings: Settings, machine: Machine, secrets: tuple[str, ...]
 ) -> int:
     from ci_bot.bot.handlers import pull_request_context
@@ -166,18 +179,18 @@ def _perform(
     from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY
     from ci_bot.bot.report import check_within
     from ci_bot.bot.sandbox import CancelToken, Deadline, TracebackFilter, handle_signals
-    from ci_bot.bot.worker_client import ClientOptions, Listener, open_client
+    from ci_bot.bot.worker_client import ClientOptions, WorkListener, open_client
     from ci_bot.protocol.messages import Progress
 
-    redactor = _redactor(machine, secrets)
-    commands = _commands(machine, redactor, secrets)
+    redactor = _make_redactor(machine, secrets)
+    commands = _make_commands(machine, redactor, secrets)
     inputs = settings.inputs
     deadline = Deadline(inputs.timeout_minutes * 60.0, clock=machine.monotonic)
-    github = _github(settings, machine, deadline)
+    github = _make_github_client(settings, machine, deadline)
     cancel = CancelToken(clock=machine.monotonic)
 
     def on_traceback(lines: list[str]) -> None:
-        with commands.group("Traceback"):
+        with commands.fold_lines("Traceback"):
             for line in lines:
                 commands.worker_line(line)
 
@@ -185,7 +198,7 @@ def _perform(
 
     def on_progress(step: Progress) -> None:
         count = f" {step.done}/{step.total}" if step.total else ""
-        commands.line(f"{step.phase}{count}: {step.message}")
+        commands.write_line(f"{step.phase}{count}: {step.message}")
 
     options = ClientOptions(
         checkout=Path(settings.runner.workspace),
@@ -197,12 +210,12 @@ def _perform(
         timeout_minutes=inputs.timeout_minutes,
         secrets=secrets,
     )
-    listener = Listener(
+    listener = WorkListener(
         on_progress=on_progress,
-        on_log=log.line,
+        on_log=log.feed_line,
         on_traceback=on_traceback,
         # First of all, so that marking the comment does not outlast the worker's last seconds.
-        on_cancel=lambda: github.hurry() if github else None,
+        on_cancel=lambda: github.hurry_requests() if github else None,
     )
     publisher = _make_publisher(
         chosen, settings, machine, commands=commands, github=github, redactor=redactor
@@ -214,7 +227,7 @@ def _perform(
             if not handler.needs_worker:
                 return handler.run(chosen, context)
             try:
-                activities.check(chosen, has_spark=machine.has_spark)
+                activities.check_image_has_spark(chosen, has_spark=machine.has_spark)
                 if chosen.writes_report:
                     check_within(options.checkout, REPORT_DIRECTORY)
                 with open_client(
@@ -225,31 +238,35 @@ def _perform(
                     listener=listener,
                     deadline=deadline,
                 ) as client:
-                    settings = pull_request_context.named(chosen, settings, publisher, client)
+                    settings = pull_request_context.name_environment(
+                        chosen, settings, publisher, client
+                    )
                     context = replace(context, settings=settings, worker=client)
                     return handler.run(chosen, context)
             except BotError as error:
                 return handler.report_failure(error, chosen, context)
             except Exception as error:
                 on_traceback(publisher.redactor.redact(format_exception(error)).splitlines())
-                return handler.report_failure(unexpected(error), chosen, context)
+                return handler.report_failure(unforeseen_error(error), chosen, context)
     finally:
-        log.close()
-        commands.close()
+        log.release_held()
+        commands.end_worker_part()
         cancel.close()
 
 
-def _github(settings: Settings, machine: Machine, deadline: Deadline) -> GitHubClient | None:
+def _make_github_client(
+    settings: Settings, machine: Machine, deadline: Deadline
+) -> GitHubClient | None:
     if not settings.inputs.github_token:
         return None
-    from ci_bot.bot.github import GitHubClient, time_for_github, trusted
+    from ci_bot.bot.github import GitHubClient, time_for_github, trusted_certificates
 
     return GitHubClient(
         repository=settings.runner.repository,
         token=settings.inputs.github_token,
         api_url=settings.runner.api_url,
         time=time_for_github(machine, deadline),
-        trust=trusted(machine.environ),
+        trust=trusted_certificates(machine.environ),
     )
 
 
@@ -258,13 +275,13 @@ def _make_publisher(
     settings: Settings,
     machine: Machine,
     *,
-    commands: Commands,
+    commands: WorkflowCommands,
     github: GitHub | None,
     redactor: Redactor,
 ) -> Publisher:
-    from ci_bot.bot.actions import Outputs, StepSummary
-    from ci_bot.bot.github import Sticky
-    from ci_bot.bot.handlers.publisher import Publisher, project_key, template
+    from ci_bot.bot.actions import StepOutputs, StepSummary
+    from ci_bot.bot.github import StickyComment
+    from ci_bot.bot.handlers.publisher import Publisher, make_comment_context, project_key
 
     number = chosen.number
     key = project_key(settings)
@@ -273,27 +290,28 @@ def _make_publisher(
         settings=settings,
         machine=machine,
         commands=commands,
-        outputs=Outputs(
+        outputs=StepOutputs(
             Path(runner.output) if runner.output else None,
             delimiter=machine.token,
-            warn=commands.warning,
+            warn=commands.annotate_warning,
         ),
         summary=StepSummary(
-            Path(runner.step_summary) if runner.step_summary else None, warn=commands.warning
+            Path(runner.step_summary) if runner.step_summary else None,
+            warn=commands.annotate_warning,
         ),
         redactor=redactor,
         number=number,
         github=github,
-        sticky=Sticky(
+        sticky=StickyComment(
             github,
             number=number,
             key=key,
             monotonic=machine.monotonic,
             now=machine.timestamp,
-            asked=isinstance(chosen, activities.Review) and chosen.dispatched,
+            asked=isinstance(chosen, activities.Review) and chosen.was_dispatched,
         )
         if github is not None and number is not None and chosen.may_comment
         else None,
-        template=template(settings, number, machine),
+        template=make_comment_context(settings, number, machine),
         key=key,
     )

@@ -12,15 +12,21 @@ from ci_bot.bot.github import GitHub
 from ci_bot.bot.handlers import cleanup
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher, publisher_for
-from ci_bot.bot.report import CommentContext, MarkerFacts, Rendered, render_cleanup, render_sweep
+from ci_bot.bot.report import (
+    CommentContext,
+    MarkerFacts,
+    RenderedText,
+    render_cleanup,
+    render_sweep,
+)
 from ci_bot.bot.worker_client import (
     SweepOptions,
     SweptEnvironment,
     WorkerClient,
     base_branch,
+    describe_learned,
     failure_of,
-    learn,
-    sentence,
+    request_learn,
 )
 from ci_bot.bot.worker_client import cleanup as sweeping
 from ci_bot.errors import BotError
@@ -35,7 +41,9 @@ _MOST_WARNINGS = 9
 _WAS_CLEANED = ("cleaning", "leftover")
 
 
-def sweep(settings: Settings, publisher: Publisher, client: WorkerClient, github: GitHub) -> int:
+def sweep_closed_pull_requests(
+    settings: Settings, publisher: Publisher, client: WorkerClient, github: GitHub
+) -> int:
     """Removes the environments of closed pull requests; returns the exit code.
 
     Raises:
@@ -49,12 +57,12 @@ def sweep(settings: Settings, publisher: Publisher, client: WorkerClient, github
         nonlocal rescued
         rescued += 1
         if rescued <= _MOST_WARNINGS:
-            publisher.commands.warning(
+            publisher.commands.annotate_warning(
                 f"{row.environment} is still there although pull request #{row.number} is closed; "
-                f"likely cause: {row.cause}."
+                f"likely cause: {row.why_still_there}."
             )
 
-    swept = sweeping.sweep(
+    swept = sweeping.request_sweep(
         client,
         SweepOptions(
             owner=settings.runner.repository,
@@ -66,19 +74,19 @@ def sweep(settings: Settings, publisher: Publisher, client: WorkerClient, github
         github.pull_states,
         on_rescue,
     )
-    code = publish(swept, publisher)
+    code = publish_sweep(swept, publisher)
     if inputs.event_logs is not None:
-        _learn(inputs.event_logs, publisher, client)
+        _learn_costs(inputs.event_logs, publisher, client)
     if inputs.cache == "base":
-        _remember(inputs.cache_dir, publisher, client)
+        _refresh_base_cache(inputs.cache_dir, publisher, client)
     return code
 
 
-def _learn(event_logs: str, publisher: Publisher, client: WorkerClient) -> None:
+def _learn_costs(event_logs: str, publisher: Publisher, client: WorkerClient) -> None:
     """Estimates are better with it, and nothing else depends on it: so a failure is a warning."""
     runner = publisher.settings.runner
     try:
-        answer = learn(
+        answer = request_learn(
             client,
             owner_name=runner.repository,
             event_logs=event_logs,
@@ -87,56 +95,60 @@ def _learn(event_logs: str, publisher: Publisher, client: WorkerClient) -> None:
     except BotError as error:
         answer = failure_of(error, "learn", publisher.redactor)
     if isinstance(answer, Failure):
-        publisher.commands.warning(f"Nothing was learned from the event logs: {answer.message}")
+        publisher.commands.annotate_warning(
+            f"Nothing was learned from the event logs: {answer.message}"
+        )
     else:
-        publisher.commands.notice(sentence(answer))
+        publisher.commands.annotate_notice(describe_learned(answer))
 
 
-def _remember(directory: str, publisher: Publisher, client: WorkerClient) -> None:
+def _refresh_base_cache(directory: str, publisher: Publisher, client: WorkerClient) -> None:
     """Reviews are quicker with it, and nothing else depends on it: so a failure is a warning."""
     runner = publisher.settings.runner
     try:
-        answer = base_branch.refresh(
+        answer = base_branch.refresh_base_cache(
             client, directory, owner_name=runner.repository, run=str(runner.run_id)
         )
     except BotError as error:
         answer = failure_of(error, "remember", publisher.redactor)
     if isinstance(answer, Failure):
-        publisher.commands.warning(f"The base cache was not written: {answer.message}")
+        publisher.commands.annotate_warning(f"The base cache was not written: {answer.message}")
     else:
-        publisher.commands.notice(base_branch.sentence(answer))
+        publisher.commands.annotate_notice(base_branch.describe_base_cache(answer))
 
 
-def publish(swept: sweeping.Swept, publisher: Publisher) -> int:
+def publish_sweep(swept: sweeping.SweepOutcome, publisher: Publisher) -> int:
     """The table and the outputs first, then each pull request's comment."""
-    report = publisher.redactor.document(swept.report())
+    report = publisher.redactor.redact_document(swept.make_report())
     context = replace(publisher.template, now=publisher.machine.timestamp())
-    publisher.summary.write(render_sweep(report, context))
+    publisher.summary.append_markdown(render_sweep(report, context))
     code = sweeping.sweep_exit_code(swept)
-    left = swept.left
+    left = swept.leftover_environments
     if swept.failure is not None:
-        publisher.fail(swept.failure)
+        publisher.annotate_failure(swept.failure)
     elif left:
         names = ", ".join(row.environment for row in left[:5])
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""  # noqa: PLR2004 - those of the line above
-        publisher.commands.error(f"The sweep could not remove {names}{more}; the summary says why.")
-    _outputs(swept, publisher, code)
+        publisher.commands.annotate_error(
+            f"The sweep could not remove {names}{more}; the summary says why."
+        )
+    _set_sweep_outputs(swept, publisher, code)
     unknown = [row.environment for row in swept.rows if row.standing == "unknown"]
     if unknown:
-        publisher.commands.warning(
+        publisher.commands.annotate_warning(
             "GitHub does not say whether the pull requests of these environments are open, so they "
             f"stay: {', '.join(unknown[:20])}."
         )
     _tell_of_other_prefixes(swept, publisher)
-    for row in swept.told:
+    for row in swept.reported_environments:
         if row.number is None or row.document is None:
             continue
-        if not _show(row, row.document, publisher_for(publisher, row.number)):
+        if not _show_swept_environment(row, row.document, publisher_for(publisher, row.number)):
             break  # GitHub does not answer any more, and each further try would wait as long
     return code
 
 
-def _tell_of_other_prefixes(swept: sweeping.Swept, publisher: Publisher) -> None:
+def _tell_of_other_prefixes(swept: sweeping.SweepOutcome, publisher: Publisher) -> None:
     """What was made before the prefix was another one is found by no cleanup any more."""
     by_prefix: dict[str, list[str]] = {}
     for row in swept.rows:
@@ -144,59 +156,69 @@ def _tell_of_other_prefixes(swept: sweeping.Swept, publisher: Publisher) -> None
             prefix = prefix_in(row.environment, row.number or 0) or ""
             by_prefix.setdefault(prefix, []).append(row.environment)
     for prefix, names in by_prefix.items():
-        publisher.commands.warning(
+        publisher.commands.annotate_warning(
             f"These environments of closed pull requests were made under another prefix than "
             f"`{publisher.settings.prefix}`: {', '.join(names[:20])}. A sweep with "
             f"`environment-prefix: {prefix}` removes them."
         )
 
 
-def _outputs(swept: sweeping.Swept, publisher: Publisher, code: int) -> None:
+def _set_sweep_outputs(swept: sweeping.SweepOutcome, publisher: Publisher, code: int) -> None:
     """Not through `conclude`: a sweep is about no single environment and has no comment."""
-    reason = swept.failure.reason_code if swept.failure else "left" if swept.left else "swept"
-    publisher.outputs.set("reason-code", reason)
+    reason = (
+        swept.failure.reason_code
+        if swept.failure
+        else "left"
+        if swept.leftover_environments
+        else "swept"
+    )
+    publisher.outputs.set_output("reason-code", reason)
     publisher.outputs.set_json(
         "result",
         {
             "schema_version": 1,
             "activity": "sweep",
-            "rescued": [row.environment for row in swept.rescues],
-            "removed": [row.environment for row in swept.rescues if row.gone],
-            "left": [row.environment for row in swept.left],
+            "rescued": [row.environment for row in swept.missed_environments],
+            "removed": [row.environment for row in swept.missed_environments if row.is_gone],
+            "left": [row.environment for row in swept.leftover_environments],
             "tables_reclaimed": sum(
-                len(row.document.tables_reclaimed) for row in swept.told if row.document
+                len(row.document.tables_reclaimed)
+                for row in swept.reported_environments
+                if row.document
             ),
             "exit_code": code,
         },
     )
 
 
-def _show(row: SweptEnvironment, document: CleanupDocument, publisher: Publisher) -> bool:
+def _show_swept_environment(
+    row: SweptEnvironment, document: CleanupDocument, publisher: Publisher
+) -> bool:
     """The pull request's comment becomes a tombstone, or says what is left.
 
     Returns:
         Whether GitHub could be asked.
     """
-    phase: Phase = "closed" if row.gone else "cleanup_failed"
+    phase: Phase = "closed" if row.is_gone else "cleanup_failed"
     publisher.template = replace(
         publisher.template,
         merged=row.merged,
-        rescued=row.rescue and row.gone and row.found.phase not in _WAS_CLEANED,
+        rescued=row.was_missed and row.is_gone and row.found.phase not in _WAS_CLEANED,
     )
-    before = publisher.look()
+    before = publisher.try_read_marker()
     if publisher.sticky is None:
         return False
     if not cleanup.is_news(document, before):
         return True
     review = publisher.earlier_review()
 
-    def render(context: CommentContext, budget: int | None) -> Rendered:
+    def render(context: CommentContext, budget: int | None) -> RenderedText:
         return render_cleanup(document, context, budget, review=review)
 
-    posted = publisher.try_post(phase, MarkerFacts.of(before), render)
+    posted = publisher.try_post(phase, MarkerFacts.from_marker(before), render)
     # Somebody was told already, if the comment said so before tonight.
-    if posted and not row.gone and (before is None or before.phase != phase):
-        cleanup.tell(row.waits, publisher)
+    if posted and not row.is_gone and (before is None or before.phase != phase):
+        cleanup.notify_of_leftovers(row.waits, publisher)
     return True
 
 
@@ -204,4 +226,6 @@ class SweepHandler(Handler[activities.Sweep]):
     """Removes the environments of closed pull requests. It has no comment for a failure."""
 
     def run(self, activity: activities.Sweep, context: HandlerContext) -> int:
-        return sweep(context.settings, context.publisher, context.client, context.github)
+        return sweep_closed_pull_requests(
+            context.settings, context.publisher, context.client, context.github
+        )

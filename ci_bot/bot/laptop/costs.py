@@ -6,14 +6,14 @@ from typing import Literal
 
 from ci_bot.bot.laptop.environments import context_of
 from ci_bot.bot.laptop.session import branch_of, check_name, local_client, origin_of
-from ci_bot.bot.report import Page, notices, plain, screen_of, words
+from ci_bot.bot.report import TextPage, notices, render_plain, screen_of, words
 from ci_bot.bot.worker_client import (
-    Commits,
+    ReviewCommits,
     agreed_on_cost,
     error_of,
-    estimate,
-    learn,
-    owner,
+    make_owner,
+    request_estimate,
+    request_learn,
     run_owner,
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED
@@ -52,15 +52,15 @@ def estimate_locally(
         check_name(environment, for_review)
         limit, price = agreed_on_cost(
             client,
-            Commits(),
+            ReviewCommits(),
             hours=max_executor_hours,
             price=executor_hour_price,
             today=machine.today(),
         )
-        document = estimate(
+        document = request_estimate(
             client,
             environment=environment,
-            owner=owner(run_owner(None, origin_of(client))),
+            owner=make_owner(run_owner(None, origin_of(client))),
             flags=flags,
             start=start,
             end=end,
@@ -74,8 +74,8 @@ def estimate_locally(
     text = (
         document.to_json(indent=2)
         if form == "json"
-        else plain(
-            notices.estimated(document, limit, context),
+        else render_plain(
+            notices.render_estimated(document, limit, context),
             colour=screen.colour,
             width=screen.width,
         )
@@ -115,7 +115,7 @@ def learn_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        document = learn(
+        document = request_learn(
             client, owner_name=run_owner(None, origin_of(client)), event_logs=event_logs
         )
     if isinstance(document, Failure):
@@ -126,17 +126,17 @@ def learn_locally(
 
 def learned_to_terminal(document: LearnDocument) -> str:
     """The document as plain text, ending in a newline."""
-    page = Page()
-    page.title(
-        f"Learned {words.count(document.writes, 'write')} into "
-        f"{words.count(document.tables, 'table')} from "
-        f"{words.count(document.read, 'event log')} · {words.duration(document.seconds)}",
+    page = TextPage()
+    page.add_title(
+        f"Learned {words.format_count(document.writes, 'write')} into "
+        f"{words.format_count(document.tables, 'table')} from "
+        f"{words.format_count(document.read, 'event log')} · {words.duration(document.seconds)}",
         "green" if document.writes or document.known else "yellow",
     )
-    page.fact("Directory", document.directory)
+    page.add_fact("Directory", document.directory)
     for name, became in _BECAME:
         if count := getattr(document, name):
-            page.item(f"{words.count(count, 'log')} {became}")
+            page.add_item(f"{words.format_count(count, 'log')} {became}")
     if document.remark:
-        page.note(f"→ {document.remark}")
-    return page.text()
+        page.add_note(f"→ {document.remark}")
+    return page.render_text()

@@ -17,9 +17,9 @@ from ci_bot.bot.report import (
     PLACE,
     CommentContext,
     Document,
-    Fence,
-    Texts,
-    passages,
+    DocumentTexts,
+    FencedBlock,
+    split_passages,
     to_markdown,
     to_page,
     without_spans,
@@ -82,28 +82,28 @@ def comment_page(title: str, comments: Mapping[str, str], *, nowhere: str = "") 
         nowhere: Links that begin with this are shown as text; a demo's repository is not there.
     """
     body = "\n".join(
-        f"<h1>{html.escape(heading)}</h1>\n<article>\n{_article(text, nowhere)}\n</article>"
+        f"<h1>{html.escape(heading)}</h1>\n<article>\n{_render_article(text, nowhere)}\n</article>"
         for heading, text in comments.items()
     )
     return _COMMENT_PAGE.format(title=html.escape(title), style=_STYLE, body=body)
 
 
-def _article(markdown: str, nowhere: str) -> str:
+def _render_article(markdown: str, nowhere: str) -> str:
     def inline(text: str) -> str:
-        return _inline(text, nowhere)
+        return _render_inline(text, nowhere)
 
-    return "\n".join(_blocks(markdown, inline))
+    return "\n".join(_render_blocks(markdown, inline))
 
 
-def _blocks(markdown: str, inline: Callable[[str], str]) -> Iterator[str]:
-    for passage in passages(markdown):
-        if isinstance(passage, Fence):
-            yield _fence(passage)
+def _render_blocks(markdown: str, inline: Callable[[str], str]) -> Iterator[str]:
+    for passage in split_passages(markdown):
+        if isinstance(passage, FencedBlock):
+            yield _render_fence(passage)
         else:
-            yield from _texts(passage, inline)
+            yield from _render_texts(passage, inline)
 
 
-def _fence(fence: Fence) -> str:
+def _render_fence(fence: FencedBlock) -> str:
     body = [html.escape(line) for line in fence.lines]
     if fence.language == "diff":
         tags = {"+": "ins", "-": "del"}
@@ -112,25 +112,25 @@ def _fence(fence: Fence) -> str:
     return f"<pre><code>{kind}{chr(10).join(body)}</code></pre>"
 
 
-def _texts(lines: Sequence[str], inline: Callable[[str], str]) -> Iterator[str]:
-    for kind, group in groupby(lines, _kind):
+def _render_texts(lines: Sequence[str], inline: Callable[[str], str]) -> Iterator[str]:
+    for kind, group in groupby(lines, _classify_line):
         found = list(group)
         if kind == "heading":
             yield from (f"<h2>{inline(line.lstrip('# '))}</h2>" for line in found)
         elif kind == "tag":
             yield from map(inline, found)
         elif kind == "table":
-            yield _table(found, inline)
+            yield _render_table(found, inline)
         elif kind == "alert":
             said = " ".join(inline(_ALERT.sub("", line).lstrip("> ")) for line in found)
             yield f"<blockquote><p>{said.strip()}</p></blockquote>"
         elif kind == "item":
-            yield _list(found, inline)
+            yield _render_list(found, inline)
         elif kind == "text":
             yield f"<p>{' '.join(map(inline, found))}</p>"
 
 
-def _kind(line: str) -> str:
+def _classify_line(line: str) -> str:
     starts = {"<!--": "nothing", "<details": "tag", "</details": "tag", "#": "heading"}
     starts |= {"|": "table", ">": "alert"}
     for start, kind in starts.items():
@@ -141,8 +141,8 @@ def _kind(line: str) -> str:
     return "item" if _ITEM.fullmatch(line) else "text"
 
 
-def _table(lines: Sequence[str], inline: Callable[[str], str]) -> str:
-    header, _, *body = [_cells(line) for line in lines]
+def _render_table(lines: Sequence[str], inline: Callable[[str], str]) -> str:
+    header, _, *body = [_split_cells(line) for line in lines]
     rows = [("th", header), *(("td", row) for row in body)]
     told = "\n".join(
         f"<tr>{''.join(f'<{tag}>{inline(cell)}</{tag}>' for cell in row)}</tr>" for tag, row in rows
@@ -150,27 +150,27 @@ def _table(lines: Sequence[str], inline: Callable[[str], str]) -> str:
     return f"<table>\n{told}\n</table>"
 
 
-def _cells(line: str) -> list[str]:
+def _split_cells(line: str) -> list[str]:
     """The cells of a row; an escaped bar in a span divides nothing."""
     text, spans = without_spans(line)
     cells = [cell.strip() for cell in text.strip().strip("|").split("|")]
-    return [re.sub(PLACE, lambda _: _span(spans.pop(0)), cell) for cell in cells]
+    return [re.sub(PLACE, lambda _: _render_code_span(spans.pop(0)), cell) for cell in cells]
 
 
-def _span(content: str) -> str:
+def _render_code_span(content: str) -> str:
     """A code span for `_inline`, whatever stands in it."""
     longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
     mark = "`" * (longest + 1)
     return f"{mark} {content} {mark}" if content.strip() else f"{mark}{content}{mark}"
 
 
-def _list(lines: Sequence[str], inline: Callable[[str], str]) -> str:
+def _render_list(lines: Sequence[str], inline: Callable[[str], str]) -> str:
     tag = "ul" if lines[0].startswith("-") else "ol"
     items = "\n".join(f"<li>{inline(line.partition(' ')[2])}</li>" for line in lines)
     return f"<{tag}>\n{items}\n</{tag}>"
 
 
-def _inline(text: str, nowhere: str) -> str:
+def _render_inline(text: str, nowhere: str) -> str:
     plain, spans = without_spans(text)
 
     def link(found: re.Match[str]) -> str:
@@ -195,7 +195,7 @@ _SERVER, _REPOSITORY = "https://github.com", "your-org/flights"
 _COMMENT_FILE = "comment.html"
 
 
-class Shown:
+class ShownFiles:
     """Files in `directory`, which is made with the first of them."""
 
     def __init__(self, directory: Path) -> None:
@@ -203,7 +203,7 @@ class Shown:
         self._comments: dict[str, str] = {}
         self._review: Report | None = None
 
-    def add(self, heading: str, name: str, document: Document, now: Timestamp) -> None:
+    def add_document(self, heading: str, name: str, document: Document, now: Timestamp) -> None:
         """Keeps a document as a pull request would show it, under a heading, and as files."""
         context = CommentContext(
             project="flights",
@@ -217,7 +217,7 @@ class Shown:
         )
         if isinstance(document, Report):
             self._review = document
-        texts = Texts(
+        texts = DocumentTexts(
             markdown=lambda: to_markdown(document, context),
             page=lambda: to_page(document, context, self._review),
         )
@@ -228,7 +228,7 @@ class Shown:
         )
         (self._directory / _COMMENT_FILE).write_text(comments, encoding="utf-8")
 
-    def files(self) -> Iterator[str]:
+    def list_files(self) -> Iterator[str]:
         """What there is to open, a line each; nothing where nothing was shown."""
         if not self._comments:
             return

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.bot.report import resource
+from ci_bot.bot.report import find_resource
 from ci_bot.errors import BadInput, BotError
 
 MAIN, BRANCH = "main", "fleet"
@@ -26,34 +26,34 @@ class DemoRepository:
     root: Path
     environ: Mapping[str, str]
 
-    def begin(self) -> str:
+    def create_repository(self) -> str:
         """Makes the repository with everything that is there on its main branch; the commit."""
-        self._git("init", "--quiet", f"--initial-branch={MAIN}")
+        self._run_git("init", "--quiet", f"--initial-branch={MAIN}")
         excluded = self.root / ".git" / "info" / "exclude"
         excluded.parent.mkdir(exist_ok=True)
         excluded.write_text(_NOT_KEPT, encoding="utf-8")
         return self._commit("The models as prod has them")
 
-    def branch(self) -> None:
+    def start_branch(self) -> None:
         """Begins the pull request's branch."""
-        self._git("checkout", "--quiet", "-b", BRANCH)
+        self._run_git("checkout", "--quiet", "-b", BRANCH)
 
-    def change(self, message: str) -> str:
+    def commit_change(self, message: str) -> str:
         """Commits everything on the branch; returns the commit."""
         return self._commit(message)
 
-    def merge(self) -> str:
+    def merge_branch(self) -> str:
         """Merges the branch into main; returns the merge commit."""
-        self._git("checkout", "--quiet", MAIN)
-        self._git("merge", "--quiet", "--no-ff", "--message", "Merge pull request #7", BRANCH)
-        return self._git("rev-parse", "HEAD")
+        self._run_git("checkout", "--quiet", MAIN)
+        self._run_git("merge", "--quiet", "--no-ff", "--message", "Merge pull request #7", BRANCH)
+        return self._run_git("rev-parse", "HEAD")
 
     def _commit(self, message: str) -> str:
-        self._git("add", "--all")
-        self._git("commit", "--quiet", "--message", message)
-        return self._git("rev-parse", "HEAD")
+        self._run_git("add", "--all")
+        self._run_git("commit", "--quiet", "--message", message)
+        return self._run_git("rev-parse", "HEAD")
 
-    def _git(self, *arguments: str) -> str:
+    def _run_git(self, *arguments: str) -> str:
         environment = {
             **{name: value for name, value in self.environ.items() if not name.startswith("GIT_")},
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -84,7 +84,7 @@ class DemoRepository:
 # Where a demo keeps its things, and how its project and its change get there.
 
 
-_FLIGHTS = Path(str(resource("examples"))) / "flights"
+_FLIGHTS = Path(str(find_resource("examples"))) / "flights"
 
 PROJECT_FILES = _FLIGHTS / "project"
 
@@ -98,34 +98,37 @@ class DemoLayout:
     home: Path
 
     @property
-    def project(self) -> Path:
+    def project_directory(self) -> Path:
         """The SQLMesh project, as a checkout would have it."""
         return self.home / "project"
 
     @property
-    def data(self) -> Path:
+    def data_directory(self) -> Path:
         """The raw files, and the Parquet files of the raw tables."""
         return self.home / "data"
 
     @property
-    def warehouse(self) -> Path:
+    def warehouse_directory(self) -> Path:
         """Spark's warehouse with the embedded metastore in it."""
         return self.home / "warehouse"
 
     @property
-    def state(self) -> Path:
+    def state_file(self) -> Path:
         """The DuckDB file with SQLMesh's state."""
         return self.home / "state.db"
 
-    def variables(self) -> dict[str, str]:
+    def list_variables(self) -> dict[str, str]:
         """The environment variables that the project's config.yaml reads."""
-        return {"FLIGHTS_WAREHOUSE": str(self.warehouse), "FLIGHTS_STATE": str(self.state)}
+        return {
+            "FLIGHTS_WAREHOUSE": str(self.warehouse_directory),
+            "FLIGHTS_STATE": str(self.state_file),
+        }
 
-    def create(self) -> None:
+    def create_layout(self) -> None:
         """Lay out the folders with the project as it is on the main branch."""
-        for folder in (self.data, self.warehouse):
+        for folder in (self.data_directory, self.warehouse_directory):
             folder.mkdir(parents=True, exist_ok=True)
-        _copy(PROJECT_FILES, self.project)
+        _copy_files(PROJECT_FILES, self.project_directory)
 
     def apply_change(self) -> list[str]:
         """Put the pull request's files over the project.
@@ -133,21 +136,21 @@ class DemoLayout:
         Returns:
             The changed and added files, relative to the project, sorted, with forward slashes.
         """
-        _copy(CHANGE_FILES, self.project)
+        _copy_files(CHANGE_FILES, self.project_directory)
         return change_files()
 
 
 def change_files() -> list[str]:
     """The files that the pull request adds or changes, relative to the project, sorted."""
-    found = (path for path in CHANGE_FILES.rglob("*") if path.is_file() and _ours(path))
+    found = (path for path in CHANGE_FILES.rglob("*") if path.is_file() and _is_project_file(path))
     return sorted(path.relative_to(CHANGE_FILES).as_posix() for path in found)
 
 
-def _ours(path: Path) -> bool:
+def _is_project_file(path: Path) -> bool:
     return "__pycache__" not in path.parts and ".cache" not in path.parts
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_files(source: Path, target: Path) -> None:
     # Byte code and SQLMesh's cache may lie beside the files once somebody has worked on them.
     ignore = shutil.ignore_patterns("__pycache__", ".cache", "*.pyc", "logs")
     # The time of a copy is now, as with a checkout. SQLMesh caches a model under the newest time

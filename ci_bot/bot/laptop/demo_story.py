@@ -11,26 +11,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_bot.bot.laptop.demo_pages import ENVIRONMENT, Shown
+from ci_bot.bot.laptop.demo_pages import ENVIRONMENT, ShownFiles
 from ci_bot.bot.laptop.demo_repository import BRANCH, MAIN, DemoLayout, DemoRepository, change_files
 from ci_bot.bot.laptop.environments import context_of
 from ci_bot.bot.report import Document, check_output, screen_of, to_terminal
 from ci_bot.bot.sandbox import PREFIX, CancelToken, handle_signals, held_directory, redactor_of
 from ci_bot.bot.worker_client import (
     ClientOptions,
-    Commits,
-    Listener,
+    ReviewCommits,
     ReviewOptions,
     WorkerClient,
+    WorkListener,
     apply,
     cleanup,
+    make_owner,
     open_client,
-    owner,
     review,
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 from ci_bot.host import Machine
-from ci_bot.protocol.base import short
+from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.messages import Progress
 from ci_bot.protocol.review_report import Report
 
@@ -38,21 +38,23 @@ PROD_END = "2013-12-31"
 
 
 @dataclass(frozen=True)
-class _Stage:
+class _DemoOutput:
     """Prints what happens, and how long each chapter took."""
 
     machine: Machine
 
-    def say(self, text: str = "") -> None:
+    def print_text(self, text: str = "") -> None:
         print(text, file=self.machine.out, flush=True)
 
     @contextmanager
-    def chapter(self, title: str) -> Iterator[None]:
+    def print_chapter(self, title: str) -> Iterator[None]:
         started = time.monotonic()
-        self.say()
-        self.say(f"━━ {title}")
+        self.print_text()
+        self.print_text(f"━━ {title}")
         yield
-        self.say(f"   {title.split(':', maxsplit=1)[0]} took {time.monotonic() - started:.0f} s")
+        self.print_text(
+            f"   {title.split(':', maxsplit=1)[0]} took {time.monotonic() - started:.0f} s"
+        )
 
 
 def run_demo(machine: Machine, keep: Path | None) -> int:
@@ -68,20 +70,20 @@ def run_demo(machine: Machine, keep: Path | None) -> int:
     if keep is None:
         with held_directory(machine.temporary, prefix=f"{PREFIX}demo-") as home:
             reports = Path(tempfile.mkdtemp(prefix="sqlmesh-review-demo-", dir=machine.temporary))
-            return _run(machine, home, reports)
+            return _run_demo(machine, home, reports)
     home = Path(os.path.realpath(machine.directory / keep))
     _check_new(home)
     try:
-        return _run(machine, home, home / "reports")
+        return _run_demo(machine, home, home / "reports")
     finally:
         print(f"\nEverything is in {home}.", file=machine.out)
 
 
-def _run(machine: Machine, home: Path, reports: Path) -> int:
+def _run_demo(machine: Machine, home: Path, reports: Path) -> int:
     layout = DemoLayout(home)
-    around = replace(machine, environ={**machine.environ, **layout.variables()})
+    around = replace(machine, environ={**machine.environ, **layout.list_variables()})
     try:
-        return _tell(around, layout, reports)
+        return _run_story(around, layout, reports)
     finally:
         if reports.is_dir() and not any(reports.iterdir()):
             reports.rmdir()
@@ -102,80 +104,82 @@ def _check_new(home: Path) -> None:
         )
 
 
-def _tell(machine: Machine, layout: DemoLayout, reports: Path) -> int:
-    stage = _Stage(machine)
+def _run_story(machine: Machine, layout: DemoLayout, reports: Path) -> int:
+    stage = _DemoOutput(machine)
     started = time.monotonic()
-    stage.say("One pull request from opening to cleanup, on embedded Spark with real data:")
-    stage.say("336,776 flights that left New York City in 2013.")
-    with stage.chapter("Building prod: what the team has before anybody opens a pull request"):
-        layout.create()
-        repository = DemoRepository(layout.project, machine.environ)
-        base = repository.begin()
+    stage.print_text("One pull request from opening to cleanup, on embedded Spark with real data:")
+    stage.print_text("336,776 flights that left New York City in 2013.")
+    with stage.print_chapter(
+        "Building prod: what the team has before anybody opens a pull request"
+    ):
+        layout.create_layout()
+        repository = DemoRepository(layout.project_directory, machine.environ)
+        base = repository.create_repository()
         _build_prod(machine, layout, stage)
-    with stage.chapter("Pull request #7 is opened"):
-        repository.branch()
+    with stage.print_chapter("Pull request #7 is opened"):
+        repository.start_branch()
         layout.apply_change()
-        head = repository.change("Say more of carriers and their fleets")
+        head = repository.commit_change("Say more of carriers and their fleets")
         for path in change_files():
-            stage.say(f"   changed  {path}")
-    shown = Shown(reports)
+            stage.print_text(f"   changed  {path}")
+    shown = ShownFiles(reports)
     try:
-        with _bench(machine, layout, stage) as client:
-            commits = Commits(head=head, base=base, head_branch=BRANCH, base_branch=MAIN)
-            code = _live(stage, client, repository, commits, shown)
+        with _open_demo_client(machine, layout, stage) as client:
+            commits = ReviewCommits(head=head, base=base, head_branch=BRANCH, base_branch=MAIN)
+            code = _run_pull_request(stage, client, repository, commits, shown)
     finally:
-        for line in shown.files():
-            stage.say(line)
-    stage.say(f"The whole life of the pull request took {time.monotonic() - started:.0f} s.")
+        for line in shown.list_files():
+            stage.print_text(line)
+    stage.print_text(f"The whole life of the pull request took {time.monotonic() - started:.0f} s.")
     return code
 
 
-def _live(
-    stage: _Stage,
+def _run_pull_request(
+    stage: _DemoOutput,
     client: WorkerClient,
     repository: DemoRepository,
-    commits: Commits,
-    shown: Shown,
+    commits: ReviewCommits,
+    shown: ShownFiles,
 ) -> int:
     """Review, apply, merge and cleanup; returns the exit code of the first that failed."""
     machine = stage.machine
-    with stage.chapter("Review: read-only, without starting Spark"):
-        report = _review(client, machine, commits)
-        stage.say(_text(report, client, machine))
-        shown.add("The comment after the review", "report", report, machine.timestamp())
+    with stage.print_chapter("Review: read-only, without starting Spark"):
+        report = _review_change(client, machine, commits)
+        stage.print_text(_render_text(report, client, machine))
+        shown.add_document("The comment after the review", "report", report, machine.timestamp())
     if report.plan_id is None:
         return EXIT_FAILED
-    with stage.chapter(f"Apply: /sqlmesh apply {short(report.plan_id)}"):
-        applied = apply.apply(
+    with stage.print_chapter(f"Apply: /sqlmesh apply {short_plan_id(report.plan_id)}"):
+        applied = apply.request_apply(
             client,
             environment=ENVIRONMENT,
-            owner=owner("local", number=7),
+            owner=make_owner("local", number=7),
             plan_id=report.plan_id,
             reviewed=report.identity,
             window=report.identity.window if report.identity else None,
         )
-        stage.say(_text(applied, client, machine))
-        shown.add("The comment after the apply", "apply", applied, machine.timestamp())
+        stage.print_text(_render_text(applied, client, machine))
+        shown.add_document("The comment after the apply", "apply", applied, machine.timestamp())
     if apply.exit_code(applied) != EXIT_DONE:
         return apply.exit_code(applied)
-    with stage.chapter("Merge: the pull request is closed, and its environment goes"):
-        repository.merge()
-        cleaned = cleanup.cleanup(
+    with stage.print_chapter("Merge: the pull request is closed, and its environment goes"):
+        repository.merge_branch()
+        cleaned = cleanup.request_cleanup(
             client,
             environment=ENVIRONMENT,
             environment_prefix="pr",
-            owner=owner("local", number=7),
+            owner=make_owner("local", number=7),
             merged=True,
         )
-        stage.say(_text(cleaned, client, machine))
-        shown.add("The comment after the merge", "cleanup", cleaned, machine.timestamp())
+        stage.print_text(_render_text(cleaned, client, machine))
+        shown.add_document("The comment after the merge", "cleanup", cleaned, machine.timestamp())
     return cleanup.cleanup_exit_code(cleaned)
 
 
-def _build_prod(machine: Machine, layout: DemoLayout, stage: _Stage) -> None:
+def _build_prod(machine: Machine, layout: DemoLayout, stage: _DemoOutput) -> None:
     command = [
-        *(machine.python, "-m", "ci_bot.worker.demo_prod", str(layout.project)),
-        *("--data", str(layout.data), "--end", PROD_END),
+        *(machine.python, "-m", "ci_bot.worker.demo_prod", str(layout.project_directory)),
+        *("--data", str(layout.data_directory), "--end", PROD_END),
     ]
     environment = {**machine.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     process = subprocess.Popen(
@@ -185,7 +189,7 @@ def _build_prod(machine: Machine, layout: DemoLayout, stage: _Stage) -> None:
     for line in process.stdout or ():
         tail = [*tail[-20:], line.rstrip()]
         if line.startswith("prod  "):
-            stage.say(f"   {line.rstrip()}")
+            stage.print_text(f"   {line.rstrip()}")
     if process.wait() != 0:
         raise BotError(
             "Prod could not be built: " + "\n".join(tail),
@@ -195,10 +199,12 @@ def _build_prod(machine: Machine, layout: DemoLayout, stage: _Stage) -> None:
 
 
 @contextmanager
-def _bench(machine: Machine, layout: DemoLayout, stage: _Stage) -> Iterator[WorkerClient]:
+def _open_demo_client(
+    machine: Machine, layout: DemoLayout, stage: _DemoOutput
+) -> Iterator[WorkerClient]:
     cancel = CancelToken(clock=machine.monotonic)
-    listener = Listener(on_progress=_progress(stage), on_log=lambda line: None)
-    options = ClientOptions(checkout=layout.project, projects=(".",), own_machine=True)
+    listener = WorkListener(on_progress=_make_progress_printer(stage), on_log=lambda line: None)
+    options = ClientOptions(checkout=layout.project_directory, projects=(".",), own_machine=True)
     try:
         with (
             handle_signals(cancel),
@@ -215,23 +221,25 @@ def _bench(machine: Machine, layout: DemoLayout, stage: _Stage) -> Iterator[Work
         cancel.close()
 
 
-def _progress(stage: _Stage) -> Callable[[Progress], None]:
+def _make_progress_printer(stage: _DemoOutput) -> Callable[[Progress], None]:
     def show(step: Progress) -> None:
         count = f" {step.done}/{step.total}" if step.total else ""
-        stage.say(f"   {step.phase}{count}: {step.message}")
+        stage.print_text(f"   {step.phase}{count}: {step.message}")
 
     return show
 
 
-def _text(document: Document, client: WorkerClient, machine: Machine) -> str:
+def _render_text(document: Document, client: WorkerClient, machine: Machine) -> str:
     context = context_of(machine, client, ENVIRONMENT)
     screen = screen_of(machine)
     return to_terminal(document, context, colour=screen.colour, width=screen.width)
 
 
-def _review(client: WorkerClient, machine: Machine, commits: Commits) -> Report:
-    return review.review(
+def _review_change(client: WorkerClient, machine: Machine, commits: ReviewCommits) -> Report:
+    return review.make_review(
         client,
-        ReviewOptions(environment=ENVIRONMENT, owner=owner("local", number=7), commits=commits),
+        ReviewOptions(
+            environment=ENVIRONMENT, owner=make_owner("local", number=7), commits=commits
+        ),
         planned_at=machine.timestamp(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ci_bot.bot.laptop.session import local_client, local_prefix, origin_of
-from ci_bot.bot.report import Format, Page, Screen, screen_of, words
+from ci_bot.bot.report import Format, OutputScreen, TextPage, screen_of, words
 from ci_bot.bot.worker_client import doctor, run_owner
 from ci_bot.host import Machine
 from ci_bot.protocol.messages import DoctorDocument
@@ -25,7 +25,7 @@ def doctor_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        document = doctor.doctor(
+        document = doctor.request_doctor(
             client,
             owner_name=run_owner(None, origin_of(client)),
             environment_prefix=local_prefix(client, machine, None),
@@ -38,21 +38,21 @@ def doctor_locally(
     return doctor.exit_code(document)
 
 
-def doctor_to_terminal(document: DoctorDocument, screen: Screen) -> str:
+def doctor_to_terminal(document: DoctorDocument, screen: OutputScreen) -> str:
     """The document as plain text, ending in a newline."""
-    page = Page(width=screen.width, color=screen.colour)
+    page = TextPage(width=screen.width, color=screen.colour)
     count = {
         status: sum(check.status == status for check in document.checks) for status in _COLOURS
     }
     worst = "red" if count["fail"] else "yellow" if count["warn"] else "green"
-    page.title(
+    page.add_title(
         f"Doctor · {count['ok']} ok, {count['warn']} to look at, {count['fail']} failing · "
         f"{words.duration(document.seconds)}",
         worst,
     )
     for check in document.checks:
         mark = check.status.replace("_", " ").ljust(4)
-        page.item(f"{check.name}: {check.message}", mark=mark, color=_COLOURS[check.status])
+        page.add_item(f"{check.name}: {check.message}", mark=mark, color=_COLOURS[check.status])
         if check.fix:
-            page.note(f"→ {check.fix}", indent=7)
-    return page.text()
+            page.add_note(f"→ {check.fix}", indent=7)
+    return page.render_text()

@@ -8,7 +8,7 @@ from ci_bot.bot.github import (
     repository_of,
     time_for_github,
     token_of,
-    trusted,
+    trusted_certificates,
 )
 from ci_bot.bot.laptop.session import (
     branch_of,
@@ -22,12 +22,12 @@ from ci_bot.bot.report import (
     COMMENT_BYTES,
     CommentContext,
     Document,
+    DocumentTexts,
     Format,
-    Texts,
     advice,
     check_output,
     notices,
-    plain,
+    render_plain,
     render_sweep,
     screen_of,
     to_markdown,
@@ -36,13 +36,13 @@ from ci_bot.bot.report import (
     write_files,
 )
 from ci_bot.bot.worker_client import (
-    Commits,
+    ReviewCommits,
     SweepOptions,
     WorkerClient,
     agreed_on_cost,
     apply,
     cleanup,
-    owner,
+    make_owner,
     run_owner,
 )
 from ci_bot.errors import EXIT_FAILED, BadInput
@@ -95,15 +95,15 @@ def apply_locally(
             print(f"apply: {told}", file=machine.log, flush=True)
         limit, price = agreed_on_cost(
             client,
-            Commits(),
+            ReviewCommits(),
             hours=max_executor_hours,
             price=executor_hour_price,
             today=machine.today(),
         )
-        document = apply.apply(
+        document = apply.request_apply(
             client,
             environment=environment,
-            owner=owner(run_owner(None, origin_of(client))),
+            owner=make_owner(run_owner(None, origin_of(client))),
             claim=claim,
             plan_id=plan_id,
             flags=flags,
@@ -116,10 +116,10 @@ def apply_locally(
             head_branch=branch_of(client),
         )
         raise_bad_input(document.failure)
-        given = advice.flags(flags, start, end)
+        given = advice.format_plan_flags(flags, start, end)
         if probe and document.failure is None:
             return _show_probe(machine, client, document, limit, form, given)
-        show(machine, client, "apply", document, output, form, given)
+        show_document(machine, client, "apply", document, output, form, given)
     return apply.exit_code(document)
 
 
@@ -134,11 +134,13 @@ def _show_probe(
     """Prints what a probe has found; the exit code: 1 where the limit does not hold."""
     context = context_of(machine, client, document.environment, plan_options)
     text = (
-        document.to_json(indent=2) if form == "json" else notices.probed(document, limit, context)
+        document.to_json(indent=2)
+        if form == "json"
+        else notices.render_probed(document, limit, context)
     )
     if form == "terminal":
         screen = screen_of(machine)
-        text = plain(text, colour=screen.colour, width=screen.width)
+        text = render_plain(text, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
     return EXIT_FAILED if notices.is_above(document, limit) else apply.exit_code(document)
 
@@ -164,17 +166,17 @@ def cleanup_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        document = cleanup.cleanup(
+        document = cleanup.request_cleanup(
             client,
             environment=environment,
             environment_prefix=local_prefix(client, machine, environment_prefix),
-            owner=owner(run_owner(None, origin_of(client))),
+            owner=make_owner(run_owner(None, origin_of(client))),
             reclaim=reclaim,
             merged=merged,
             claim=claim,
         )
         raise_bad_input(document.failure)
-        show(machine, client, "cleanup", document, output, form)
+        show_document(machine, client, "cleanup", document, output, form)
     return cleanup.cleanup_exit_code(document)
 
 
@@ -189,16 +191,16 @@ def context_of(
 ) -> CommentContext:
     """What a laptop's reports are rendered with; nothing in them leads to GitHub."""
     return CommentContext(
-        project=client.name,
+        project=client.project_title,
         environment=environment,
         now=machine.timestamp(),
         phase="planned",
-        options=advice.options(client.projects, client.python_path, client.gateway),
+        options=advice.format_project_options(client.projects, client.python_path, client.gateway),
         plan_options=plan_options,
     )
 
 
-def show(
+def show_document(
     machine: Machine,
     client: WorkerClient,
     name: str,
@@ -209,11 +211,13 @@ def show(
 ) -> None:
     """Prints a document in the form that was asked for, and writes its files."""
     context = context_of(machine, client, document.environment, plan_options)
-    print(_shown(machine, document, context, form), file=machine.out, flush=True)
-    write(machine, name, document, context, output)
+    print(_render_document(machine, document, context, form), file=machine.out, flush=True)
+    write_documents(machine, name, document, context, output)
 
 
-def _shown(machine: Machine, document: Document, context: CommentContext, form: Format) -> str:
+def _render_document(
+    machine: Machine, document: Document, context: CommentContext, form: Format
+) -> str:
     if form == "json":
         return document.to_json(indent=2)
     if form == "markdown":
@@ -222,12 +226,12 @@ def _shown(machine: Machine, document: Document, context: CommentContext, form: 
     return to_terminal(document, context, colour=screen.colour, width=screen.width)
 
 
-def write(
+def write_documents(
     machine: Machine, name: str, document: Document, context: CommentContext, output: str | None
 ) -> None:
     """Writes the complete files of a document, where `--output` names a directory for them."""
     if output is not None:
-        texts = Texts(
+        texts = DocumentTexts(
             markdown=lambda: to_markdown(document, context),
             page=lambda: to_page(document, context),
         )
@@ -270,9 +274,9 @@ def sweep_locally(
             token=token,
             api_url=api_url_of(machine.environ),
             time=time_for_github(machine, client.deadline),
-            trust=trusted(machine.environ),
+            trust=trusted_certificates(machine.environ),
         )
-        swept = cleanup.sweep(
+        swept = cleanup.request_sweep(
             client,
             SweepOptions(
                 owner=repository,
@@ -282,9 +286,9 @@ def sweep_locally(
             ),
             github.pull_states,
         )
-        report = client.redactor.document(swept.report())
+        report = client.redactor.redact_document(swept.make_report())
         summary = render_sweep(report, context_of(machine, client, environment=""))
     screen = screen_of(machine)
-    text = plain(summary, colour=screen.colour, width=screen.width)
+    text = render_plain(summary, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
     return cleanup.sweep_exit_code(swept)

@@ -11,8 +11,8 @@ from itertools import chain, repeat
 from pathlib import Path
 
 from ci_bot.bot.actions import FailOn
-from ci_bot.bot.decision import Limits, review_exit_code
-from ci_bot.bot.laptop.environments import check_files, context_of, show, write
+from ci_bot.bot.decision import TeamLimits, review_exit_code
+from ci_bot.bot.laptop.environments import check_files, context_of, show_document, write_documents
 from ci_bot.bot.laptop.session import (
     branch_of,
     check_name,
@@ -20,18 +20,26 @@ from ci_bot.bot.laptop.session import (
     origin_of,
     raise_bad_input,
 )
-from ci_bot.bot.report import PAGE, Format, advice, render_page, screen_of, short_text, told
+from ci_bot.bot.report import (
+    PAGE,
+    Format,
+    advice,
+    describe_error,
+    render_page,
+    screen_of,
+    short_text,
+)
 from ci_bot.bot.sandbox import CancelToken, handle_signals
 from ci_bot.bot.worker_client import (
-    Commits,
+    ReviewCommits,
     ReviewOptions,
     WorkerClient,
     changed_by,
-    owner,
+    make_owner,
     run_owner,
 )
 from ci_bot.bot.worker_client import review as reviewing
-from ci_bot.errors import BadInput, BotError, Cancelled
+from ci_bot.errors import BadInput, BotError, RunCancelled
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import Price
@@ -49,7 +57,7 @@ _NAME_IT = "Name the branch that this change is to be merged into, for example `
 
 def local_commits(
     client: WorkerClient, machine: Machine, base_ref: str | None, baseline: BaselineChoice
-) -> Commits:
+) -> ReviewCommits:
     """The commits of a laptop's checkout, and what is not committed yet; says which they are.
 
     The base is where this branch has left the branch that it is to be merged into, so that what
@@ -60,7 +68,7 @@ def local_commits(
     """
     git = client.git
     try:
-        head = git.head()
+        head = git.read_head()
     except BadInput as error:
         needed = f"`--base-ref` {quoted_value(base_ref)}" if base_ref else ""
         needed = needed or ("`--baseline base-branch`" if baseline == "base-branch" else "")
@@ -77,7 +85,7 @@ def local_commits(
         _print_warning(
             machine, "have changed: rules on files, such as those for leaked keys, are not run"
         )
-        return Commits()
+        return ReviewCommits()
     named = base_ref or git.default_base()
     if named is None:
         if baseline == "base-branch":
@@ -89,14 +97,14 @@ def local_commits(
             )
         _print_warning(machine, "no base branch is known, so rules on changed files are not run")
         _print_warning(machine, _NAME_IT)
-        return Commits(head=head, head_branch=branch_of(client))
-    base = git.fork_point(git.resolve(named), head)
-    tree = git.working.tree(machine.environ)
+        return ReviewCommits(head=head, head_branch=branch_of(client))
+    base = git.fork_point(git.resolve_revision(named), head)
+    tree = git.working.write_tree(machine.environ)
     working = tree if tree is not None and git.changed_files(head, tree) else None
     also = ", and of what is not committed yet" if working else ""
     also = also if tree else "; what is not committed yet could not be read"
     _print_warning(machine, f"changes since `{named}` ({base[:7]}){also}")
-    return Commits(head=head, base=base, working=working, head_branch=branch_of(client))
+    return ReviewCommits(head=head, base=base, working=working, head_branch=branch_of(client))
 
 
 def _print_warning(machine: Machine, text: str) -> None:
@@ -118,7 +126,7 @@ _BYTE_CODE = "__pycache__"
 Signature = dict[str, tuple[int, int]]
 
 
-def watch(machine: Machine, places: Iterable[Path], review: Callable[[], object]) -> int:
+def watch_project(machine: Machine, places: Iterable[Path], review: Callable[[], object]) -> int:
     """Reviews now, and again after each change below `places`, until somebody ends it.
 
     What is wrong in one round may be mended in the next, so it ends none but the first.
@@ -134,44 +142,44 @@ def watch(machine: Machine, places: Iterable[Path], review: Callable[[], object]
     cancel = CancelToken(clock=machine.monotonic)
     try:
         with handle_signals(cancel):
-            seen = signature(directories)
+            seen = take_signature(directories)
             review()
             while True:
                 try:  # also while it is said: who reads it may end it at once
                     _print_line(machine, f"watching {len(seen):,} files; Ctrl-C ends it")
-                    seen = _changed(machine, directories, seen)
-                except Cancelled as error:
+                    seen = _wait_for_change(machine, directories, seen)
+                except RunCancelled as error:
                     _print_line(machine, "ended")
                     return error.exit_code
-                _again(machine, review)
+                _review_again(machine, review)
     finally:
         cancel.close()
 
 
-def _again(machine: Machine, review: Callable[[], object]) -> None:
+def _review_again(machine: Machine, review: Callable[[], object]) -> None:
     print(f"\n── {machine.utc_now().astimezone():%H:%M:%S} ──", file=machine.out, flush=True)
     try:
         review()
     except BotError as error:
-        print(told(error, machine.environ), file=machine.log, flush=True)
+        print(describe_error(error, machine.environ), file=machine.log, flush=True)
 
 
-def _changed(machine: Machine, directories: list[Path], seen: Signature) -> Signature:
+def _wait_for_change(machine: Machine, directories: list[Path], seen: Signature) -> Signature:
     """Waits for a change, and until it is over: an editor or git writes more than one file."""
     before = seen
     while True:
         machine.sleep(SECONDS)
-        now = signature(directories)
+        now = take_signature(directories)
         if now == before != seen:
             return now
         before = now
 
 
-def signature(directories: Iterable[Path]) -> Signature:
+def take_signature(directories: Iterable[Path]) -> Signature:
     """Size and time of each file that a load would read, by path."""
     found: Signature = {}
     for directory in directories:
-        for path in _files(directory):
+        for path in _list_files(directory):
             try:
                 status = os.stat(path)  # noqa: PTH116 - a text, thousands of them each second
             except OSError:
@@ -180,7 +188,7 @@ def signature(directories: Iterable[Path]) -> Signature:
     return found
 
 
-def _files(directory: Path) -> Iterator[str]:
+def _list_files(directory: Path) -> Iterator[str]:
     for folder, folders, files in os.walk(directory):
         if _ENVIRONMENT in files:
             folders.clear()
@@ -270,7 +278,7 @@ def review_locally(machine: Machine, asked: LocalReview) -> int:
         places = [machine.directory / path for path in (*asked.projects, *asked.python_path)]
         # One page is opened, however often a file changes.
         rounds = chain([asked], repeat(replace(asked, open_report=False)))
-        return watch(machine, places, lambda: _review_once(machine, next(rounds)))
+        return watch_project(machine, places, lambda: _review_once(machine, next(rounds)))
     return _review_once(machine, asked)
 
 
@@ -283,11 +291,11 @@ def _review_once(machine: Machine, asked: LocalReview) -> int:
         asked.python_path,
         timeout_minutes=asked.timeout_minutes,
     ) as client:
-        options = _options(client, machine, asked)
-        report = reviewing.review(client, options, planned_at=machine.timestamp())
+        options = _make_review_options(client, machine, asked)
+        report = reviewing.make_review(client, options, planned_at=machine.timestamp())
         if not _breaks_configuration(report.failure, client, options):
             raise_bad_input(report.failure)
-        _show(machine, client, report, asked)
+        _show_review(machine, client, report, asked)
     return review_exit_code(report, asked.fail_on)
 
 
@@ -304,16 +312,18 @@ def _breaks_configuration(
     return changed is not None and failure.path in changed.paths
 
 
-def _options(client: WorkerClient, machine: Machine, asked: LocalReview) -> ReviewOptions:
+def _make_review_options(
+    client: WorkerClient, machine: Machine, asked: LocalReview
+) -> ReviewOptions:
     return ReviewOptions(
         environment=asked.environment,
-        owner=owner(run_owner(None, origin_of(client))),
+        owner=make_owner(run_owner(None, origin_of(client))),
         commits=local_commits(client, machine, asked.base_ref, asked.baseline),
         baseline=asked.baseline,
         flags=asked.flags,
         start=asked.start,
         end=asked.end,
-        limits=Limits(
+        limits=TeamLimits(
             max_intervals=asked.max_intervals, max_executor_hours=asked.max_executor_hours
         ),
         executor_hour_price=asked.executor_hour_price,
@@ -322,14 +332,16 @@ def _options(client: WorkerClient, machine: Machine, asked: LocalReview) -> Revi
     )
 
 
-def _show(machine: Machine, client: WorkerClient, report: Report, asked: LocalReview) -> None:
-    given = advice.flags(asked.flags, asked.start, asked.end)
+def _show_review(
+    machine: Machine, client: WorkerClient, report: Report, asked: LocalReview
+) -> None:
+    given = advice.format_plan_flags(asked.flags, asked.start, asked.end)
     context = context_of(machine, client, report.environment, given)
     if asked.short:
         print(short_text(report, context, screen_of(machine)), file=machine.out, end="", flush=True)
-        write(machine, "report", report, context, asked.output)
+        write_documents(machine, "report", report, context, asked.output)
     else:
-        show(machine, client, "report", report, asked.output, asked.form, given)
+        show_document(machine, client, "report", report, asked.output, asked.form, given)
     if asked.open_report:
         output = machine.directory / asked.output if asked.output else None
         open_page(render_page(report, context), output, machine)

@@ -11,30 +11,30 @@ from ci_bot.bot.policy import (
     FILE_NAME,
     PLACES,
     CodeOwnersFile,
-    Entry,
     IgnoreEntry,
-    Matches,
     Policy,
+    PolicyEntry,
     ScopedEntry,
+    ScopeMatches,
+    find_ownership,
     in_text,
     is_on_path,
     known_rules,
     may_ignore,
-    ownership,
     read_policy,
     severity_overrides,
 )
 from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
-from ci_bot.bot.report import Page, new_page
+from ci_bot.bot.report import TextPage, new_page
 from ci_bot.bot.worker_client import (
     TeamPolicy,
     WorkerClient,
     check_selections,
     error_of,
     file_content,
+    make_owner,
     of_base,
     of_working_tree,
-    owner,
     run_owner,
 )
 from ci_bot.errors import EXIT_DONE, BadInput
@@ -69,11 +69,11 @@ def check_policy(machine: Machine, *, path: str) -> int:
         )
     found = read_policy(content, path=shown, rules=known_rules(), today=machine.today())
     policy = Policy((found,))
-    if policy.scopes():
+    if policy.list_scopes():
         project = os.path.relpath(file.parent, machine.directory)
         with local_client(machine, (project,), None, "", (), timeout_minutes=_MINUTES) as client:
-            answer = _asked(client, policy, None)
-            check_selections(policy, policy.scopes(), answer.scoped)
+            answer = _request_scopes(client, policy, None)
+            check_selections(policy, policy.list_scopes(), answer.scoped)
     print(_entries_page(policy, shown, machine), file=machine.out, end="", flush=True)
     return EXIT_DONE
 
@@ -101,10 +101,10 @@ def explain_policy(
         if base_ref is None:
             team = of_working_tree(client.checkout, client.projects, today=today)
         else:
-            base = client.git.resolve(base_ref)
+            base = client.git.resolve_revision(base_ref)
             team = of_base(client.git, client.projects, base=base, new=None, today=today)
-        answer = _asked(client, team.policy, model)
-        check_selections(team.policy, team.policy.scopes(), answer.scoped)
+        answer = _request_scopes(client, team.policy, model)
+        check_selections(team.policy, team.policy.list_scopes(), answer.scoped)
         if answer.model is None:
             near = " or ".join(f"`{name}`" for name in answer.near)
             raise BadInput(
@@ -112,27 +112,27 @@ def explain_policy(
                 hint=f"Did you mean {near}?" if near else "`sqlmesh dag` shows all models.",
                 reason_code="unknown_model",
             )
-        matches = Matches.of(team.policy.scopes(), answer.scoped)
-        owners = _codeowners(client.checkout)
+        matches = ScopeMatches.from_answers(team.policy.list_scopes(), answer.scoped)
+        owners = _read_codeowners(client.checkout)
         text = _model_page(team, matches, answer.model, client.checkout, owners, machine)
     print(text, file=machine.out, end="", flush=True)
     return EXIT_DONE
 
 
-def _asked(client: WorkerClient, policy: Policy, model: str | None) -> ScopesAnswer:
-    request = client.request(
+def _request_scopes(client: WorkerClient, policy: Policy, model: str | None) -> ScopesAnswer:
+    request = client.make_request(
         ScopesRequest,
-        owner=owner(run_owner(None, origin_of(client))),
-        scopes=policy.scopes(),
+        owner=make_owner(run_owner(None, origin_of(client))),
+        scopes=policy.list_scopes(),
         model=model,
     )
-    answer = client.scopes(request)
+    answer = client.request_scopes(request)
     if isinstance(answer, Failure):
         raise error_of(answer)
     return answer
 
 
-def _codeowners(checkout: Path) -> CodeOwnersFile | None:
+def _read_codeowners(checkout: Path) -> CodeOwnersFile | None:
     for place in PLACES:
         content = file_content(checkout / place, CODEOWNERS_BYTES)
         if content is not None:
@@ -144,38 +144,39 @@ def _entries_page(policy: Policy, path: str, machine: Machine) -> str:
     page = new_page(machine)
     entries = policy.entries
     told = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
-    page.title(f"{path} · {told}, all of them can be used", "green")
+    page.add_title(f"{path} · {told}, all of them can be used", "green")
     today = machine.today()
     for entry in sorted(entries, key=lambda item: item.line):
-        _entry(page, entry, today)
+        _print_entry(page, entry, today)
     for name, value in policy.limits:
         if value is not None:
-            page.fact("Limit", f"{name.replace('_', '-')}: {value}")
+            page.add_fact("Limit", f"{name.replace('_', '-')}: {value}")
     if policy.executor_hour_price is not None:
-        page.fact("Comment", f"executor-hour-price: {policy.executor_hour_price}")
+        page.add_fact("Comment", f"executor-hour-price: {policy.executor_hour_price}")
     if policy.personal_schemas is not None:
-        page.fact(
-            "Personal", f"may be held by {severity_overrides.listed(policy.personal_schemas)}"
+        page.add_fact(
+            "Personal",
+            f"may be held by {severity_overrides.list_entry_names(policy.personal_schemas)}",
         )
-    return page.text()
+    return page.render_text()
 
 
-def _entry(page: Page, entry: Entry, today: date) -> None:
+def _print_entry(page: TextPage, entry: PolicyEntry, today: date) -> None:
     over = isinstance(entry, IgnoreEntry) and entry.until < today
     reason = getattr(entry, "reason", "")
-    page.item(
-        severity_overrides.said(entry)
+    page.add_item(
+        severity_overrides.describe_entry(entry)
         + (": it is over, and ignores nothing any more" if over else ""),
         mark=f"line {entry.line:<4}",
         color="yellow" if over else None,
     )
     if reason:
-        page.note(reason, indent=12)
+        page.add_note(reason, indent=12)
 
 
 def _model_page(
     team: TeamPolicy,
-    matches: Matches,
+    matches: ScopeMatches,
     model: SelectedModel,
     checkout: Path,
     codeowners: CodeOwnersFile | None,
@@ -184,9 +185,9 @@ def _model_page(
     page = new_page(machine)
     owner_and_tags = [f"owner {model.owner}"] if model.owner else []
     owner_and_tags += [f"tags {', '.join(model.tags)}"] if model.tags else []
-    page.title(" · ".join([model.model, *owner_and_tags]), "green")
-    page.fact("File", model.path)
-    page.fact("Policy", _read_from(team))
+    page.add_title(" · ".join([model.model, *owner_and_tags]), "green")
+    page.add_fact("File", model.path)
+    page.add_fact("Policy", _read_from(team))
     about = [entry for entry in team.policy.entries if _is_about(entry, matches, model)]
     for title, group in (
         ("Weights; of several about one finding the last counts", team.policy.severity),
@@ -197,20 +198,22 @@ def _model_page(
     ):
         found = [entry for entry in group if entry in about]
         if found:
-            page.heading(title)
+            page.add_heading(title)
         for entry in found:
-            _entry(page, entry, team.today)
+            _print_entry(page, entry, team.today)
     if not about:
-        page.fact("", "No entry is about this model: its findings have their rules' own weights.")
-    _comments(page, model, checkout)
-    owned = ownership(team.policy, matches, model.model, model.path, codeowners)
-    page.heading("Who answers for it")
+        page.add_fact(
+            "", "No entry is about this model: its findings have their rules' own weights."
+        )
+    _print_comments(page, model, checkout)
+    owned = find_ownership(team.policy, matches, model.model, model.path, codeowners)
+    page.add_heading("Who answers for it")
     accounts = [*(f"@{name}" for name in owned.logins), *(f"@{name}" for name in owned.teams)]
     if accounts:
-        page.item(f"{' and '.join(accounts)}, by {owned.place}")
+        page.add_item(f"{' and '.join(accounts)}, by {owned.place}")
     else:
-        page.item("nobody: neither the policy nor CODEOWNERS names an owner")
-    return page.text()
+        page.add_item("nobody: neither the policy nor CODEOWNERS names an owner")
+    return page.render_text()
 
 
 def _read_from(team: TeamPolicy) -> str:
@@ -222,12 +225,12 @@ def _read_from(team: TeamPolicy) -> str:
     return f"{files} of commit {team.commit[:7]}"
 
 
-def _is_about(entry: Entry, matches: Matches, model: SelectedModel) -> bool:
+def _is_about(entry: PolicyEntry, matches: ScopeMatches, model: SelectedModel) -> bool:
     on_path = not isinstance(entry, ScopedEntry) or is_on_path(entry, model.path)
-    return matches.surely(entry, model.model) and on_path
+    return matches.matches_both_versions(entry, model.model) and on_path
 
 
-def _comments(page: Page, model: SelectedModel, checkout: Path) -> None:
+def _print_comments(page: TextPage, model: SelectedModel, checkout: Path) -> None:
     if model.path is None:
         return
     content = file_content(checkout / model.path)
@@ -235,7 +238,7 @@ def _comments(page: Page, model: SelectedModel, checkout: Path) -> None:
     rules = known_rules()
     found = [item for item in in_text(text, model.path) if may_ignore(item, rules)]
     if found:
-        page.heading("Ignored by comments in its file")
+        page.add_heading("Ignored by comments in its file")
     for item in found:
-        page.item(item.rule, mark=f"line {item.line:<4}")
-        page.note(item.reason, indent=12)
+        page.add_item(item.rule, mark=f"line {item.line:<4}")
+        page.add_note(item.reason, indent=12)

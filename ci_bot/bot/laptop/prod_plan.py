@@ -8,13 +8,13 @@ from typing import Literal
 
 from ci_bot.bot.actions import NO_CHANGES
 from ci_bot.bot.laptop.session import local_client, origin_of, raise_bad_input
-from ci_bot.bot.report import Page, screen_of, words
-from ci_bot.bot.worker_client import Commits, ReviewOptions, owner, review, run_owner
-from ci_bot.errors import BadInput, BotError, Refused
+from ci_bot.bot.report import TextPage, screen_of, words
+from ci_bot.bot.worker_client import ReviewCommits, ReviewOptions, make_owner, review, run_owner
+from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
-from ci_bot.protocol.base import short
+from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.plan import ProdPlan
-from ci_bot.protocol.plan_identity import GivenFlags, matches
+from ci_bot.protocol.plan_identity import GivenFlags, matches_plan_id
 from ci_bot.protocol.review_report import Report
 
 # A review plans prod beside an environment; this one is compared with prod and never made.
@@ -61,16 +61,16 @@ def prod_plan_locally(
     ) as client:
         options = ReviewOptions(
             environment=_BESIDE,
-            owner=owner(run_owner(None, origin_of(client))),
+            owner=make_owner(run_owner(None, origin_of(client))),
             # No commit: what counts is the project as it lies here, and no change of files.
-            commits=Commits(),
+            commits=ReviewCommits(),
             baseline="state",
             flags=GivenFlags(
                 forward_only=forward_only, allow_destructive=sorted(allow_destructive)
             ),
             python_path=tuple(client.python_path),
         )
-        report = review.review(client, options, planned_at=machine.timestamp())
+        report = review.make_review(client, options, planned_at=machine.timestamp())
     plan = plan_of(report)
     absence = _absence_of_prod(report)
     if form == "json":
@@ -79,9 +79,9 @@ def prod_plan_locally(
         print(plan.to_json(indent=2), file=machine.out, flush=True)
     else:
         screen = screen_of(machine)
-        page = Page(width=screen.width, color=screen.colour)
-        _fill(page, plan, report, absence)
-        print(page.text(), file=machine.out, end="", flush=True)
+        page = TextPage(width=screen.width, color=screen.colour)
+        _fill_page(page, plan, report, absence)
+        print(page.render_text(), file=machine.out, end="", flush=True)
     if expect is not None:
         check_expected(plan, expect)
     return 0
@@ -122,7 +122,7 @@ def plan_of(report: Report) -> ProdPlan:
     """
     raise_bad_input(report.failure)
     if report.failure is not None:
-        raise _failed(report.failure.message, report.failure.hint)
+        raise _make_plan_error(report.failure.message, report.failure.hint)
     categorizer = next((o for o in report.options if o.name == "auto-categorize-changes"), None)
     if categorizer is not None:
         raise BadInput(
@@ -133,7 +133,7 @@ def plan_of(report: Report) -> ProdPlan:
         )
     plan = report.prod_plan or NOTHING
     if plan.would_fail:
-        raise _failed(f"The plan for prod would fail: {plan.failure}", None)
+        raise _make_plan_error(f"The plan for prod would fail: {plan.failure}", None)
     return plan
 
 
@@ -150,12 +150,12 @@ def check_expected(plan: ProdPlan, expected: str) -> None:
         if plan.plan_id is None:
             return
         reviewed = "and the review showed no change"
-    elif plan.plan_id is not None and matches(expected, plan.plan_id):
+    elif plan.plan_id is not None and matches_plan_id(expected, plan.plan_id):
         return
     else:
-        reviewed = f"and the reviewed one is `{short(expected)}`"
-    found = f"is `{short(plan.plan_id)}`" if plan.plan_id else "changes nothing"
-    raise Refused(
+        reviewed = f"and the reviewed one is `{short_plan_id(expected)}`"
+    found = f"is `{short_plan_id(plan.plan_id)}`" if plan.plan_id else "changes nothing"
+    raise RequestRefused(
         f"The plan for prod {found}, {reviewed}. Nothing was touched.",
         hint="Something else was merged or deployed since the review, or it had other options. "
         "Look at this plan, and deploy it by its own id if it is wanted.",
@@ -163,7 +163,7 @@ def check_expected(plan: ProdPlan, expected: str) -> None:
     )
 
 
-def _failed(message: str, hint: str | None) -> BotError:
+def _make_plan_error(message: str, hint: str | None) -> BotError:
     return BotError(
         message, hint=hint or "`sqlmesh plan prod --explain` shows the same.", reason_code="failed"
     )
@@ -175,37 +175,39 @@ def _absence_of_prod(report: Report) -> str | None:
     if missing is None:
         return None
     return (
-        f"{missing.sentence()} So every model counts as new, and a deployment builds all of them. "
+        f"{missing.describe_absence()} So every model counts as new, and a deployment builds all "
+        "of them. "
         "If prod has been built, check the gateway's `state_connection` and its `state_schema`, "
         "their variables, and what this account may read."
     )
 
 
-def _fill(page: Page, plan: ProdPlan, report: Report, absence: str | None) -> None:
+def _fill_page(page: TextPage, plan: ProdPlan, report: Report, absence: str | None) -> None:
     if plan.plan_id is None and absence is not None:
-        page.title("Prod's plan: there is no prod, and no model to deploy", None)
+        page.add_title("Prod's plan: there is no prod, and no model to deploy", None)
     elif plan.plan_id is None:
-        page.title("Prod's plan: nothing changes", None)
+        page.add_title("Prod's plan: nothing changes", None)
     else:
-        page.title(
-            f"Prod's plan {short(plan.plan_id)} · {words.count(plan.changes, 'model')} would "
+        page.add_title(
+            f"Prod's plan {short_plan_id(plan.plan_id)} · "
+            f"{words.format_count(plan.changes, 'model')} would "
             "change",
             None,
         )
     if absence is not None:
-        page.gap()
-        page.paragraph(absence)
-        page.gap()
+        page.add_gap()
+        page.add_paragraph(absence)
+        page.add_gap()
     if plan.plan_id is None:
         return
     for change in report.changes:
         category = (
             f", {words.CATEGORIES.get(change.category, change.category)}" if change.category else ""
         )
-        page.item(f"{change.model}: {change.change}{category}")
+        page.add_item(f"{change.model}: {change.change}{category}")
     built = [item for item in plan.full_backfill if item.action != "recreate_view"]
     if built:
-        page.heading("What prod builds")
+        page.add_heading("What prod builds")
     for item in built:
         since = f" since {item.start[:10]}" if item.start else ""
-        page.item(f"{item.model}: {words.count(item.intervals, 'interval')}{since}")
+        page.add_item(f"{item.model}: {words.format_count(item.intervals, 'interval')}{since}")

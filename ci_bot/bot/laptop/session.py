@@ -16,13 +16,13 @@ from ci_bot.bot.sandbox import (
 )
 from ci_bot.bot.worker_client import (
     ClientOptions,
-    Listener,
     WorkerClient,
+    WorkListener,
+    describe_ignored_prefix,
     error_of,
     open_client,
     prefix_here,
-    refused,
-    told,
+    refused_failure,
 )
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.host import Machine
@@ -62,14 +62,14 @@ def relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tupl
     if not common:
         raise BadInput(
             "Several projects are planned together in one git repository only, and "
-            f"{_where(given, absolute)}.",
+            f"{_describe_wrong_place(given, absolute)}.",
             hint="Give projects of one checkout, or run ci-bot once for each.",
             reason_code="several_repositories",
         )
     return common[0], tuple(os.path.relpath(path, common[0]) for path in absolute)
 
 
-def _where(given: list[str], absolute: list[Path]) -> str:
+def _describe_wrong_place(given: list[str], absolute: list[Path]) -> str:
     """Which of these projects are not where they should be, as the end of a sentence."""
     outside = [
         path
@@ -95,7 +95,7 @@ def check_name(environment: str, made: Callable[[str], object] = EnvironmentName
     try:
         made(environment)
     except UnfitName as error:
-        refused(error, "input")
+        refused_failure(error, "input")
 
 
 def raise_bad_input(failure: Failure | None) -> None:
@@ -111,7 +111,7 @@ def raise_bad_input(failure: Failure | None) -> None:
 def origin_of(client: WorkerClient) -> str | None:
     """The URL of the repository's origin, None outside of a repository."""
     try:
-        return client.git.origin()
+        return client.git.read_origin()
     except BotError:
         return None
 
@@ -121,7 +121,7 @@ def local_prefix(client: WorkerClient, machine: Machine, given: str | None) -> s
     if given is not None:
         return given
     found = prefix_here(client)
-    if warning := told(found):
+    if warning := describe_ignored_prefix(found):
         print(warning, file=machine.log)
     return found.prefix or DEFAULT_PREFIX
 
@@ -129,7 +129,7 @@ def local_prefix(client: WorkerClient, machine: Machine, given: str | None) -> s
 def branch_of(client: WorkerClient) -> str | None:
     """The branch that is checked out, None outside of a repository."""
     try:
-        return client.git.branch()
+        return client.git.read_branch()
     except BotError:
         return None
 
@@ -164,7 +164,10 @@ def local_client(
         print(f"{step.phase}{count}: {step.message}", file=machine.log, flush=True)
 
     redactor = redactor_of(
-        machine.environ, worker_env=worker_env, secrets=secrets, own=_own(root, relative)
+        machine.environ,
+        worker_env=worker_env,
+        secrets=secrets,
+        own=_read_own_variables(root, relative),
     )
     options = ClientOptions(
         checkout=root,
@@ -176,7 +179,7 @@ def local_client(
         own_machine=True,
         secrets=secrets,
     )
-    listener = Listener(on_progress=progress, on_log=log.line, on_traceback=traceback)
+    listener = WorkListener(on_progress=progress, on_log=log.feed_line, on_traceback=traceback)
     try:
         with (
             handle_signals(cancel),
@@ -186,7 +189,7 @@ def local_client(
         ):
             yield client
     finally:
-        log.close()
+        log.release_held()
         cancel.close()
 
 
@@ -205,7 +208,7 @@ def _check_search_path(directory: Path, given: tuple[str, ...]) -> None:
         )
 
 
-def _own(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
+def _read_own_variables(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
     """What the user's own projects set themselves: SQLMesh reads their .env files."""
     found: dict[str, str] = {}
     for project in projects:

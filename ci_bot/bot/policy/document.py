@@ -53,7 +53,7 @@ def _as_date(value: Any) -> Any:
         raise ValueError(f"{value} is no day of the calendar") from None
 
 
-def _line(text: str) -> str:
+def _validate_line(text: str) -> str:
     plain = " ".join(text.split())
     if not plain:
         raise ValueError("must say something")
@@ -62,17 +62,17 @@ def _line(text: str) -> str:
     return plain
 
 
-def _price(value: Any) -> Any:
-    return str(Price.parse(str(value)))
+def _validate_price(value: Any) -> Any:
+    return str(Price.parse_price(str(value)))
 
 
-def _account(text: str) -> str:
+def _validate_account(text: str) -> str:
     if not _ACCOUNT.fullmatch(text):
         raise ValueError("must be a login or `organization/team` of GitHub")
     return text.removeprefix("@")
 
 
-def _selection(text: str) -> str:
+def _validate_selection(text: str) -> str:
     if _GIT.search(text):
         raise ValueError("cannot select by `git:`; name models or tags")
     return text
@@ -80,15 +80,15 @@ def _selection(text: str) -> str:
 
 RuleName = TypeAliasType("RuleName", Annotated[str, Field(max_length=100)])
 
-_Word = Annotated[str, Field(max_length=500), AfterValidator(_line)]
+_Word = Annotated[str, Field(max_length=500), AfterValidator(_validate_line)]
 
-_Selection = Annotated[_Word, AfterValidator(_selection)]
+_Selection = Annotated[_Word, AfterValidator(_validate_selection)]
 
-_Account = Annotated[str, AfterValidator(_account)]
+_Account = Annotated[str, AfterValidator(_validate_account)]
 
 _Price = Annotated[
     str,
-    BeforeValidator(_price),
+    BeforeValidator(_validate_price),
     WithJsonSchema({"type": "string", "pattern": f"^{PRICE}$", "examples": ["0.42 EUR"]}),
 ]
 
@@ -151,7 +151,7 @@ Accounts = Annotated[
 ]
 
 
-class _Part(BaseModel):
+class _PolicyPart(BaseModel):
     """A mapping of the file. Keys have hyphens, and one that is not known is refused."""
 
     model_config = ConfigDict(
@@ -163,7 +163,7 @@ class _Part(BaseModel):
     )
 
 
-class Entry(_Part):
+class PolicyEntry(_PolicyPart):
     """An item of one of the file's lists.
 
     Attributes:
@@ -182,7 +182,7 @@ class Entry(_Part):
         return self._line
 
     @property
-    def place(self) -> str:
+    def source_position(self) -> str:
         return f"{self._path} line {self._line}"
 
     def found_at(self, path: str, line: int) -> Self:
@@ -190,7 +190,7 @@ class Entry(_Part):
         return self
 
 
-class ScopedEntry(Entry):
+class ScopedEntry(PolicyEntry):
     """An entry that may be about some models or files only."""
 
     models: Models | None = None
@@ -234,7 +234,7 @@ class IgnoreEntry(ScopedEntry):
         return self
 
 
-class StatementEntry(Entry):
+class StatementEntry(PolicyEntry):
     """What SQL statements of models may do to objects that are not the environment's own."""
 
     target: Targets
@@ -243,11 +243,11 @@ class StatementEntry(Entry):
     reason: PolicyReason
 
 
-class PersonalData(_Part):
+class PersonalData(_PolicyPart):
     schemas: Schemas
 
 
-class PolicyLimits(_Part):
+class PolicyLimits(_PolicyPart):
     """What the inputs of the same names say. An input that is given wins."""
 
     max_intervals: Annotated[int, Field(ge=0, le=MOST_INTERVALS)] | None = None
@@ -256,11 +256,11 @@ class PolicyLimits(_Part):
     fail_on: FailOn | None = None
 
 
-class CommentSettings(_Part):
+class CommentSettings(_PolicyPart):
     executor_hour_price: _Price | None = None
 
 
-class DiffEntry(Entry):
+class DiffEntry(PolicyEntry):
     """How much of some models may differ in the data diff. The last one that applies counts."""
 
     models: Models
@@ -268,7 +268,7 @@ class DiffEntry(Entry):
     reason: PolicyReason
 
 
-class OwnerEntry(Entry):
+class OwnerEntry(PolicyEntry):
     """Who on GitHub owns some models. The last one that applies counts."""
 
     models: Models | None = None
@@ -282,15 +282,15 @@ class OwnerEntry(Entry):
         return self
 
 
-def _empty(value: Any) -> Any:
+def _none_to_list(value: Any) -> Any:
     """A key without a value is an empty list."""
     return [] if value is None else value
 
 
-_Entries = BeforeValidator(_empty)
+_Entries = BeforeValidator(_none_to_list)
 
 
-class PolicyFile(_Part):
+class PolicyFile(_PolicyPart):
     """The file."""
 
     model_config = ConfigDict(title="Policy of a SQLMesh plan review")

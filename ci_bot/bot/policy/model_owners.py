@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import get_args
 
 from ci_bot.bot.policy.document import UNWEIGHED
-from ci_bot.bot.policy.policy import Matches, Policy
+from ci_bot.bot.policy.policy import Policy, ScopeMatches
 from ci_bot.protocol.plan import Change, Severity
 from ci_bot.protocol.review_report import Acceptance, Risk, Weighed
 
@@ -43,13 +43,13 @@ class CodeOwners:
 def owners_of(text: str, path: str) -> CodeOwners | None:
     """What the last line that matches says of a file; None where none does."""
     found = None
-    for number, pattern, accounts in _lines(text):
-        if _matches(pattern, path):
+    for number, pattern, accounts in _iterate_lines(text):
+        if _matches_pattern(pattern, path):
             found = CodeOwners(accounts, number)
     return found
 
 
-def _lines(text: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+def _iterate_lines(text: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
     for number, line in enumerate(text.splitlines(), start=1):
         words = []
         for word in _WORD.findall(line):
@@ -62,11 +62,11 @@ def _lines(text: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
             yield number, words[0], tuple(w[1:] for w in words[1:] if w.startswith("@"))
 
 
-def _matches(pattern: str, path: str) -> bool:
-    return re.fullmatch(_expression(pattern), path) is not None
+def _matches_pattern(pattern: str, path: str) -> bool:
+    return re.fullmatch(_compile_pattern(pattern), path) is not None
 
 
-def _expression(pattern: str) -> str:
+def _compile_pattern(pattern: str) -> str:
     inner = pattern.strip("/")
     anchored = pattern.startswith("/") or "/" in inner
     folder = pattern.endswith("/")
@@ -92,7 +92,7 @@ def _expression(pattern: str) -> str:
 
 
 @dataclass(frozen=True)
-class Ownership:
+class ModelOwnership:
     """The accounts that own a model.
 
     Attributes:
@@ -106,14 +106,14 @@ class Ownership:
     place: str = ""
 
     @classmethod
-    def of(cls, accounts: tuple[str, ...], place: str) -> Ownership:
+    def from_accounts(cls, accounts: tuple[str, ...], place: str) -> ModelOwnership:
         return cls(
             tuple(name for name in accounts if "/" not in name),
             tuple(name for name in accounts if "/" in name),
             place,
         )
 
-    def has(self, login: str) -> bool:
+    def names_person(self, login: str) -> bool:
         """Whether a person is named; GitHub ignores case."""
         return login.lower() in {name.lower() for name in self.logins}
 
@@ -124,27 +124,27 @@ class CodeOwnersFile:
     text: str
 
 
-def ownership(
+def find_ownership(
     policy: Policy,
-    matches: Matches,
+    matches: ScopeMatches,
     model: str,
     path: str | None,
     codeowners: CodeOwnersFile | None,
-) -> Ownership:
+) -> ModelOwnership:
     """Who owns a model, by what its base commit says.
 
     Args:
         path: The model's file, where the base commit has it, too.
     """
     for entry in reversed(policy.owners):
-        if matches.before(entry, model):
-            return Ownership.of(tuple(entry.github), entry.place)
+        if matches.matches_prod_version(entry, model):
+            return ModelOwnership.from_accounts(tuple(entry.github), entry.source_position)
     if path is None or codeowners is None:
-        return Ownership()
+        return ModelOwnership()
     found = owners_of(codeowners.text, path)
     if found is None:
-        return Ownership()
-    return Ownership.of(found.accounts, f"{codeowners.path} line {found.line}")
+        return ModelOwnership()
+    return ModelOwnership.from_accounts(found.accounts, f"{codeowners.path} line {found.line}")
 
 
 # Which files prove nothing about the models in them. Pure.
@@ -173,14 +173,14 @@ class ModelFiles:
     new: frozenset[str] = frozenset()
     foreign: frozenset[tuple[str, str]] = frozenset()
 
-    def prove(self, model: str | None, path: str | None) -> bool:
+    def has_proof_for(self, model: str | None, path: str | None) -> bool:
         """Whether a file says anything about a finding on a model, or on no model."""
         if path is None or path in self.new:
             return False
         return model is None or (model, path) not in self.foreign
 
     @classmethod
-    def of(
+    def from_models(
         cls, models: Mapping[str, str], before: Mapping[str, str | None], *, new: frozenset[str]
     ) -> ModelFiles:
         """
@@ -236,32 +236,32 @@ class Acceptances:
     fingerprints: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, items: Sequence[Acceptance], changes: Sequence[Change]) -> Acceptances:
-        return cls(tuple(items), fingerprints(changes))
+    def from_items(cls, items: Sequence[Acceptance], changes: Sequence[Change]) -> Acceptances:
+        return cls(tuple(items), list_fingerprints(changes))
 
-    def about(self, risk: Risk) -> Acceptance | None:
+    def find_acceptance(self, risk: Risk) -> Acceptance | None:
         """The acceptance that covers a finding."""
         if not may_be_accepted(risk):
             return None
         for item in reversed(self.items):
-            if (item.rule, item.model) == (risk.rule, risk.model) and self._holds(item, risk):
+            if (item.rule, item.model) == (risk.rule, risk.model) and self._still_holds(item, risk):
                 return item
         return None
 
-    def fallen(self, risk: Risk) -> Acceptance | None:
+    def find_fallen_acceptance(self, risk: Risk) -> Acceptance | None:
         """One that was about a finding, and is no longer."""
-        if self.about(risk) is not None:
+        if self.find_acceptance(risk) is not None:
             return None
         named = [i for i in self.items if (i.rule, i.model) == (risk.rule, risk.model)]
         return named[-1] if named else None
 
-    def _holds(self, item: Acceptance, risk: Risk) -> bool:
+    def _still_holds(self, item: Acceptance, risk: Risk) -> bool:
         same = self.fingerprints.get(item.model) == item.fingerprint
         seen = (risk.subject or "") in item.subjects
-        return same and seen and _rank(risk.severity) >= _rank(item.severity)
+        return same and seen and _rank_severity(risk.severity) >= _rank_severity(item.severity)
 
 
-def fingerprints(changes: Sequence[Change]) -> dict[str, str]:
+def list_fingerprints(changes: Sequence[Change]) -> dict[str, str]:
     """What each changed model is now; a removed one is `removed`."""
     known = {c.model: c.fingerprint for c in changes if c.fingerprint is not None}
     return known | {c.model: "removed" for c in changes if c.change == "removed"}
@@ -272,7 +272,7 @@ def may_be_accepted(risk: Risk) -> bool:
     return risk.model is not None and risk.severity != "blocker" and risk.rule not in UNWEIGHED
 
 
-def accepted(risk: Risk, item: Acceptance) -> Risk:
+def mark_accepted(risk: Risk, item: Acceptance) -> Risk:
     """The finding with who accepted it."""
     return risk.model_copy(
         update={
@@ -287,5 +287,5 @@ def accepted(risk: Risk, item: Acceptance) -> Risk:
     )
 
 
-def _rank(severity: Severity) -> int:
+def _rank_severity(severity: Severity) -> int:
     return _HEAVIEST_FIRST.index(severity)

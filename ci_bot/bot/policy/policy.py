@@ -14,9 +14,9 @@ from ci_bot.bot.policy.document import (
     PROTECTED,
     UNWEIGHED,
     DiffEntry,
-    Entry,
     IgnoreEntry,
     OwnerEntry,
+    PolicyEntry,
     PolicyFile,
     PolicyLimits,
     ScopedEntry,
@@ -56,18 +56,22 @@ class Policy:
         return list(chain.from_iterable(file.owners for file in self.files))
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[PolicyEntry]:
         return [*self.severity, *self.ignore, *self.statements, *self.data_diff, *self.owners]
 
     @property
     def limits(self) -> PolicyLimits:
         """Of several files the last that sets a limit counts."""
-        return PolicyLimits().model_copy(update=_set(file.limits for file in self.files))
+        return PolicyLimits().model_copy(
+            update=_list_set_limits(file.limits for file in self.files)
+        )
 
     @property
     def executor_hour_price(self) -> Price | None:
         prices = [file.comment.executor_hour_price for file in self.files]
-        return next((Price.parse(price) for price in reversed(prices) if price is not None), None)
+        return next(
+            (Price.parse_price(price) for price in reversed(prices) if price is not None), None
+        )
 
     @property
     def personal_schemas(self) -> list[str] | None:
@@ -75,20 +79,20 @@ class Policy:
         told = [file.personal_data.schemas for file in self.files if file.personal_data]
         return sorted({name for names in told for name in names}) if told else None
 
-    def scopes(self) -> list[ModelScope]:
+    def list_scopes(self) -> list[ModelScope]:
         """What has to be asked of SQLMesh, each question once."""
         keys = dict.fromkeys(key for entry in self.entries if any(key := scope_key(entry)))
         return [ModelScope(models=list(models), owners=list(owners)) for models, owners in keys]
 
 
-def _set(limits: Iterable[PolicyLimits]) -> dict[str, object]:
+def _list_set_limits(limits: Iterable[PolicyLimits]) -> dict[str, object]:
     found: dict[str, object] = {}
     for item in limits:
         found |= {name: value for name, value in item if value is not None}
     return found
 
 
-def scope_key(entry: Entry) -> ScopeKey:
+def scope_key(entry: PolicyEntry) -> ScopeKey:
     """The models and owners of an entry; two entries with the same ask the same."""
     models = getattr(entry, "models", None) or ()
     owners = getattr(entry, "owner", None) or ()
@@ -96,7 +100,7 @@ def scope_key(entry: Entry) -> ScopeKey:
 
 
 @dataclass(frozen=True)
-class Matches:
+class ScopeMatches:
     """What SQLMesh answered: per scope the models that it means, by prod's version of the project
     and by the pull request's. Nothing matches a scope that was not answered.
     """
@@ -104,7 +108,9 @@ class Matches:
     known: Mapping[ScopeKey, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, scopes: Sequence[ModelScope], answers: Sequence[ScopedModels]) -> Matches:
+    def from_answers(
+        cls, scopes: Sequence[ModelScope], answers: Sequence[ScopedModels]
+    ) -> ScopeMatches:
         if len(scopes) != len(answers):  # whoever answered did not answer what was asked
             return cls()
         return cls(
@@ -117,21 +123,21 @@ class Matches:
             }
         )
 
-    def surely(self, entry: Entry, model: str | None) -> bool:
+    def matches_both_versions(self, entry: PolicyEntry, model: str | None) -> bool:
         """Whether an entry is about a model by both versions."""
-        before, after = self._of(entry, model)
+        before, after = self._match_versions(entry, model)
         return before and after
 
-    def perhaps(self, entry: Entry, model: str | None) -> bool:
+    def matches_one_version(self, entry: PolicyEntry, model: str | None) -> bool:
         """Whether it is by one of them."""
-        before, after = self._of(entry, model)
+        before, after = self._match_versions(entry, model)
         return before or after
 
-    def before(self, entry: Entry, model: str | None) -> bool:
+    def matches_prod_version(self, entry: PolicyEntry, model: str | None) -> bool:
         """Whether it is by prod's."""
-        return self._of(entry, model)[0]
+        return self._match_versions(entry, model)[0]
 
-    def _of(self, entry: Entry, model: str | None) -> tuple[bool, bool]:
+    def _match_versions(self, entry: PolicyEntry, model: str | None) -> tuple[bool, bool]:
         key = scope_key(entry)
         if not any(key):
             return True, True
@@ -200,7 +206,7 @@ class IgnoreComments:
     counting: tuple[IgnoreComment, ...] = ()
     added: tuple[IgnoreComment, ...] = ()
 
-    def about(self, rule: str, path: str | None) -> IgnoreComment | None:
+    def find_comment(self, rule: str, path: str | None) -> IgnoreComment | None:
         """The comment that takes this rule's findings in a file out of the decision."""
         for item in self.counting:
             if item.rule == rule and item.path == path:
@@ -218,7 +224,7 @@ def in_text(text: str | None, path: str) -> Iterator[IgnoreComment]:
             yield IgnoreComment(rule, reason, path, line)
 
 
-def compared(
+def compare_ignore_comments(
     files: Sequence[tuple[str, str | None, str | None]], rules: Container[str]
 ) -> IgnoreComments:
     """What counts of the comments in some files, and what a pull request adds.

@@ -29,8 +29,8 @@ from ci_bot.bot.policy.document import (
     EVERY_RULE,
     PROTECTED,
     UNWEIGHED,
-    Entry,
     IgnoreEntry,
+    PolicyEntry,
     PolicyFile,
     SeverityEntry,
 )
@@ -68,28 +68,30 @@ class UnfitYaml(Exception):
 
 
 @dataclass(frozen=True)
-class Lines:
+class PositionedDocument:
     """A document and where its parts stand."""
 
     data: Any
     known: dict[YamlPlace, int] = field(default_factory=dict)
 
-    def of(self, place: YamlPlace) -> int:
+    def line_of_part(self, place: YamlPlace) -> int:
         """The line of a part; of something that is not there, of what would hold it."""
         while place and place not in self.known:
             place = place[:-1]
         return self.known.get(place, 1)
 
 
-def read(text: str) -> Lines:
+def read_policy_yaml(text: str) -> PositionedDocument:
     """The one document in `text`.
 
     Raises:
         UnfitYaml: it is none, or has aliases, tags, a key twice, or too much of anything.
     """
-    found = Lines(None)
+    found = PositionedDocument(None)
     try:
-        data = _Reading(found.known, _bounded(YAML(typ="safe", pure=True).parse(text))).document()
+        data = _YamlReader(
+            found.known, _bound_events(YAML(typ="safe", pure=True).parse(text))
+        ).read_document()
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         told = error.problem or "it cannot be read"
@@ -97,10 +99,10 @@ def read(text: str) -> Lines:
     except (YAMLError, ValueError) as error:  # characters that no YAML has
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         raise UnfitYaml("it holds characters that YAML does not allow", line) from error
-    return Lines(data, found.known)
+    return PositionedDocument(data, found.known)
 
 
-def _bounded(events: Iterator[Event]) -> Iterator[Event]:
+def _bound_events(events: Iterator[Event]) -> Iterator[Event]:
     """The events, up to the first that is not taken here."""
     level = values = documents = 0
     for event in events:
@@ -123,31 +125,31 @@ def _bounded(events: Iterator[Event]) -> Iterator[Event]:
         yield event
 
 
-class _Reading:
+class _YamlReader:
     """One pass over the events. Depth is bounded before an event gets here."""
 
     def __init__(self, known: dict[YamlPlace, int], events: Iterator[Event]) -> None:
         self._known = known
         self._events = events
 
-    def document(self) -> Any:
+    def read_document(self) -> Any:
         """The value of the document; None where there is nothing in it."""
         data = None
         for event in self._events:
             if isinstance(event, ScalarEvent | MappingStartEvent | SequenceStartEvent):
-                data = self._value(event, ())
+                data = self._read_value(event, ())
         return data
 
-    def _value(self, event: Event, place: YamlPlace) -> Any:
+    def _read_value(self, event: Event, place: YamlPlace) -> Any:
         # The line of a key is where people look, so it stays if it is known.
         self._known.setdefault(place, event.start_mark.line + 1)
         if isinstance(event, MappingStartEvent):
-            return self._mapping(place)
+            return self._read_mapping(place)
         if isinstance(event, SequenceStartEvent):
-            return self._sequence(place)
-        return _scalar(event)
+            return self._read_sequence(place)
+        return _parse_scalar(event)
 
-    def _mapping(self, place: YamlPlace) -> dict[str, Any]:
+    def _read_mapping(self, place: YamlPlace) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for event in self._events:
             if isinstance(event, MappingEndEvent):
@@ -159,22 +161,22 @@ class _Reading:
             if event.value in found:
                 first = self._known[here]
                 raise UnfitYaml(
-                    f"the key `{_shown(event.value)}` stands in line {first}, too", line
+                    f"the key `{_shorten_text(event.value)}` stands in line {first}, too", line
                 )
             self._known[here] = line
-            found[event.value] = self._value(next(self._events), here)
+            found[event.value] = self._read_value(next(self._events), here)
         return found
 
-    def _sequence(self, place: YamlPlace) -> list[Any]:
+    def _read_sequence(self, place: YamlPlace) -> list[Any]:
         found: list[Any] = []
         for event in self._events:
             if isinstance(event, SequenceEndEvent):
                 break
-            found.append(self._value(event, (*place, len(found))))
+            found.append(self._read_value(event, (*place, len(found))))
         return found
 
 
-def _scalar(event: Any) -> Any:
+def _parse_scalar(event: Any) -> Any:
     """A single value: text in quotes, and without them what YAML 1.2 makes of it.
 
     `off` and dates are text there, too.
@@ -189,7 +191,7 @@ def _scalar(event: Any) -> Any:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _shown(text: str) -> str:
+def _shorten_text(text: str) -> str:
     plain = "".join(letter if letter.isprintable() else "?" for letter in text)
     return plain[:60].replace("`", "'")
 
@@ -236,31 +238,31 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
     Raises:
         UnfitPolicy: it cannot be read, or says something that nothing here understands.
     """
-    text = _text(content, path)
+    text = _decode_content(content, path)
     try:
-        lines = read(text)
+        lines = read_policy_yaml(text)
     except UnfitYaml as error:
-        raise unfit(path, [(error.line, error.message)]) from error
+        raise make_unfit_policy(path, [(error.line, error.message)]) from error
     data = {} if lines.data is None else lines.data
     if not isinstance(data, dict):
-        raise unfit(path, [(1, "it must hold keys, such as `severity:`")])
+        raise make_unfit_policy(path, [(1, "it must hold keys, such as `severity:`")])
     try:
         found = PolicyFile.model_validate(data)
     except ValidationError as error:
-        raise unfit(path, _problems(error, lines)) from error
+        raise make_unfit_policy(path, _list_problems(error, lines)) from error
     for name in ("severity", "ignore", "statements", "data_diff", "owners"):
         for position, entry in enumerate(getattr(found, name)):
-            entry.found_at(path, lines.of((name.replace("_", "-"), position)))
+            entry.found_at(path, lines.line_of_part((name.replace("_", "-"), position)))
     wrong = [
         *_wrong_rules(found, lines, rules),
         *_too_late(found.ignore, lines, today),
     ]
     if wrong:
-        raise unfit(path, wrong)
+        raise make_unfit_policy(path, wrong)
     return found
 
 
-def unfit(path: str, problems: Iterable[Problem]) -> UnfitPolicy:
+def make_unfit_policy(path: str, problems: Iterable[Problem]) -> UnfitPolicy:
     """The failure about some problems of a file."""
     every = sorted(set(problems))
     told = "; ".join(f"line {line}: {text}" for line, text in every[:_MOST_SHOWN])
@@ -273,43 +275,43 @@ def unfit(path: str, problems: Iterable[Problem]) -> UnfitPolicy:
     )
 
 
-def _text(content: bytes, path: str) -> str:
+def _decode_content(content: bytes, path: str) -> str:
     if len(content) > MOST_POLICY_BYTES:
         told = f"it has more than {MOST_POLICY_BYTES // 1024} KiB, which no policy needs"
-        raise unfit(path, [(1, told)])
+        raise make_unfit_policy(path, [(1, told)])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise unfit(path, [(line, "it is not UTF-8")]) from error
+        raise make_unfit_policy(path, [(line, "it is not UTF-8")]) from error
 
 
-def _problems(error: ValidationError, lines: Lines) -> Iterator[Problem]:
+def _list_problems(error: ValidationError, lines: PositionedDocument) -> Iterator[Problem]:
     for item in error.errors(include_url=False):
         place: YamlPlace = tuple(item["loc"])
-        yield lines.of(place), _told(item, place)
+        yield lines.line_of_part(place), _describe_problem(item, place)
 
 
-def _told(item: Any, place: YamlPlace) -> str:
+def _describe_problem(item: Any, place: YamlPlace) -> str:
     key = next((str(part) for part in reversed(place) if isinstance(part, str)), "")
     kind, context = item["type"], item.get("ctx", {})
     if kind == "extra_forbidden":
-        return f"`{key}` is no key here{_near(key, _keys_at(place))}"
+        return f"`{key}` is no key here{_find_near_name(key, _keys_at(place))}"
     if kind == "missing":
         return f"`{key}` is missing"
     if kind == "literal_error":
         expected = str(context["expected"]).replace("'", "`")
-        return f"`{key}` must be {expected}, and not {_quoted(item['input'])}"
+        return f"`{key}` must be {expected}, and not {_quote_value(item['input'])}"
     if kind == "value_error":
         told = str(context["error"])
         return told if told.startswith("`") or "needs" in told else f"`{key}` {told}"
     if kind in ("model_type", "model_attributes_type"):
-        return f"`{key}` must hold keys, and not {_quoted(item['input'])}"
+        return f"`{key}` must hold keys, and not {_quote_value(item['input'])}"
     what = _EXPECTED.get(kind, str(item["msg"])[:1].lower() + str(item["msg"])[1:])
-    return f"`{key}` must be {what.format(**context)}, and not {_quoted(item['input'])}"
+    return f"`{key}` must be {what.format(**context)}, and not {_quote_value(item['input'])}"
 
 
-def _quoted(value: Any) -> str:
+def _quote_value(value: Any) -> str:
     text = "".join(letter if letter.isprintable() else "?" for letter in str(value))
     return f"`{text[:60].replace('`', chr(39))}`"
 
@@ -319,13 +321,13 @@ def _keys_at(place: YamlPlace) -> list[str]:
     model: type[BaseModel] | None = PolicyFile
     for part in place[:-1]:
         if isinstance(part, str) and model is not None:
-            model = _inside(model, part)
+            model = _find_nested_model(model, part)
     if model is None:
         return []
     return [str(field.alias or name) for name, field in model.model_fields.items()]
 
 
-def _inside(model: type[BaseModel], key: str) -> type[BaseModel] | None:
+def _find_nested_model(model: type[BaseModel], key: str) -> type[BaseModel] | None:
     field = model.model_fields.get(key.replace("-", "_"))
     if field is None:
         return None
@@ -335,12 +337,14 @@ def _inside(model: type[BaseModel], key: str) -> type[BaseModel] | None:
     return None
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def _find_near_name(name: str, known: Iterable[str]) -> str:
     found = difflib.get_close_matches(name, list(known), n=3)
     return f" (did you mean {' or '.join(f'`{one}`' for one in found)}?)" if found else ""
 
 
-def _wrong_rules(found: PolicyFile, lines: Lines, rules: Collection[str]) -> Iterator[Problem]:
+def _wrong_rules(
+    found: PolicyFile, lines: PositionedDocument, rules: Collection[str]
+) -> Iterator[Problem]:
     named: tuple[tuple[str, Sequence[SeverityEntry | IgnoreEntry]], ...] = (
         ("severity", found.severity),
         ("ignore", found.ignore),
@@ -348,7 +352,7 @@ def _wrong_rules(found: PolicyFile, lines: Lines, rules: Collection[str]) -> Ite
     for key, entries in named:
         for position, entry in enumerate(entries):
             for item, rule in enumerate(entry.rule):
-                line = lines.of((key, position, "rule", item))
+                line = lines.line_of_part((key, position, "rule", item))
                 problem = _wrong_rule(rule, entry, rules)
                 if problem is not None:
                     yield line, problem
@@ -360,7 +364,7 @@ def _wrong_rule(
     if rule == EVERY_RULE:
         return None
     if rule not in rules:
-        return f"there is no rule {_quoted(rule)}{_near(rule, rules)}"
+        return f"there is no rule {_quote_value(rule)}{_find_near_name(rule, rules)}"
     if rule in UNWEIGHED:
         return f"`{rule}` always has its own weight, because {UNWEIGHED[rule]}"
     if isinstance(entry, SeverityEntry) and rule in PROTECTED and entry.severity != "blocker":
@@ -371,11 +375,13 @@ def _wrong_rule(
     return None
 
 
-def _too_late(entries: Iterable[Entry], lines: Lines, today: date) -> Iterator[Problem]:
+def _too_late(
+    entries: Iterable[PolicyEntry], lines: PositionedDocument, today: date
+) -> Iterator[Problem]:
     latest = today + LONGEST_IGNORE
     for position, entry in enumerate(entries):
         if isinstance(entry, IgnoreEntry) and entry.until > latest:
             yield (
-                lines.of(("ignore", position, "until")),
+                lines.line_of_part(("ignore", position, "until")),
                 f"`until` is more than a year away; {latest.isoformat()} is the latest day",
             )

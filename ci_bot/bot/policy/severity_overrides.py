@@ -16,18 +16,18 @@ from ci_bot.bot.policy.document import (
     PROTECTED,
     UNWEIGHED,
     DiffEntry,
-    Entry,
     IgnoreEntry,
     OwnerEntry,
+    PolicyEntry,
     ScopedEntry,
     SeverityEntry,
     StatementEntry,
 )
-from ci_bot.bot.policy.model_owners import Acceptances, ModelFiles, accepted
+from ci_bot.bot.policy.model_owners import Acceptances, ModelFiles, mark_accepted
 from ci_bot.bot.policy.policy import (
     IgnoreComments,
-    Matches,
     Policy,
+    ScopeMatches,
     is_on_path,
     is_target,
     names_rule,
@@ -47,7 +47,7 @@ class WeighedRisks:
 
 
 @dataclass(frozen=True)
-class Weighing:
+class PolicyWeighing:
     """What there is to weigh with.
 
     Attributes:
@@ -60,50 +60,54 @@ class Weighing:
     """
 
     policy: Policy = field(default_factory=Policy)
-    matches: Matches = field(default_factory=Matches)
+    matches: ScopeMatches = field(default_factory=ScopeMatches)
     today: date = date.min
     loosens: bool = True
     files: ModelFiles = field(default_factory=ModelFiles)
     comments: IgnoreComments = field(default_factory=IgnoreComments)
     acceptances: Acceptances = field(default_factory=Acceptances)
 
-    def weigh(self, risks: Iterable[Risk]) -> WeighedRisks:
+    def weigh_risks(self, risks: Iterable[Risk]) -> WeighedRisks:
         """Each finding with the weight that the policy gives it."""
         counting: list[Risk] = []
         aside: list[Risk] = []
         for risk in risks:
-            found = self._one(risk)
+            found = self._weigh_risk(risk)
             off = found.weighed is not None and found.weighed.by != "severity"
             (aside if off else counting).append(found)
         return WeighedRisks(tuple(counting), tuple(aside))
 
     def is_about(self, entry: ScopedEntry, model: str | None, path: str | None) -> bool:
         """Whether an entry may be about a model in a file."""
-        return self.matches.perhaps(entry, model) and is_on_path(entry, path)
+        return self.matches.matches_one_version(entry, model) and is_on_path(entry, path)
 
-    def _one(self, risk: Risk) -> Risk:
+    def _weigh_risk(self, risk: Risk) -> Risk:
         if risk.rule in UNWEIGHED:
             return risk
         if self.loosens:
-            told = self._ignored(risk) or self._allowed(risk) or self._commented(risk)
+            told = (
+                self._find_ignore_entry(risk)
+                or self._find_statement_entry(risk)
+                or self._find_ignore_comment(risk)
+            )
             if told is not None:
                 return risk.model_copy(update={"weighed": told})
         found = self._with_severity(risk)
         off = found.weighed is not None and found.weighed.by == "off"
-        item = self.acceptances.about(found) if self.loosens and not off else None
-        return found if item is None else accepted(found, item)
+        item = self.acceptances.find_acceptance(found) if self.loosens and not off else None
+        return found if item is None else mark_accepted(found, item)
 
-    def _ignored(self, risk: Risk) -> Weighed | None:
+    def _find_ignore_entry(self, risk: Risk) -> Weighed | None:
         for entry in self.policy.ignore:
             if entry.until >= self.today and self._is_ignored_by(entry, risk):
                 until = entry.until.isoformat()
-                return _weighed("ignore", risk, entry, entry.reason, until=until)
+                return _make_weighed("ignore", risk, entry, entry.reason, until=until)
         return None
 
     def _is_ignored_by(self, entry: IgnoreEntry, risk: Risk) -> bool:
-        return names_rule(entry, risk.rule) and self._surely(entry, risk)
+        return names_rule(entry, risk.rule) and self._surely_matches(entry, risk)
 
-    def _allowed(self, risk: Risk) -> Weighed | None:
+    def _find_statement_entry(self, risk: Risk) -> Weighed | None:
         effect = risk.effect
         if effect is None:
             return None
@@ -111,14 +115,14 @@ class Weighing:
             if (
                 effect.action in entry.does
                 and is_target(entry.target, effect.target)
-                and self.matches.surely(entry, risk.model)
+                and self.matches.matches_both_versions(entry, risk.model)
             ):
-                return _weighed("statement", risk, entry, entry.reason)
+                return _make_weighed("statement", risk, entry, entry.reason)
         return None
 
-    def _commented(self, risk: Risk) -> Weighed | None:
-        comment = self.comments.about(risk.rule, risk.path)
-        if comment is None or not self.files.prove(risk.model, risk.path):
+    def _find_ignore_comment(self, risk: Risk) -> Weighed | None:
+        comment = self.comments.find_comment(risk.rule, risk.path)
+        if comment is None or not self.files.has_proof_for(risk.model, risk.path):
             return None
         return Weighed(
             by="comment",
@@ -140,24 +144,26 @@ class Weighing:
                 continue
             if not lighter and not self.is_about(entry, risk.model, risk.path):
                 continue
-            return _with(entry, risk)
+            return _apply_severity_entry(entry, risk)
         return risk
 
     def _may_be_lighter(self, entry: SeverityEntry, risk: Risk) -> bool:
-        return self.loosens and risk.rule not in PROTECTED and self._surely(entry, risk)
+        return self.loosens and risk.rule not in PROTECTED and self._surely_matches(entry, risk)
 
-    def _surely(self, entry: ScopedEntry, risk: Risk) -> bool:
-        if not self.matches.surely(entry, risk.model) or not is_on_path(entry, risk.path):
+    def _surely_matches(self, entry: ScopedEntry, risk: Risk) -> bool:
+        if not self.matches.matches_both_versions(entry, risk.model) or not is_on_path(
+            entry, risk.path
+        ):
             return False
-        return not entry.paths or self.files.prove(risk.model, risk.path)
+        return not entry.paths or self.files.has_proof_for(risk.model, risk.path)
 
 
-def _with(entry: SeverityEntry, risk: Risk) -> Risk:
+def _apply_severity_entry(entry: SeverityEntry, risk: Risk) -> Risk:
     if entry.severity == "off":
-        return risk.model_copy(update={"weighed": _weighed("off", risk, entry, entry.reason)})
+        return risk.model_copy(update={"weighed": _make_weighed("off", risk, entry, entry.reason)})
     if entry.severity == risk.severity:
         return risk
-    told = _weighed("severity", risk, entry, entry.reason)
+    told = _make_weighed("severity", risk, entry, entry.reason)
     return risk.model_copy(update={"severity": entry.severity, "weighed": told})
 
 
@@ -165,15 +171,20 @@ def _is_lighter(weight: Severity, than: Severity) -> bool:
     return _HEAVIEST_FIRST.index(weight) > _HEAVIEST_FIRST.index(than)
 
 
-def _weighed(
-    by: object, risk: Risk, entry: Entry | StatementEntry, reason: str, *, until: str | None = None
+def _make_weighed(
+    by: object,
+    risk: Risk,
+    entry: PolicyEntry | StatementEntry,
+    reason: str,
+    *,
+    until: str | None = None,
 ) -> Weighed:
     return Weighed.model_validate(
         {
             "by": by,
             "weight": risk.severity,
             "reason": reason,
-            "place": entry.place,
+            "place": entry.source_position,
             "until": until,
         }
     )
@@ -185,62 +196,62 @@ def _weighed(
 _MOST_SHOWN = 5
 
 
-def said(entry: Entry) -> str:
+def describe_entry(entry: PolicyEntry) -> str:
     """What an entry says, without its reason and without a full stop."""
     if isinstance(entry, SeverityEntry):
-        return f"{about(entry)} weighs {weight(entry)}"
+        return f"{describe_entry_findings(entry)} weighs {describe_entry_severity(entry)}"
     if isinstance(entry, IgnoreEntry):
-        return f"{about(entry)} is ignored until {entry.until.isoformat()}"
+        return f"{describe_entry_findings(entry)} is ignored until {entry.until.isoformat()}"
     if isinstance(entry, StatementEntry):
-        return f"it is allowed {allowed(entry)}"
+        return f"it is allowed {describe_allowed_statements(entry)}"
     if isinstance(entry, DiffEntry):
-        return f"{differs(entry)} is tolerated"
+        return f"{describe_tolerance(entry)} is tolerated"
     if isinstance(entry, OwnerEntry):
-        return f"{models(entry)} belongs to {whom(entry)}"
+        return f"{describe_entry_models(entry)} belongs to {describe_accounts(entry)}"
     raise TypeError(f"no words for {type(entry).__name__}")
 
 
-def about(entry: SeverityEntry | IgnoreEntry) -> str:
+def describe_entry_findings(entry: SeverityEntry | IgnoreEntry) -> str:
     """Which findings an entry is about."""
-    rules = "every rule" if EVERY_RULE in entry.rule else listed(entry.rule)
-    on = f" on {models(entry)}" if entry.asks_for_models else ""
-    files = f" in {listed(entry.paths)}" if entry.paths else ""
+    rules = "every rule" if EVERY_RULE in entry.rule else list_entry_names(entry.rule)
+    on = f" on {describe_entry_models(entry)}" if entry.asks_for_models else ""
+    files = f" in {list_entry_names(entry.paths)}" if entry.paths else ""
     return f"{rules}{on}{files}"
 
 
-def weight(entry: SeverityEntry) -> str:
+def describe_entry_severity(entry: SeverityEntry) -> str:
     """The severity that an entry gives."""
     if entry.severity == "off":
         return "nothing (off)"
     return f"{'at most ' if EVERY_RULE in entry.rule else ''}{entry.severity}"
 
 
-def allowed(entry: StatementEntry) -> str:
+def describe_allowed_statements(entry: StatementEntry) -> str:
     """What statements may do, after "it is allowed" or "it would be allowed"."""
-    who = f" by statements of {listed(entry.models)}" if entry.models else ""
-    return f"that something {' or '.join(entry.does)} {listed(entry.target)}{who}"
+    who = f" by statements of {list_entry_names(entry.models)}" if entry.models else ""
+    return f"that something {' or '.join(entry.does)} {list_entry_names(entry.target)}{who}"
 
 
-def differs(entry: DiffEntry) -> str:
+def describe_tolerance(entry: DiffEntry) -> str:
     """The difference that an entry tolerates."""
-    return f"a data diff of {entry.tolerance:.4%} of the rows of {listed(entry.models)}"
+    return f"a data diff of {entry.tolerance:.4%} of the rows of {list_entry_names(entry.models)}"
 
 
-def whom(entry: OwnerEntry) -> str:
+def describe_accounts(entry: OwnerEntry) -> str:
     """The accounts of an entry."""
     return " and ".join(f"`@{name}`" for name in entry.github)
 
 
-def models(entry: Entry) -> str:
+def describe_entry_models(entry: PolicyEntry) -> str:
     """The models of an entry; "" where it is about all."""
     selected = getattr(entry, "models", None)
     owner = getattr(entry, "owner", None)
-    told = listed(selected) if selected else ""
-    of = f"models of {listed(owner)}" if owner else ""
+    told = list_entry_names(selected) if selected else ""
+    of = f"models of {list_entry_names(owner)}" if owner else ""
     return f"{told}{' among the ' if told and of else ''}{of}"
 
 
-def listed(names: Iterable[str] | None) -> str:
+def list_entry_names(names: Iterable[str] | None) -> str:
     """`a`, `b` and 3 more, in the order of the file."""
     every = [f"`{name}`" for name in names or ()]
     rest = len(every) - _MOST_SHOWN

@@ -9,8 +9,8 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.bot.report.files import (
         PAGE,
+        DocumentTexts,
         Format,
-        Texts,
         check_output,
         check_within,
         write_files,
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.report.html.page import page_parts, render_page
     from ci_bot.bot.report.markdown import notices
-    from ci_bot.bot.report.markdown.blocks import Fence, passages
+    from ci_bot.bot.report.markdown.blocks import FencedBlock, split_passages
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-    from ci_bot.bot.report.markdown.marker import decode
+    from ci_bot.bot.report.markdown.marker import decode_marker
     from ci_bot.bot.report.markdown.outcome_comment import (
         render_apply,
         render_cleanup,
         render_sweep,
     )
     from ci_bot.bot.report.markdown.review_comment import (
-        Carried,
+        CarriedReview,
         ReviewSource,
         render_planning,
         render_review,
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.model import advice, words
     from ci_bot.bot.report.model.apply_evidence import ApplyView
     from ci_bot.bot.report.model.context import (
+        ApplyCondition,
+        ApplyRefusal,
         CommentContext,
-        Condition,
+        DecisionOverride,
         DisplayProgress,
-        Override,
-        Refusal,
-        Rendered,
+        RenderedText,
     )
     from ci_bot.bot.report.model.headline import baseline_notice, compared_with
     from ci_bot.bot.report.model.marker_facts import MarkerFacts, plans_before
-    from ci_bot.bot.report.model.prose import prose
-    from ci_bot.bot.report.resources import resource
-    from ci_bot.bot.report.text.page import Page, Screen, new_page, screen_of
-    from ci_bot.bot.report.text.plain_markdown import PLACE, plain, without_spans
+    from ci_bot.bot.report.model.prose import render_prose
+    from ci_bot.bot.report.resources import find_resource
+    from ci_bot.bot.report.text.page import OutputScreen, TextPage, new_page, screen_of
+    from ci_bot.bot.report.text.plain_markdown import PLACE, render_plain, without_spans
     from ci_bot.bot.report.text.report_text import (
         Document,
+        describe_error,
         to_markdown,
         to_page,
         to_terminal,
-        told,
         without_secrets,
     )
     from ci_bot.bot.report.text.short_review import short_text
@@ -62,48 +62,48 @@ __all__ = [
     "COMMENT_BYTES",
     "PAGE",
     "PLACE",
+    "ApplyCondition",
+    "ApplyRefusal",
     "ApplyView",
-    "Carried",
+    "CarriedReview",
     "CommentContext",
-    "Condition",
+    "DecisionOverride",
     "DisplayProgress",
     "Document",
-    "Fence",
+    "DocumentTexts",
+    "FencedBlock",
     "Format",
     "MarkerFacts",
-    "Override",
-    "Page",
-    "Refusal",
-    "Rendered",
+    "OutputScreen",
+    "RenderedText",
     "ReviewSource",
-    "Screen",
-    "Texts",
+    "TextPage",
     "advice",
     "baseline_notice",
     "check_output",
     "check_within",
     "compared_with",
-    "decode",
+    "decode_marker",
+    "describe_error",
+    "find_resource",
     "new_page",
     "notices",
     "page_parts",
-    "passages",
-    "plain",
     "plans_before",
-    "prose",
     "render_apply",
     "render_cleanup",
     "render_page",
+    "render_plain",
     "render_planning",
+    "render_prose",
     "render_review",
     "render_sweep",
-    "resource",
     "screen_of",
     "short_text",
+    "split_passages",
     "to_markdown",
     "to_page",
     "to_terminal",
-    "told",
     "without_secrets",
     "without_spans",
     "words",
@@ -117,42 +117,47 @@ __getattr__ = open_on_demand(
         "files": [
             "Format",
             "PAGE",
-            "Texts",
+            "DocumentTexts",
             "check_output",
             "check_within",
             "write_files",
             "write_within",
         ],
         "html.page": ["page_parts", "render_page"],
-        "markdown.blocks": ["Fence", "passages"],
+        "markdown.blocks": ["FencedBlock", "split_passages"],
         "markdown.budget": ["COMMENT_BYTES"],
-        "markdown.marker": ["decode"],
+        "markdown.marker": ["decode_marker"],
         "markdown.notices": [],
         "markdown.outcome_comment": ["render_apply", "render_cleanup", "render_sweep"],
-        "markdown.review_comment": ["Carried", "ReviewSource", "render_planning", "render_review"],
+        "markdown.review_comment": [
+            "CarriedReview",
+            "ReviewSource",
+            "render_planning",
+            "render_review",
+        ],
         "model.advice": [],
         "model.apply_evidence": ["ApplyView"],
         "model.context": [
             "CommentContext",
-            "Condition",
+            "ApplyCondition",
             "DisplayProgress",
-            "Override",
-            "Refusal",
-            "Rendered",
+            "DecisionOverride",
+            "ApplyRefusal",
+            "RenderedText",
         ],
         "model.headline": ["baseline_notice", "compared_with"],
         "model.marker_facts": ["MarkerFacts", "plans_before"],
-        "model.prose": ["prose"],
+        "model.prose": ["render_prose"],
         "model.words": [],
-        "resources": ["resource"],
-        "text.page": ["Page", "Screen", "new_page", "screen_of"],
-        "text.plain_markdown": ["PLACE", "plain", "without_spans"],
+        "resources": ["find_resource"],
+        "text.page": ["TextPage", "OutputScreen", "new_page", "screen_of"],
+        "text.plain_markdown": ["PLACE", "render_plain", "without_spans"],
         "text.report_text": [
             "Document",
             "to_markdown",
             "to_page",
             "to_terminal",
-            "told",
+            "describe_error",
             "without_secrets",
         ],
         "text.short_review": ["short_text"],

@@ -23,7 +23,7 @@ PAGE = "report.html"
 
 
 @dataclass(frozen=True)
-class Texts:
+class DocumentTexts:
     """What makes a document's texts. Each is made when it is written, and then let go.
 
     Args:
@@ -35,7 +35,7 @@ class Texts:
     page: Callable[[], Iterator[str] | None] = lambda: None
 
 
-def write_files(directory: Path, name: str, document: Contract, texts: Texts) -> None:
+def write_files(directory: Path, name: str, document: Contract, texts: DocumentTexts) -> None:
     """Writes NAME.json, NAME.md and the page, all complete, into `directory`, which is created.
 
     Raises:
@@ -43,7 +43,7 @@ def write_files(directory: Path, name: str, document: Contract, texts: Texts) ->
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for file, parts in _files(name, document, texts):
+        for file, parts in _list_report_files(name, document, texts):
             with (directory / file).open("wb") as opened:
                 opened.writelines(parts)
     except OSError as error:
@@ -57,17 +57,19 @@ def check_output(directory: Path, *, option: str = "--output") -> None:
         BadInput: it could not.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix=".ci-bot-", dir=_nearest(directory)):
+        with tempfile.TemporaryDirectory(prefix=".ci-bot-", dir=_nearest_directory(directory)):
             pass
     except OSError as error:
         raise BadInput(
-            f"No file can be written to {directory}: {_why(error)}.",
+            f"No file can be written to {directory}: {_describe_os_error(error)}.",
             hint=f"Name a directory that can be written, with `{option}`.",
             reason_code="output",
         ) from error
 
 
-def write_within(workspace: Path, folder: str, name: str, document: Contract, texts: Texts) -> str:
+def write_within(
+    workspace: Path, folder: str, name: str, document: Contract, texts: DocumentTexts
+) -> str:
     """The same into `folder` of a workspace whose content is not ours.
 
     Nothing that somebody has put there is followed or written through: a link in place of the
@@ -87,10 +89,10 @@ def write_within(workspace: Path, folder: str, name: str, document: Contract, te
             (workspace / folder).mkdir()
         place = os.open(workspace / folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
-            _give(place, owner)
+            _give_to_owner(place, owner)
             written = {
-                file: _replace(place, file, parts, owner)
-                for file, parts in _files(name, document, texts)
+                file: _replace_file(place, file, parts, owner)
+                for file, parts in _list_report_files(name, document, texts)
             }
         finally:
             os.close(place)
@@ -116,7 +118,7 @@ def check_within(workspace: Path, folder: str) -> None:
     check_output(place)
 
 
-def _nearest(directory: Path) -> Path:
+def _nearest_directory(directory: Path) -> Path:
     """The directory itself, or the one above it that is there."""
     for path in (directory, *directory.parents):
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -125,9 +127,11 @@ def _nearest(directory: Path) -> Path:
     return directory
 
 
-def _files(name: str, document: Contract, texts: Texts) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _list_report_files(
+    name: str, document: Contract, texts: DocumentTexts
+) -> Iterator[tuple[str, Iterable[bytes]]]:
     """The files in the order in which they are written; each is made only then."""
-    yield _of_document(name), chain(document.parts(indent=2), [b"\n"])
+    yield _of_document(name), chain(document.iterate_parts(indent=2), [b"\n"])
     yield f"{name}.md", [texts.markdown().encode()]
     page = texts.page()
     if page is not None:
@@ -138,7 +142,7 @@ def _of_document(name: str) -> str:
     return f"{name}.json"
 
 
-def _replace(place: int, file: str, parts: Iterable[bytes], owner: os.stat_result) -> str:
+def _replace_file(place: int, file: str, parts: Iterable[bytes], owner: os.stat_result) -> str:
     """Puts a new file into the open directory `place`, over whatever has this name.
 
     Returns:
@@ -151,7 +155,7 @@ def _replace(place: int, file: str, parts: Iterable[bytes], owner: os.stat_resul
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         with os.fdopen(os.open(part, flags, 0o644, dir_fd=place), "wb") as opened:
-            _give(opened.fileno(), owner)
+            _give_to_owner(opened.fileno(), owner)
             for content in parts:
                 written.update(content)
                 opened.write(content)
@@ -164,7 +168,7 @@ def _replace(place: int, file: str, parts: Iterable[bytes], owner: os.stat_resul
     return written.hexdigest()
 
 
-def _give(handle: int, owner: os.stat_result) -> None:
+def _give_to_owner(handle: int, owner: os.stat_result) -> None:
     """Makes what we have made the owner's; what is somebody else's stays theirs."""
     now = os.fstat(handle)
     if os.geteuid() == 0 and now.st_uid == 0 and owner.st_uid != 0:
@@ -173,13 +177,13 @@ def _give(handle: int, owner: os.stat_result) -> None:
 
 def _not_written(directory: Path, error: OSError) -> BotError:
     return BotError(
-        f"The report could not be written to {directory}: {_why(error)}.",
+        f"The report could not be written to {directory}: {_describe_os_error(error)}.",
         hint="What was done stays done; only its files are missing.",
         reason_code="output",
     )
 
 
-def _why(error: OSError) -> str:
+def _describe_os_error(error: OSError) -> str:
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return "a file is in the way"
     return error.strerror or type(error).__name__

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 
-def resource(name: str) -> Traversable:
+def find_resource(name: str) -> Traversable:
     """A directory of this installation, `templates` or `examples`."""
-    return find(files("ci_bot"), Path(__file__).parents[3], name)
+    return find_directory(files("ci_bot"), Path(__file__).parents[3], name)
 
 
-def find(package: Traversable, checkout: Path, name: str) -> Traversable:
+def find_directory(package: Traversable, checkout: Path, name: str) -> Traversable:
     """The directory inside the installed package, or else the one at the root of a checkout."""
     packaged = package / name
     return packaged if packaged.is_dir() else checkout / name

@@ -14,32 +14,37 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_json
     from ci_bot.bot.sandbox.deadline import CancelToken, Deadline, handle_signals
-    from ci_bot.bot.sandbox.git_objects import Blob
-    from ci_bot.bot.sandbox.git_repository import Git, GitFile, MissingFiles
-    from ci_bot.bot.sandbox.launch import DOCKER_SOCKETS, MIB, Identity, Launch
+    from ci_bot.bot.sandbox.git_objects import GitBlob
+    from ci_bot.bot.sandbox.git_repository import GitFile, GitRepository, MissingFiles
+    from ci_bot.bot.sandbox.launch import DOCKER_SOCKETS, MIB, WorkerIdentity, WorkerLaunch
     from ci_bot.bot.sandbox.load_trace import JAVA_READS, TraceReader, opened_among
     from ci_bot.bot.sandbox.requirements import check_requirements, install_requirements
     from ci_bot.bot.sandbox.run_directories import (
         PREFIX,
-        Workspace,
+        RunWorkspace,
         directory_problem,
         held_directory,
-        inside,
         private_workspace,
         project_paths,
         read_inside,
+        resolve_inside,
         search_path,
     )
     from ci_bot.bot.sandbox.worker_environment import (
         CONTAINER_PATH,
         WorkerVariables,
-        build,
+        build_worker_environment,
         parse_worker_variables,
         redactor_of,
         with_python_path,
     )
     from ci_bot.bot.sandbox.worker_output import TracebackFilter
-    from ci_bot.bot.sandbox.worker_run import Second, WorkerCancelled, WorkerTimedOut, run_worker
+    from ci_bot.bot.sandbox.worker_run import (
+        SecondQuestion,
+        WorkerCancelled,
+        WorkerTimedOut,
+        run_worker,
+    )
 
 __all__ = [
     "CONTAINER_PATH",
@@ -48,28 +53,27 @@ __all__ = [
     "MIB",
     "PREFIX",
     "AnswerRefusedError",
-    "Blob",
     "CancelToken",
     "Deadline",
-    "Git",
+    "GitBlob",
     "GitFile",
-    "Identity",
-    "Launch",
+    "GitRepository",
     "MissingFiles",
-    "Second",
+    "RunWorkspace",
+    "SecondQuestion",
     "TraceReader",
     "TracebackFilter",
     "WorkerCancelled",
+    "WorkerIdentity",
+    "WorkerLaunch",
     "WorkerTimedOut",
     "WorkerVariables",
-    "Workspace",
-    "build",
+    "build_worker_environment",
     "check_json",
     "check_requirements",
     "directory_problem",
     "handle_signals",
     "held_directory",
-    "inside",
     "install_requirements",
     "opened_among",
     "parse_worker_variables",
@@ -77,6 +81,7 @@ __all__ = [
     "project_paths",
     "read_inside",
     "redactor_of",
+    "resolve_inside",
     "run_worker",
     "search_path",
     "with_python_path",
@@ -87,17 +92,17 @@ __getattr__ = open_on_demand(
     {
         "answer_validation": ["AnswerRefusedError", "check_json"],
         "deadline": ["CancelToken", "Deadline", "handle_signals"],
-        "git_objects": ["Blob"],
-        "git_repository": ["Git", "GitFile", "MissingFiles"],
-        "launch": ["DOCKER_SOCKETS", "Identity", "Launch", "MIB"],
+        "git_objects": ["GitBlob"],
+        "git_repository": ["GitRepository", "GitFile", "MissingFiles"],
+        "launch": ["DOCKER_SOCKETS", "WorkerIdentity", "WorkerLaunch", "MIB"],
         "load_trace": ["JAVA_READS", "TraceReader", "opened_among"],
         "requirements": ["check_requirements", "install_requirements"],
         "run_directories": [
             "PREFIX",
-            "Workspace",
+            "RunWorkspace",
             "directory_problem",
             "held_directory",
-            "inside",
+            "resolve_inside",
             "private_workspace",
             "project_paths",
             "read_inside",
@@ -106,12 +111,12 @@ __getattr__ = open_on_demand(
         "worker_environment": [
             "CONTAINER_PATH",
             "WorkerVariables",
-            "build",
+            "build_worker_environment",
             "parse_worker_variables",
             "redactor_of",
             "with_python_path",
         ],
         "worker_output": ["TracebackFilter"],
-        "worker_run": ["Second", "WorkerCancelled", "WorkerTimedOut", "run_worker"],
+        "worker_run": ["SecondQuestion", "WorkerCancelled", "WorkerTimedOut", "run_worker"],
     },
 )

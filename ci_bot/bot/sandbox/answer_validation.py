@@ -71,7 +71,9 @@ def read_answer(raw: bytes, request: WorkerRequest) -> WorkerAnswer:
     try:
         answer = ANSWER.validate_json(raw)
     except ValidationError as error:
-        raise AnswerRefusedError(f"it does not fit the contract ({_first(error)})") from None
+        raise AnswerRefusedError(
+            f"it does not fit the contract ({_describe_first_error(error)})"
+        ) from None
     except RecursionError:
         raise AnswerRefusedError("it is nested too deeply") from None
     check_subject(answer, request)
@@ -196,7 +198,7 @@ def _check_failure(failure: Failure) -> None:
         raise AnswerRefusedError("its exit code is none of ours")
 
 
-def _first(error: ValidationError) -> str:
+def _describe_first_error(error: ValidationError) -> str:
     """Where and how, without the value: places come from our schema, or are shown as `?`."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     known = [str(part) if isinstance(part, int) or _is_ours(part) else "?" for part in first["loc"]]

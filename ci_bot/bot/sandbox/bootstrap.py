@@ -64,7 +64,7 @@ def set_path(config: dict[str, object]) -> None:
         sys.path += [path for path in search_path if path not in sys.path]
 
 
-def trace(config: dict[str, object], descriptor: str) -> None:
+def start_trace(config: dict[str, object], descriptor: str) -> None:
     """Tell the bot from now on what is opened, where CONFIG asks for it."""
     asked = config.get("trace")
     if not isinstance(asked, dict):
@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> None:
     """Lock this process down and run the module or the script that CONFIG names."""
     config = json.loads(arguments[0])
     lock_down(config)
-    trace(config, arguments[1])
+    start_trace(config, arguments[1])
     set_path(config)
     if config.get("module"):
         sys.argv = [config["module"], *arguments[2:]]

@@ -37,7 +37,7 @@ LINK_OPTIONS = ("-f", "--find-links")
 BINARY_OF = {"psycopg2": "psycopg2-binary"}
 
 
-def locked(report: dict[str, Any]) -> list[str]:
+def list_missing_requirements(report: dict[str, Any]) -> list[str]:
     """What pip's report says is missing, one requirement a line, with hashes if it knows all."""
     found: list[tuple[str, str | None]] = []
     for item in report.get("install", []):
@@ -93,7 +93,7 @@ def stand_in(name: str, *, scratch: Path) -> None:
             wheel.writestr(f"{information}/{file}", text)
 
 
-def build(source: str, sources: list[str], *, scratch: Path) -> int:
+def build_wheel(source: str, sources: list[str], *, scratch: Path) -> int:
     """Makes a wheel of `source` in `scratch`; returns pip's exit code."""
     name = source.partition("==")[0]
     print(f"requirements: building {source.split(' ', 1)[0]}", flush=True)
@@ -112,10 +112,10 @@ def main(arguments: list[str]) -> int:
     """Install what is missing; returns pip's exit code."""
     target, file, source = arguments
     with tempfile.TemporaryDirectory() as scratch:
-        return install(Path(target), Path(file), source, scratch=Path(scratch))
+        return install_missing(Path(target), Path(file), source, scratch=Path(scratch))
 
 
-def install(target: Path, file: Path, source: str, *, scratch: Path) -> int:
+def install_missing(target: Path, file: Path, source: str, *, scratch: Path) -> int:
     """The steps."""
     if importlib.util.find_spec("pip") is None:
         print(f"{sys.executable} has no pip, so it cannot install requirements")
@@ -123,7 +123,11 @@ def install(target: Path, file: Path, source: str, *, scratch: Path) -> int:
     sources = index_lines(file)
     for name in BINARY_OF:
         stand_in(name, scratch=scratch)
-    if source and not is_installed(source) and (code := build(source, sources, scratch=scratch)):
+    if (
+        source
+        and not is_installed(source)
+        and (code := build_wheel(source, sources, scratch=scratch))
+    ):
         return code
     made = ["--find-links", str(scratch)]
     report, lock = scratch / "pip-report.json", scratch / "pip-lock.txt"
@@ -133,7 +137,7 @@ def install(target: Path, file: Path, source: str, *, scratch: Path) -> int:
     )
     if found.returncode != 0:
         return found.returncode
-    missing = locked(json.loads(report.read_text(encoding="utf-8")))
+    missing = list_missing_requirements(json.loads(report.read_text(encoding="utf-8")))
     print(f"requirements: {len(missing)} packages to install", flush=True)
     if not missing:
         return 0

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_bot.bot.sandbox.deadline import Deadline, no_deadline
-from ci_bot.bot.sandbox.launch import ENTER, READ, WRITE, Identity, may
+from ci_bot.bot.sandbox.launch import ENTER, READ, WRITE, WorkerIdentity, has_file_right
 
 SKIPPED_NAMES = frozenset(
     {".git", ".cache", "__pycache__", "node_modules", ".venv", ".mypy_cache", ".ruff_cache", ".tox"}
@@ -48,7 +48,7 @@ class CopyReport:
 
 
 @dataclass
-class _Directory:
+class _CopiedDirectory:
     """One directory of the checkout; the last three fields are about everything below it as well.
 
     `reachable`: the worker can walk to it. `plain`: it holds no code and no links, and the worker
@@ -70,7 +70,7 @@ class _Directory:
 
 
 def copy_checkout(
-    source: Path, target: Path, *, identity: Identity | None, deadline: Deadline | None = None
+    source: Path, target: Path, *, identity: WorkerIdentity | None, deadline: Deadline | None = None
 ) -> CopyReport:
     """Copy the tree at `source` to the new directory `target`, which `identity` will own.
 
@@ -83,7 +83,7 @@ def copy_checkout(
     root = os.path.realpath(source)
     report = CopyReport()
     deadline = deadline or no_deadline()
-    directories = _survey(root, identity, deadline)
+    directories = _survey_directories(root, identity, deadline)
     done: set[int] = set()
     for number, directory in enumerate(directories):
         # Strings and not paths: thousands of Path objects would cost as much as the copy.
@@ -97,25 +97,25 @@ def copy_checkout(
             report.linked += 1
         else:
             os.mkdir(there, 0o700)
-            _own(there, identity)
+            _give_ownership(there, identity)
             for name in directory.links:
                 _copy_link(root, f"{directory.path}/{name}", f"{there}/{name}", report)
             for name in directory.names:
-                deadline.check(_COPYING)
+                deadline.check_time(_COPYING)
                 _copy_file(directory, name, f"{there}/{name}", identity, report, deadline)
     return report
 
 
 def seal_tree(
-    root: Path, *, identity: Identity | None, deadline: Deadline | None = None
+    root: Path, *, identity: WorkerIdentity | None, deadline: Deadline | None = None
 ) -> list[str]:
     """Give a tree that we made to `identity`, and drop its links that lead out; returns those."""
     dropped: list[str] = []
     deadline = deadline or no_deadline()
     top = os.path.realpath(root)
     for directory, names, files in os.walk(top):
-        deadline.check("while the base branch was exported")
-        _own(directory, identity)
+        deadline.check_time("while the base branch was exported")
+        _give_ownership(directory, identity)
         for name in [*names, *files]:
             path = Path(directory, name)
             if path.is_symlink():
@@ -123,30 +123,32 @@ def seal_tree(
                     path.unlink()
                     dropped.append(str(path.relative_to(top)))
             elif name in files:
-                _own(str(path), identity)
+                _give_ownership(str(path), identity)
     return sorted(dropped)
 
 
-def _survey(root: str, identity: Identity | None, deadline: Deadline) -> list[_Directory]:
+def _survey_directories(
+    root: str, identity: WorkerIdentity | None, deadline: Deadline
+) -> list[_CopiedDirectory]:
     """All directories that are taken over, each before those in it."""
-    found: list[_Directory] = []
+    found: list[_CopiedDirectory] = []
     above = identity is not None and all(
-        may(part.stat(), identity, ENTER) for part in Path(root).parents
+        has_file_right(part.stat(), identity, ENTER) for part in Path(root).parents
     )
-    todo = [_Directory(root, -1, above)]
+    todo = [_CopiedDirectory(root, -1, above)]
     while todo:
-        deadline.check(_COPYING)
+        deadline.check_time(_COPYING)
         directory = todo.pop()
         found.append(directory)
         if identity is not None:
             status = Path(directory.path).stat()
-            directory.reachable = directory.reachable and may(status, identity, ENTER)
+            directory.reachable = directory.reachable and has_file_right(status, identity, ENTER)
             directory.plain = directory.reachable and _only_reads(status, identity)
         for entry in sorted(os.scandir(directory.path), key=lambda entry: entry.name):
             if _is_taken(entry) and entry.is_dir(follow_symlinks=False):
-                todo.append(_Directory(entry.path, len(found) - 1, directory.reachable))
+                todo.append(_CopiedDirectory(entry.path, len(found) - 1, directory.reachable))
             else:
-                _note(directory, entry, identity)
+                _note_entry(directory, entry, identity)
     for directory in reversed(found[1:]):
         parent = found[directory.parent]
         parent.plain = parent.plain and directory.plain
@@ -163,7 +165,9 @@ def _is_taken(entry: os.DirEntry[str]) -> bool:
     return True
 
 
-def _note(directory: _Directory, entry: os.DirEntry[str], identity: Identity | None) -> None:
+def _note_entry(
+    directory: _CopiedDirectory, entry: os.DirEntry[str], identity: WorkerIdentity | None
+) -> None:
     """Remember an entry that is no directory, or that is left out."""
     taken = _is_taken(entry)
     if taken and entry.is_symlink():
@@ -182,10 +186,10 @@ def _note(directory: _Directory, entry: os.DirEntry[str], identity: Identity | N
 
 
 def _copy_file(
-    directory: _Directory,
+    directory: _CopiedDirectory,
     name: str,
     target: str,
-    identity: Identity | None,
+    identity: WorkerIdentity | None,
     report: CopyReport,
     deadline: Deadline,
 ) -> None:
@@ -203,8 +207,8 @@ def _copy_file(
         mode = 0o600 | (status.st_mode & 0o100)
         writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
         try:
-            for chunk in _chunks(reader):
-                deadline.check(_COPYING)
+            for chunk in _read_chunks(reader):
+                deadline.check_time(_COPYING)
                 os.write(writer, chunk)
                 report.copied_bytes += len(chunk)
                 report.code_bytes += len(chunk) * name.endswith(CODE_SUFFIXES)
@@ -216,7 +220,9 @@ def _copy_file(
         os.close(reader)
 
 
-def _is_linked(source: str, status: os.stat_result, identity: Identity, report: CopyReport) -> bool:
+def _is_linked(
+    source: str, status: os.stat_result, identity: WorkerIdentity, report: CopyReport
+) -> bool:
     if source.endswith(CODE_SUFFIXES):
         left = CODE_BUDGET_BYTES - report.code_bytes
     else:
@@ -226,11 +232,11 @@ def _is_linked(source: str, status: os.stat_result, identity: Identity, report: 
     return _only_reads(status, identity)
 
 
-def _only_reads(status: os.stat_result, identity: Identity) -> bool:
-    return may(status, identity, READ) and not may(status, identity, WRITE)
+def _only_reads(status: os.stat_result, identity: WorkerIdentity) -> bool:
+    return has_file_right(status, identity, READ) and not has_file_right(status, identity, WRITE)
 
 
-def _chunks(reader: int) -> Iterator[bytes]:
+def _read_chunks(reader: int) -> Iterator[bytes]:
     while chunk := os.read(reader, _CHUNK):
         yield chunk
 
@@ -252,6 +258,6 @@ def _stays_inside(root: str, link: str) -> bool:
     return not SKIPPED_NAMES & set(Path(os.path.relpath(resolved, root)).parts)
 
 
-def _own(path: str, identity: Identity | None) -> None:
+def _give_ownership(path: str, identity: WorkerIdentity | None) -> None:
     if identity is not None:
         os.chown(path, identity.uid, identity.gid, follow_symlinks=False)

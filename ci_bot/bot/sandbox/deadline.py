@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from ci_bot.errors import EXIT_INTERRUPTED, EXIT_TERMINATED, Cancelled, TimedOut
+from ci_bot.errors import EXIT_INTERRUPTED, EXIT_TERMINATED, RunCancelled, TimedOut
 
 # A run that is out of time still says so: in its comment, which may mean to wait for GitHub.
 REPORT_SECONDS = 60.0
@@ -37,15 +37,15 @@ class Deadline:
         self._end = clock() + seconds
         self._more = 0.0
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds of work that are left, never less than none."""
         return max(0.0, self._end + self._more - self._clock())
 
-    def timeout(self) -> float | None:
+    def get_timeout(self) -> float | None:
         """`left`, in the form in which the standard library takes it: None is no bound."""
-        return None if math.isinf(self._end) else self.left()
+        return None if math.isinf(self._end) else self.seconds_left()
 
-    def check(self, doing: str) -> None:
+    def check_time(self, doing: str) -> None:
         """Ends a run that is out of time.
 
         Args:
@@ -55,10 +55,10 @@ class Deadline:
             TimedOut: the moment has passed.
         """
         if self._clock() >= self._end + self._more:
-            raise self.error(doing)
+            raise self.timeout_error(doing)
 
     @contextmanager
-    def reporting(self) -> Iterator[None]:
+    def extend_for_report(self) -> Iterator[None]:
         """What is asked inside belongs to the report of the work, and has some seconds more.
 
         The work has used its time up, perhaps. What it found is not lost to that.
@@ -79,15 +79,15 @@ class Deadline:
             TimedOut: the moment passed, or would then have passed, `REPORT_SECONDS` ago.
         """
         if self._clock() + wait > self._end + REPORT_SECONDS:
-            raise self.error(doing)
+            raise self.timeout_error(doing)
 
-    def error(self, doing: str) -> TimedOut:
+    def timeout_error(self, doing: str) -> TimedOut:
         """The failure of a run that was out of time; see `check`."""
-        return TimedOut(f"{self.sentence('The run')} {doing}.", hint=OUT_OF_TIME_HINT)
+        return TimedOut(f"{self.timeout_sentence('The run')} {doing}.", hint=OUT_OF_TIME_HINT)
 
-    def sentence(self, who: str) -> str:
+    def timeout_sentence(self, who: str) -> str:
         """The first half of that failure's sentence."""
-        return f"{who} did not finish within {duration(self.seconds)} and was stopped"
+        return f"{who} did not finish within {describe_duration(self.seconds)} and was stopped"
 
 
 OUT_OF_TIME_HINT = (
@@ -100,7 +100,7 @@ def no_deadline() -> Deadline:
     return Deadline(math.inf, clock=lambda: 0.0)
 
 
-def duration(seconds: float) -> str:
+def describe_duration(seconds: float) -> str:
     """Seconds in words for a sentence."""
     return f"{seconds / 60:.0f} minutes" if seconds >= _TWO_MINUTES else f"{seconds:g} seconds"
 
@@ -135,7 +135,7 @@ class CancelToken:
         self.since: float | None = None
 
     @property
-    def cancelled(self) -> bool:
+    def is_cancelled(self) -> bool:
         return self.signal_number is not None
 
     @property
@@ -145,7 +145,7 @@ class CancelToken:
 
     def cancel(self, signal_number: int = signal.SIGTERM) -> None:
         """Ask to stop; may be called from a signal handler, and more than once."""
-        if self.cancelled:
+        if self.is_cancelled:
             return
         self.since = self._clock()
         self.signal_number = signal_number
@@ -156,45 +156,45 @@ class CancelToken:
         """Readable from the moment at which the token is set."""
         return self._reader
 
-    def check(self) -> None:
+    def check_cancelled(self) -> None:
         """Raise `Cancelled` if the token is set; to be called between two steps of the bot."""
-        if self.cancelled:
-            raise self.error()
+        if self.is_cancelled:
+            raise self.cancelled_error()
 
-    def error(self) -> Cancelled:
+    def cancelled_error(self) -> RunCancelled:
         """The failure that stands for this cancellation, with the right exit code."""
         return with_exit_code(
-            Cancelled(
-                f"The run was {self.word}.", hint="Run it again; it starts from where it is."
+            RunCancelled(
+                f"The run was {self.signal_word}.", hint="Run it again; it starts from where it is."
             ),
             self.exit_code,
         )
 
     @property
-    def word(self) -> str:
+    def signal_word(self) -> str:
         return _WORDS.get(signal.Signals(self.signal_number or signal.SIGTERM), "stopped")
 
     @property
     def is_deferred(self) -> bool:
         return self._deferred > 0 and not self._interruptible
 
-    def interrupt(self, act: Callable[[], object]) -> None:
+    def run_interruptible(self, act: Callable[[], object]) -> None:
         """Runs `act`, which the first signal ends, also where it is deferred; raises nothing then.
 
         For a request to GitHub in between, which may wait longer than the run has seconds.
         """
-        already = self.cancelled
+        already = self.is_cancelled
         try:
             self._interruptible = True
             act()
-        except Cancelled:
-            if already or not self.cancelled:
+        except RunCancelled:
+            if already or not self.is_cancelled:
                 raise
         finally:
             self._interruptible = False
 
     @contextmanager
-    def deferred(self) -> Iterator[None]:
+    def defer_signal(self) -> Iterator[None]:
         """While inside, the first signal sets the token and raises nothing."""
         self._deferred += 1
         try:
@@ -223,7 +223,7 @@ class CancelToken:
         os.close(self._writer)
 
 
-def with_exit_code(error: Cancelled, exit_code: int) -> Cancelled:
+def with_exit_code(error: RunCancelled, exit_code: int) -> RunCancelled:
     """`error` with the exit code of the signal that caused it."""
     error.exit_code = exit_code
     return error
@@ -242,13 +242,13 @@ def handle_signals(
     """
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
-        if token.cancelled:
+        if token.is_cancelled:
             token.run_last_acts()
             exit_now(128 + number)
             return
         token.cancel(number)
         if not token.is_deferred:
-            raise token.error()
+            raise token.cancelled_error()
 
     before = {
         number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)

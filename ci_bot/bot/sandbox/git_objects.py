@@ -14,7 +14,7 @@ from pathlib import Path
 from ci_bot.bot.sandbox.checkout_copy import seal_tree
 from ci_bot.bot.sandbox.deadline import Deadline
 from ci_bot.bot.sandbox.git_program import GitProgram
-from ci_bot.bot.sandbox.launch import Identity
+from ci_bot.bot.sandbox.launch import WorkerIdentity
 from ci_bot.errors import BadInput
 from ci_bot.protocol.limits import POINTER_BYTES, is_lfs_pointer, is_read
 
@@ -28,55 +28,55 @@ _LINK = "120000"
 
 
 @dataclass(frozen=True)
-class Blob:
+class GitBlob:
     """What a tree holds under a name: the id of the content, and its mode (a link has 120000)."""
 
     id: str
     mode: str
 
 
-class Objects:
+class GitObjects:
     """Reads of the objects of one repository."""
 
     def __init__(self, program: GitProgram) -> None:
         self._program = program
 
-    def file(self, commit: str, path: str, *, at_most: int) -> bytes | None:
+    def read_file(self, commit: str, path: str, *, at_most: int) -> bytes | None:
         """A file of a commit; None where there is none, where it is a link, or too large.
 
         Args:
             path: relative to the root of the tree, without `.` and `..` in it.
         """
-        told = self._program.borrow(["ls-tree", "-z", object_id(commit), "--", path])
+        told = self._program.run_borrowing(["ls-tree", "-z", object_id(commit), "--", path])
         facts, _, name = told.rstrip(b"\0").partition(b"\t")
         words = facts.decode("ascii", "replace").split(" ")
         if name != path.encode() or words[1:2] != ["blob"] or words[0] == _LINK:
             return None
-        with self.contents(at_most=at_most) as read:
+        with self.open_contents(at_most=at_most) as read:
             return read(words[2])
 
-    def holds(self, commit: str, path: str) -> bool:
+    def has_path(self, commit: str, path: str) -> bool:
         """Whether a commit has anything under this path; the path is that of `file`."""
-        return bool(self._program.borrow(["ls-tree", "-z", object_id(commit), "--", path]))
+        return bool(self._program.run_borrowing(["ls-tree", "-z", object_id(commit), "--", path]))
 
-    def sizes(self, blobs: Iterable[str]) -> dict[str, int]:
+    def read_sizes(self, blobs: Iterable[str]) -> dict[str, int]:
         """Bytes of each of these blobs, by one process; what the checkout lacks is not in it."""
         feed = "".join(f"{object_id(blob)}\n" for blob in dict.fromkeys(blobs)).encode("ascii")
         if not feed:
             return {}
         form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
-        told = self._program.borrow(["cat-file", form], feed=feed).decode("ascii", "replace")
+        told = self._program.run_borrowing(["cat-file", form], feed=feed).decode("ascii", "replace")
         words = [line.split(" ") for line in told.splitlines()]
         return {line[0]: int(line[2]) for line in words if line[1:2] == ["blob"]}
 
     @contextmanager
-    def contents(self, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
+    def open_contents(self, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
         """What reads blobs, one at a time, through one process.
 
         A blob comes as a commit holds it, without filters; None where the checkout lacks it, or
         where it is larger than `at_most` bytes.
         """
-        with self._objects(at_most) as read:
+        with self._open_objects(at_most) as read:
             yield lambda blob: read(object_id(blob))
 
     @contextmanager
@@ -86,28 +86,28 @@ class Objects:
         Of a file that is larger it is the first `at_most` bytes and one more.
         """
         begin = object_id(commit)
-        with self._objects(at_most, cut=True) as read:
+        with self._open_objects(at_most, cut=True) as read:
             yield lambda path: None if _BREAKS.search(path) else read(f"{begin}:{path}")
 
     @contextmanager
-    def _objects(
+    def _open_objects(
         self, at_most: int, *, cut: bool = False
     ) -> Iterator[Callable[[str], bytes | None]]:
-        with self._program.stream(["cat-file", "--batch"]) as stream:
+        with self._program.open_stream(["cat-file", "--batch"]) as stream:
 
             def read(name: str) -> bytes | None:
-                stream.ask(name)
+                stream.send_line(name)
                 # What is not there is told with the name that was asked for, whatever that holds.
-                told = _OBJECT.fullmatch(stream.until(b"\n"))
+                told = _OBJECT.fullmatch(stream.read_until(b"\n"))
                 if told is None:
                     return None
                 size = int(told["size"])
                 wanted = size if size <= at_most else at_most + 1 if cut else 0
                 if told["kind"] != b"blob" or not (wanted or size == 0):
-                    stream.skip(size + 1)
+                    stream.skip_bytes(size + 1)
                     return None
-                content = stream.exactly(wanted)
-                stream.skip(size - wanted + 1)
+                content = stream.read_exactly(wanted)
+                stream.skip_bytes(size - wanted + 1)
                 return content
 
             yield read
@@ -130,7 +130,7 @@ _OID = re.compile(rb"(?m)^oid sha256:([0-9a-f]{64})$")
 _LARGEST_FILLED = 256 * 1024 * 1024
 
 
-class Exports:
+class TreeExports:
     """Writes trees. `private` is a directory of the bot alone, for an index of each."""
 
     def __init__(self, program: GitProgram, private: Path, deadline: Deadline) -> None:
@@ -140,7 +140,9 @@ class Exports:
         self._indexes = 0
         self.notes: list[str] = []
 
-    def commit(self, commit: str, target: Path, *, identity: Identity | None) -> list[str]:
+    def export_commit(
+        self, commit: str, target: Path, *, identity: WorkerIdentity | None
+    ) -> list[str]:
         """Write the files of a commit into the new directory `target`.
 
         No filter runs and no attribute leaves a file out, as `git archive` would let them; line
@@ -157,22 +159,22 @@ class Exports:
         Returns:
             The links that were dropped.
         """
-        index = self._index()
-        self._program.borrow(["read-tree", object_id(commit)], extra=index)
+        index = self._make_index()
+        self._program.run_borrowing(["read-tree", object_id(commit)], extra=index)
         self.notes = []
         return self._check_out(index, target, identity, submodules=True)
 
-    def blobs(
-        self, files: Mapping[str, Blob], target: Path, *, identity: Identity | None
+    def export_blobs(
+        self, files: Mapping[str, GitBlob], target: Path, *, identity: WorkerIdentity | None
     ) -> list[str]:
         """The same for some blobs, by the path that each gets."""
-        index = self._index()
+        index = self._make_index()
         lines = [f"{blob.mode} {object_id(blob.id)}\t{path}\0" for path, blob in files.items()]
         feed = "".join(lines).encode("utf-8", "surrogateescape")
-        self._program.borrow(["update-index", "-z", "--index-info"], feed=feed, extra=index)
+        self._program.run_borrowing(["update-index", "-z", "--index-info"], feed=feed, extra=index)
         return self._check_out(index, target, identity)
 
-    def _index(self) -> dict[str, str]:
+    def _make_index(self) -> dict[str, str]:
         """An empty index of its own, as a variable for git."""
         self._indexes += 1
         return {"GIT_INDEX_FILE": str(self._private / f"index-{self._indexes}")}
@@ -181,19 +183,21 @@ class Exports:
         self,
         index: dict[str, str],
         target: Path,
-        identity: Identity | None,
+        identity: WorkerIdentity | None,
         *,
         submodules: bool = False,
     ) -> list[str]:
         target.mkdir(mode=0o700)
-        self._program.borrow([f"--work-tree={target}", "checkout-index", "--all"], extra=index)
+        self._program.run_borrowing(
+            [f"--work-tree={target}", "checkout-index", "--all"], extra=index
+        )
         if submodules and (target / ".gitmodules").is_file():
             self._write_submodules(index, target)
         self._fill_lfs_pointers(target)
         return seal_tree(target, identity=identity, deadline=self._deadline)
 
     def _write_submodules(self, index: dict[str, str], target: Path) -> None:
-        told = self._program.borrow(["ls-files", "--stage", "-z"], extra=index)
+        told = self._program.run_borrowing(["ls-files", "--stage", "-z"], extra=index)
         links = [line for line in told.split(b"\0") if line.startswith(_SUBMODULE)]
         for number, line in enumerate(links):
             facts, _, name = line.partition(b"\t")
@@ -212,9 +216,9 @@ class Exports:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if place.is_dir():
                 place.rmdir()
-            inner = Exports(program, program.private, self._deadline)
+            inner = TreeExports(program, program.private_directory, self._deadline)
             # Whom it belongs to is said of the whole tree in the end.
-            inner.commit(commit, place, identity=None)
+            inner.export_commit(commit, place, identity=None)
             self.notes += inner.notes
 
     def _fill_lfs_pointers(self, target: Path) -> None:
@@ -224,7 +228,7 @@ class Exports:
             return
         missing: list[str] = []
         for directory, _, names in os.walk(target):
-            self._deadline.check("while the base branch was exported")
+            self._deadline.check_time("while the base branch was exported")
             for name in names:
                 file = Path(directory, name)
                 relative = file.relative_to(target).as_posix()

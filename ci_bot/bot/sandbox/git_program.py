@@ -54,7 +54,7 @@ class GitStream:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._output, selectors.EVENT_READ)
 
-    def ask(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         """Sends one question. Its answer has to be read before the next one is asked.
 
         Raises:
@@ -66,7 +66,7 @@ class GitStream:
         except BrokenPipeError:
             raise StreamEnded from None
 
-    def until(self, mark: bytes) -> bytes:
+    def read_until(self, mark: bytes) -> bytes:
         """What comes before the next `mark`, which is taken away, too.
 
         Raises:
@@ -75,10 +75,10 @@ class GitStream:
         seen = 0
         while (found := self._held.find(mark, seen)) < 0:
             seen = len(self._held)
-            self._more()
-        return self._take(found, drop=len(mark))
+            self._read_more()
+        return self._take_bytes(found, drop=len(mark))
 
-    def parts(self, mark: bytes) -> Iterator[bytes]:
+    def read_parts(self, mark: bytes) -> Iterator[bytes]:
         """Everything up to the end, in parts that `mark` ends.
 
         Raises:
@@ -89,45 +89,45 @@ class GitStream:
             self._held[:] = rest
             yield from whole
             try:
-                self._more()
+                self._read_more()
             except StreamEnded:
                 break
         if rest or self._process.wait() != 0:
             raise StreamEnded
 
-    def exactly(self, count: int) -> bytes:
+    def read_exactly(self, count: int) -> bytes:
         """The next `count` bytes."""
         while len(self._held) < count:
-            self._more()
-        return self._take(count)
+            self._read_more()
+        return self._take_bytes(count)
 
-    def skip(self, count: int) -> None:
+    def skip_bytes(self, count: int) -> None:
         """Throws the next `count` bytes away, holding no more than a piece of them."""
         while count > len(self._held):
             count -= len(self._held)
             self._held.clear()
-            self._more()
+            self._read_more()
         del self._held[:count]
 
     def close(self) -> None:
         self._selector.close()
 
-    def _more(self) -> None:
-        if not self._selector.select(self._deadline.timeout()):
-            raise self._deadline.error(DOING)
+    def _read_more(self) -> None:
+        if not self._selector.select(self._deadline.get_timeout()):
+            raise self._deadline.timeout_error(DOING)
         piece = os.read(self._output, _CHUNK)
         if not piece:
             raise StreamEnded
         self._held += piece
 
-    def _take(self, count: int, *, drop: int = 0) -> bytes:
+    def _take_bytes(self, count: int, *, drop: int = 0) -> bytes:
         taken = bytes(self._held[:count])
         del self._held[: count + drop]
         return taken
 
 
 @contextmanager
-def streaming(
+def stream_command(
     command: Sequence[str], *, environment: Mapping[str, str], deadline: Deadline
 ) -> Iterator[GitStream]:
     """Runs a git command that is read while it runs; it is gone afterwards, finished or not.
@@ -136,7 +136,7 @@ def streaming(
         FileNotFoundError: there is no git program.
         TimedOut: the deadline passed.
     """
-    deadline.check(DOING)
+    deadline.check_time(DOING)
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -209,7 +209,7 @@ class GitProgram:
     @cached_property
     def lfs_store(self) -> Path | None:
         """Where Git LFS keeps the contents that it has fetched; None where there is none."""
-        done = self.inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
+        done = self.run_inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
         if done.returncode != 0:
             return None
         found = (
@@ -218,28 +218,28 @@ class GitProgram:
         return found if found.is_dir() else None
 
     @property
-    def private(self) -> Path:
+    def private_directory(self) -> Path:
         """A directory of the bot alone."""
         return self._private
 
     def own_config(self, arguments: Sequence[str]) -> str:
         """The checkout's own configuration file, read as a file: nothing it names is followed."""
-        done = self.inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
+        done = self.run_inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
         path = Path(done.stdout.decode("utf-8", "surrogateescape").strip()) / "config"
         if done.returncode != 0 or not path.is_file():
             return ""
-        listing = self._run(["config", "--file", str(path), "--no-includes", *arguments])
+        listing = self._run_git(["config", "--file", str(path), "--no-includes", *arguments])
         return listing.stdout.decode("utf-8", "replace")
 
-    def borrow(
+    def run_borrowing(
         self, arguments: Sequence[str], *, feed: bytes = b"", extra: dict[str, str] | None = None
     ) -> bytes:
         done = self.try_borrow(arguments, feed=feed, extra=extra)
         if done.returncode != 0:
-            raise self._unreadable(done.stderr.decode("utf-8", "replace").strip())
+            raise self._unreadable_error(done.stderr.decode("utf-8", "replace").strip())
         return done.stdout
 
-    def _unreadable(self, said: str) -> BadInput:
+    def _unreadable_error(self, said: str) -> BadInput:
         first = said.splitlines()[:1] or ["it ended before it was done"]
         if _NO_SPACE.search(said):
             return BadInput(
@@ -257,26 +257,26 @@ class GitProgram:
     def try_borrow(
         self, arguments: Sequence[str], *, feed: bytes = b"", extra: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        return self._run(
+        return self._run_git(
             [f"--git-dir={self._borrowing}", *arguments],
             feed=feed,
-            extra={**self._borrowed, **(extra or {})},
+            extra={**self._borrowing_variables, **(extra or {})},
         )
 
     @cached_property
-    def _borrowed(self) -> dict[str, str]:
+    def _borrowing_variables(self) -> dict[str, str]:
         """Makes the borrowing repository; the variable that lends it the checkout's objects."""
-        self._run(["init", "--quiet", "--bare", "--template=", str(self._borrowing)])
+        self._run_git(["init", "--quiet", "--bare", "--template=", str(self._borrowing)])
         return {"GIT_OBJECT_DIRECTORY": str(self.inside_path("objects"))}
 
-    def lend(self, more: Path) -> dict[str, str]:
+    def add_object_directory(self, more: Path) -> dict[str, str]:
         """From now on objects are read from this directory, too.
 
         Returns:
             The variables with which a git writes there, and reads the checkout's beside them.
         """
-        checkout = self._borrowed["GIT_OBJECT_DIRECTORY"]
-        self._borrowed["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _one_of_a_list(str(more))
+        checkout = self._borrowing_variables["GIT_OBJECT_DIRECTORY"]
+        self._borrowing_variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _one_of_a_list(str(more))
         return {
             "GIT_OBJECT_DIRECTORY": str(more),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": _one_of_a_list(checkout),
@@ -284,34 +284,36 @@ class GitProgram:
 
     def inside_path(self, name: str) -> Path:
         """Where the checkout's repository keeps its `index`, its `objects`, and so on."""
-        found = self.inside(["rev-parse", "--path-format=absolute", "--git-path", name])
+        found = self.run_inside(["rev-parse", "--path-format=absolute", "--git-path", name])
         return Path(found.stdout.decode("utf-8", "surrogateescape").rstrip("\n"))
 
     def as_user(
         self, arguments: Sequence[str], environment: Mapping[str, str], *, feed: bytes = b""
     ) -> subprocess.CompletedProcess[bytes]:
         """git as the user runs it, with all that their configuration names: see `working_tree`."""
-        return self._run(["-C", str(self.checkout), *arguments], feed=feed, only=environment)
+        return self._run_git(["-C", str(self.checkout), *arguments], feed=feed, only=environment)
 
     @contextmanager
-    def stream(self, arguments: Sequence[str]) -> Iterator[GitStream]:
+    def open_stream(self, arguments: Sequence[str]) -> Iterator[GitStream]:
         """A git process over the borrowed objects that is read while it runs."""
         command = [self._git, f"--git-dir={self._borrowing}", *arguments]
-        environment = {**self._environment, **self._borrowed}
+        environment = {**self._environment, **self._borrowing_variables}
         try:
-            with streaming(command, environment=environment, deadline=self._deadline) as stream:
+            with stream_command(
+                command, environment=environment, deadline=self._deadline
+            ) as stream:
                 yield stream
         except StreamEnded:
-            raise self._unreadable("") from None
+            raise self._unreadable_error("") from None
 
-    def inside(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    def run_inside(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
         """Only for `rev-parse`, which starts no program whatever the configuration says."""
         safe = ["-c", f"safe.directory={self.checkout}", "-c", "core.fsmonitor=false"]
-        return self._run(
+        return self._run_git(
             [*safe, "-c", f"core.hooksPath={os.devnull}", "-C", str(self.checkout), *arguments]
         )
 
-    def _run(
+    def _run_git(
         self,
         arguments: Sequence[str],
         *,
@@ -319,7 +321,7 @@ class GitProgram:
         extra: dict[str, str] | None = None,
         only: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
-        self._deadline.check(DOING)
+        self._deadline.check_time(DOING)
         try:
             return subprocess.run(
                 [self._git, *arguments],
@@ -327,7 +329,7 @@ class GitProgram:
                 capture_output=True,
                 env=self._environment | (extra or {}) if only is None else only,
                 cwd="/",
-                timeout=self._deadline.timeout(),
+                timeout=self._deadline.get_timeout(),
                 check=False,
             )
         except FileNotFoundError as error:
@@ -335,7 +337,7 @@ class GitProgram:
                 "There is no git program.", hint="Install git.", reason_code="git_failed"
             ) from error
         except subprocess.TimeoutExpired:
-            raise self._deadline.error(DOING) from None
+            raise self._deadline.timeout_error(DOING) from None
 
 
 def _one_of_a_list(path: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from ci_bot.bot.sandbox.deadline import Deadline, no_deadline
-from ci_bot.bot.sandbox.git_objects import SHA, Blob, Exports, Objects, object_id
+from ci_bot.bot.sandbox.git_objects import SHA, GitBlob, GitObjects, TreeExports, object_id
 from ci_bot.bot.sandbox.git_program import GitProgram
 from ci_bot.errors import BadInput
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES
@@ -53,7 +53,7 @@ class WorkingTree:
         self._index = private / "working.index"
         self._objects = private / "working.objects"
 
-    def tree(self, environ: Mapping[str, str]) -> str | None:
+    def write_tree(self, environ: Mapping[str, str]) -> str | None:
         """The id of a tree with tracked and untracked files, without those that git ignores.
 
         Of the untracked files those are not in it that no rule would read, because they are too
@@ -66,12 +66,12 @@ class WorkingTree:
             None where git cannot make one (in the middle of a merge, or a file that it cannot
             read).
         """
-        variables = self._variables(environ)
+        variables = self._git_variables(environ)
         listed = self._program.as_user([*_PLAIN, *_UNCOMMITTED], variables)
         if listed.returncode != 0:
             return None
         update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
-        feed = b"".join(path + b"\0" for path in self._counting(listed.stdout))
+        feed = b"".join(path + b"\0" for path in self._count_listed(listed.stdout))
         done = self._program.as_user([*_PLAIN, *update], variables, feed=feed)
         if done.returncode != 0:
             return None
@@ -79,7 +79,7 @@ class WorkingTree:
         tree = written.stdout.decode("ascii", "replace").strip()
         return tree if written.returncode == 0 and SHA.fullmatch(tree) else None
 
-    def _counting(self, listed: bytes) -> Iterator[bytes]:
+    def _count_listed(self, listed: bytes) -> Iterator[bytes]:
         for entry in dict.fromkeys(filter(None, listed.split(b"\0"))):
             path = entry[len(_UNTRACKED) :]
             if not entry.startswith(_UNTRACKED) or self._would_be_added(path):
@@ -95,7 +95,7 @@ class WorkingTree:
         except OSError:
             return False  # it went while we were looking
 
-    def _variables(self, environ: Mapping[str, str]) -> dict[str, str]:
+    def _git_variables(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The user's own; git's are ours: a hook has those of the repository that it runs in."""
         self._objects.mkdir(parents=True, exist_ok=True)
         index = self._program.inside_path("index")
@@ -106,7 +106,7 @@ class WorkingTree:
             "GIT_INDEX_FILE": str(self._index),
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
-            **self._program.lend(self._objects),
+            **self._program.add_object_directory(self._objects),
         }
 
 
@@ -135,8 +135,8 @@ class GitFile:
 
     status: str
     path: str
-    before: Blob | None = field(default=None, compare=False)
-    after: Blob | None = field(default=None, compare=False)
+    before: GitBlob | None = field(default=None, compare=False)
+    after: GitBlob | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class MissingFiles:
     submodules: tuple[str, ...] = ()
 
 
-class Git:
+class GitRepository:
     """Reads of one checkout.
 
     Args:
@@ -178,21 +178,21 @@ class Git:
         self._program = GitProgram(
             checkout, private=private, executable=executable, deadline=deadline
         )
-        self.objects = Objects(self._program)
-        self.exports = Exports(self._program, private, deadline or no_deadline())
+        self.objects = GitObjects(self._program)
+        self.exports = TreeExports(self._program, private, deadline or no_deadline())
         self.working = WorkingTree(self._program, private)
 
-    def head(self) -> str:
+    def read_head(self) -> str:
         """The commit that is checked out."""
-        return self._commit("HEAD")
+        return self._resolve_commit("HEAD")
 
-    def branch(self) -> str | None:
+    def read_branch(self) -> str | None:
         """The branch that is checked out; None where it is a commit alone, or nothing."""
-        done = self._program.inside(["rev-parse", "--quiet", "--symbolic-full-name", "HEAD"])
+        done = self._program.run_inside(["rev-parse", "--quiet", "--symbolic-full-name", "HEAD"])
         name = done.stdout.decode("utf-8", "replace").strip()
         return name.removeprefix(_BRANCH) if name.startswith(_BRANCH) else None
 
-    def resolve(self, revision: str) -> str:
+    def resolve_revision(self, revision: str) -> str:
         """The commit that a branch, tag or abbreviation names, for use on a laptop.
 
         Raises:
@@ -200,9 +200,9 @@ class Git:
         """
         found = None
         if revision.strip() and not revision.startswith("-"):
-            found = self._find(revision)
+            found = self._find_commit(revision)
         if found is None:
-            near = difflib.get_close_matches(revision, self.names(), n=3)
+            near = difflib.get_close_matches(revision, self.list_names(), n=3)
             raise BadInput(
                 f"The repository has no branch, tag or commit {quoted_value(revision)}.",
                 hint=f"Did you mean {' or '.join(f'`{name}`' for name in near)}?"
@@ -218,11 +218,11 @@ class Git:
         Returns:
             As git calls it, `origin/main` for example; None where nothing can be taken for it.
         """
-        shown = self._program.inside(["rev-parse", "--abbrev-ref", _ORIGIN_HEAD])
+        shown = self._program.run_inside(["rev-parse", "--abbrev-ref", _ORIGIN_HEAD])
         named = shown.stdout.decode("utf-8", "replace").strip() if shown.returncode == 0 else ""
         usual = [named] if named and named != _ORIGIN_HEAD else []
         usual += [*(f"origin/{name}" for name in _USUAL), *_USUAL]
-        return next((name for name in usual if self._find(name) is not None), None)
+        return next((name for name in usual if self._find_commit(name) is not None), None)
 
     def fork_point(self, base: str, head: str) -> str:
         """The commit at which `head` left `base`; `base` itself where they share none here."""
@@ -231,33 +231,33 @@ class Git:
         found = done.stdout.decode("ascii", "replace").strip()
         return found if done.returncode == 0 and SHA.fullmatch(found) else base
 
-    def names(self) -> list[str]:
+    def list_names(self) -> list[str]:
         """The names of all branches and tags, also of those that were fetched."""
         kinds = ["--symbolic", "--branches", "--tags", "--remotes"]
-        told = self._program.inside(["rev-parse", *kinds]).stdout.decode("utf-8", "replace")
+        told = self._program.run_inside(["rev-parse", *kinds]).stdout.decode("utf-8", "replace")
         every = told.split()
         # `main` is what people type where only `origin/main` is there.
         return list(dict.fromkeys([*every, *(name.partition("/")[2] or name for name in every)]))
 
-    def parents(self, commit: str) -> list[str]:
+    def list_parents(self, commit: str) -> list[str]:
         """The parents that a commit names, whether or not the checkout has them.
 
         The first parent of GitHub's test merge commit is the base branch, the second the head. A
         shallow checkout hides them from `git log`, but they stand in the commit itself.
         """
         text = (
-            self._program.borrow(["cat-file", "commit", object_id(commit)])
+            self._program.run_borrowing(["cat-file", "commit", object_id(commit)])
             .split(b"\n\n", 1)[0]
             .decode("ascii", "replace")
         )
         return [line[7:] for line in text.splitlines() if line.startswith("parent ")]
 
-    def has(self, commit: str) -> bool:
+    def has_commit(self, commit: str) -> bool:
         """Whether the checkout holds `commit` with its files."""
         done = self._program.try_borrow(["cat-file", "-e", f"{object_id(commit)}^{{tree}}"])
         return done.returncode == 0
 
-    def mentions(self, commit: str, word: str) -> list[str]:
+    def list_files_mentioning(self, commit: str, word: str) -> list[str]:
         """The files of a commit that hold this word, in any case; binary ones too."""
         found: list[str] = []
         options = [
@@ -281,7 +281,9 @@ class Git:
                 found.append(line.removeprefix(begin).decode("utf-8", "surrogateescape"))
         return found
 
-    def list_files_with(self, commit: str, texts: Iterable[str], *, most: int) -> dict[str, Blob]:
+    def list_files_with(
+        self, commit: str, texts: Iterable[str], *, most: int
+    ) -> dict[str, GitBlob]:
         """Files of a commit, `most` at most, that hold one of these texts in a line; no binary one.
 
         The texts may be secrets, so they are given to git on its input and stand in no command.
@@ -297,23 +299,23 @@ class Git:
         if done.returncode > 1 or not paths:
             return {}
         wanted = [path.decode("utf-8", "surrogateescape") for path in sorted(paths)[:most]]
-        told = self._program.borrow(
+        told = self._program.run_borrowing(
             ["--literal-pathspecs", "ls-tree", "-r", "-z", object_id(commit), "--", *wanted]
         )
-        found: dict[str, Blob] = {}
+        found: dict[str, GitBlob] = {}
         for line in told.split(b"\0"):
             facts, _, path = line.partition(b"\t")
             words = facts.decode("ascii", "replace").split(" ")
             name = path.decode("utf-8", "replace")
             if words[1:2] == ["blob"] and words[0] != _LINK and _REPLACED not in name:
-                found[name] = Blob(words[2], words[0])
+                found[name] = GitBlob(words[2], words[0])
         return found
 
     def list_missing(self, commit: str, directories: Iterable[str]) -> MissingFiles:
         """What a commit has below some directories and the checkout has not."""
         wanted = list(directories)
         paths = [] if "." in wanted else wanted
-        told = self._program.borrow(["ls-tree", "-r", "-z", object_id(commit), "--", *paths])
+        told = self._program.run_borrowing(["ls-tree", "-r", "-z", object_id(commit), "--", *paths])
         files: list[str] = []
         submodules: list[str] = []
         for line in told.split(b"\0"):
@@ -327,9 +329,9 @@ class Git:
                 files.append(path.decode("utf-8", "replace"))
         return MissingFiles(tuple(files), tuple(submodules))
 
-    def require(self, commit: str) -> None:
+    def require_commit(self, commit: str) -> None:
         """Raise BadInput, with the fix, if `commit` is not in the checkout."""
-        if not self.has(commit):
+        if not self.has_commit(commit):
             raise BadInput(
                 f"The base commit {commit[:12]} is not in the checkout, so there is nothing to "
                 "compare with.",
@@ -346,8 +348,8 @@ class Git:
         options = ["-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id"]
         command = ["diff-tree", *options, object_id(base), object_id(head), "--"]
         found: list[GitFile] = []
-        with self._program.stream(command) as stream:
-            parts = stream.parts(b"\0")
+        with self._program.open_stream(command) as stream:
+            parts = stream.read_parts(b"\0")
             for facts, path in zip(parts, parts, strict=True):
                 if len(found) == MOST_CHANGED_FILES:
                     raise BadInput(
@@ -356,16 +358,16 @@ class Git:
                         hint="Split the pull request, or bring its branch up to date.",
                         reason_code="too_many_files",
                     )
-                found.append(_changed(facts, path))
+                found.append(_parse_changed_file(facts, path))
         return found
 
-    def origin(self) -> str | None:
+    def read_origin(self) -> str | None:
         """The URL of `origin` without credentials; the owner of environments on a laptop."""
         url = self._program.own_config(["--get", "remote.origin.url"]).strip()
         return without_credentials(url) if url else None
 
-    def _commit(self, revision: str) -> str:
-        found = self._find(revision)
+    def _resolve_commit(self, revision: str) -> str:
+        found = self._find_commit(revision)
         if found is None:
             raise BadInput(
                 f"{self._program.checkout} has no commit {revision}.",
@@ -374,25 +376,27 @@ class Git:
             )
         return found
 
-    def _find(self, revision: str) -> str | None:
-        done = self._program.inside(["rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"])
+    def _find_commit(self, revision: str) -> str | None:
+        done = self._program.run_inside(
+            ["rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"]
+        )
         sha = done.stdout.decode("ascii", "replace").strip()
         return sha if done.returncode == 0 and SHA.fullmatch(sha) else None
 
 
-def _changed(facts: bytes, path: bytes) -> GitFile:
+def _parse_changed_file(facts: bytes, path: bytes) -> GitFile:
     """One pair of `diff-tree -z --raw`: `:mode mode id id status`, and the path."""
     old_mode, new_mode, old, new, status = facts.decode("ascii")[1:].split(" ")
     return GitFile(
         status[:1],
         path.decode("utf-8", "replace"),
-        before=_blob(old_mode, old),
-        after=_blob(new_mode, new),
+        before=_make_blob(old_mode, old),
+        after=_make_blob(new_mode, new),
     )
 
 
-def _blob(mode: str, name: str) -> Blob | None:
-    return None if mode in (_NO_MODE, _SUBMODULE) else Blob(name, mode)
+def _make_blob(mode: str, name: str) -> GitBlob | None:
+    return None if mode in (_NO_MODE, _SUBMODULE) else GitBlob(name, mode)
 
 
 def without_credentials(url: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_bot.errors import BadInput
-from ci_bot.protocol.directories import Places
+from ci_bot.protocol.directories import PrivateDirectories
 
 # The worker's user in the container, and what the modes of files allow it.
 
@@ -17,14 +17,14 @@ READ, WRITE, ENTER = 0o4, 0o2, 0o1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identity:
+class WorkerIdentity:
     """The user and group that the worker runs as, in the container."""
 
     uid: int
     gid: int
 
 
-def may(status: os.stat_result, identity: Identity, right: int) -> bool:
+def has_file_right(status: os.stat_result, identity: WorkerIdentity, right: int) -> bool:
     """Whether `identity` has `right` on a file, by its mode bits; an owner can take any right."""
     if status.st_uid == identity.uid:
         return True
@@ -43,7 +43,7 @@ def may(status: os.stat_result, identity: Identity, right: int) -> bool:
 DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
 
 
-def open_doors(paths: Iterable[Path], identity: Identity) -> list[Path]:
+def open_doors(paths: Iterable[Path], identity: WorkerIdentity) -> list[Path]:
     """Those of `paths`, and of the directories that hold them, that the worker could write to."""
     found: dict[Path, None] = {}
     for path in paths:
@@ -53,7 +53,7 @@ def open_doors(paths: Iterable[Path], identity: Identity) -> list[Path]:
     return list(found)
 
 
-def require_closed(paths: Iterable[Path], identity: Identity) -> None:
+def require_closed(paths: Iterable[Path], identity: WorkerIdentity) -> None:
     """Raise BadInput if the worker could reach one of `paths`."""
     doors = open_doors(paths, identity)
     if doors:
@@ -66,11 +66,11 @@ def require_closed(paths: Iterable[Path], identity: Identity) -> None:
         )
 
 
-def _is_open(place: Path, identity: Identity) -> bool:
+def _is_open(place: Path, identity: WorkerIdentity) -> bool:
     # The path as it resolves: a link may lead past the locked directory that it stands in.
     real = place.resolve()
-    reached = all(may(above.stat(), identity, ENTER) for above in real.parents)
-    return reached and may(real.stat(), identity, WRITE) and not _is_sticky(real)
+    reached = all(has_file_right(above.stat(), identity, ENTER) for above in real.parents)
+    return reached and has_file_right(real.stat(), identity, WRITE) and not _is_sticky(real)
 
 
 def _is_sticky(place: Path) -> bool:
@@ -78,7 +78,7 @@ def _is_sticky(place: Path) -> bool:
     return place.is_dir() and bool(place.stat().st_mode & 0o1000)
 
 
-__all__ = ["Identity", "Launch", "WorkerLimits"]
+__all__ = ["WorkerIdentity", "WorkerLaunch", "WorkerLimits"]
 
 MIB = 1024 * 1024
 
@@ -108,7 +108,7 @@ class WorkerLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launch:
+class WorkerLaunch:
     """How to start the worker.
 
     Args:
@@ -133,9 +133,9 @@ class Launch:
     directory: Path
     channel_directory: Path
     search_path: tuple[str, ...]
-    places: Places = field(default_factory=lambda: Places({}), repr=False)
+    places: PrivateDirectories = field(default_factory=lambda: PrivateDirectories({}), repr=False)
     overlay: Path | None = None
-    identity: Identity | None = None
+    identity: WorkerIdentity | None = None
     in_container: bool = False
     limits: WorkerLimits = WorkerLimits()
     guarded: tuple[Path, ...] = DOCKER_SOCKETS
@@ -143,7 +143,7 @@ class Launch:
     traced: tuple[Path, ...] = ()
     bounds: Mapping[str, int] = field(default_factory=dict)
 
-    def check(self, *, own_uid: int) -> None:
+    def check_separation(self, *, own_uid: int) -> None:
         """Refuse a launch in the container that would not separate the worker from the bot.
 
         Args:

@@ -14,7 +14,7 @@ from importlib.util import source_from_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ci_bot.bot.sandbox.launch import Launch
+from ci_bot.bot.sandbox.launch import WorkerLaunch
 
 MODULE = "ci_bot.worker.runtime.load_trace"
 _FILE = Path(__file__).parents[2] / "worker" / "runtime" / "load_trace.py"
@@ -45,7 +45,7 @@ class TraceReader:
         self.endings: set[bytes] = set()
         self.programs: set[str] = set()
 
-    def feed(self, data: bytes) -> None:
+    def feed_bytes(self, data: bytes) -> None:
         """Takes what has arrived; never raises."""
         self._bytes += len(data)
         if self._broken or self._bytes > _MOST_BYTES:
@@ -78,7 +78,7 @@ class TraceReader:
         return not self.programs.isdisjoint({"java", "spark-submit"})
 
 
-def trace_arguments(launch: Launch) -> dict[str, Any] | None:
+def trace_arguments(launch: WorkerLaunch) -> dict[str, Any] | None:
     """What the bootstrap is told about the trace; None where nothing is to be traced."""
     if not launch.traced:
         return None
@@ -106,33 +106,33 @@ def opened_among(
         checkout: The one whose links are as they are in git.
     """
     changed, traces = list(changed), list(traces)
-    opened = set(_relative({path for trace in traces for path in trace.paths}, roots))
-    endings = tuple(f"/{_text(ending)}" for trace in traces for ending in trace.endings)
+    opened = set(_relative_names({path for trace in traces for path in trace.paths}, roots))
+    endings = tuple(f"/{_decode_name(ending)}" for trace in traces for ending in trace.endings)
     if any((checkout / path).is_symlink() for path in changed):
-        opened |= {hop for path in list(opened) for hop in _hops(checkout, path)}
+        opened |= {hop for path in list(opened) for hop in _follow_links(checkout, path)}
     above = {str(parent) for path in opened for parent in PurePosixPath(path).parents}
     return frozenset(
         path for path in changed if path in opened or path in above or f"/{path}".endswith(endings)
     )
 
 
-def _relative(paths: Iterable[bytes], roots: Sequence[Path]) -> frozenset[str]:
+def _relative_names(paths: Iterable[bytes], roots: Sequence[Path]) -> frozenset[str]:
     """Names below one of `roots`, spelled as `Git.changed_files` spells them."""
     prefixes = [os.fsencode(str(root)).rstrip(b"/") + b"/" for root in roots]
     found = {
-        _text(path[len(prefix) :])
+        _decode_name(path[len(prefix) :])
         for path in paths
         for prefix in prefixes
         if path.startswith(prefix)
     }
-    return frozenset(found | {source for path in found if (source := _source(path))})
+    return frozenset(found | {source for path in found if (source := _find_source(path))})
 
 
-def _text(name: bytes) -> str:
+def _decode_name(name: bytes) -> str:
     return name.decode("utf-8", "replace")
 
 
-def _source(path: str) -> str | None:
+def _find_source(path: str) -> str | None:
     """The source of a file of byte code, which Python then has not opened."""
     if not path.endswith(".pyc"):
         return None
@@ -142,7 +142,7 @@ def _source(path: str) -> str | None:
         return None
 
 
-def _hops(checkout: Path, path: str) -> Iterator[str]:
+def _follow_links(checkout: Path, path: str) -> Iterator[str]:
     """What a path becomes by each link on its way, as long as it stays in the checkout."""
     for _ in range(_MOST_LINKS):
         parts = PurePosixPath(path).parts

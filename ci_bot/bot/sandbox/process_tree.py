@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.bot.sandbox.launch import Identity
+from ci_bot.bot.sandbox.launch import WorkerIdentity
 
 _PROC = Path("/proc")
 _PR_SET_CHILD_SUBREAPER = 36
@@ -30,7 +30,7 @@ _WAIT_MILLISECONDS = 100
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessEntry:
     """One line of the process table."""
 
     pid: int
@@ -42,7 +42,7 @@ class Process:
     resident_pages: int
 
     @property
-    def key(self) -> tuple[int, int]:
+    def process_key(self) -> tuple[int, int]:
         """What tells it from a later process with the same pid."""
         return self.pid, self.started
 
@@ -61,24 +61,24 @@ def adopting_orphans() -> Iterator[None]:
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
-def process_table() -> dict[int, Process]:
+def process_table() -> dict[int, ProcessEntry]:
     """Every process by pid; empty where there is no /proc."""
-    table: dict[int, Process] = {}
+    table: dict[int, ProcessEntry] = {}
     with suppress(FileNotFoundError):
         for entry in os.scandir(_PROC):
-            if entry.name.isdecimal() and (process := _read(int(entry.name))) is not None:
+            if entry.name.isdecimal() and (process := _read_process(int(entry.name))) is not None:
                 table[process.pid] = process
     return table
 
 
-def _read(pid: int) -> Process | None:
+def _read_process(pid: int) -> ProcessEntry | None:
     try:
         text = (_PROC / str(pid) / "stat").read_bytes().decode("ascii", "replace")
     except OSError:
         return None
     # The name is in parentheses and may contain anything, parentheses and spaces too.
     fields = text[text.rindex(")") + 2 :].split()
-    return Process(
+    return ProcessEntry(
         pid=pid,
         parent=int(fields[1]),
         group=int(fields[2]),
@@ -89,7 +89,7 @@ def _read(pid: int) -> Process | None:
     )
 
 
-class Family:
+class ProcessFamily:
     """The worker, a process beside it if there is one, and what they started.
 
     Args:
@@ -103,7 +103,7 @@ class Family:
         leaders: Sequence[int],
         *,
         known_before: frozenset[tuple[int, int]],
-        identity: Identity | None,
+        identity: WorkerIdentity | None,
     ) -> None:
         self._leaders = frozenset(leaders)
         self._known_before = known_before
@@ -111,22 +111,23 @@ class Family:
         self._own = os.getpid()
         self._own_session = os.getsid(0)
 
-    def members(self) -> list[Process]:
+    def list_members(self) -> list[ProcessEntry]:
         """All living processes of the family that one look at the process table finds."""
-        return [process for process in self._look() if process.state not in "ZX"]
+        return [process for process in self._scan_members() if process.state not in "ZX"]
 
-    def _look(self) -> list[Process]:
+    def _scan_members(self) -> list[ProcessEntry]:
         """The family with its dead; those of them that became ours are reaped."""
         table = process_table()
-        children: dict[int, list[Process]] = {}
+        children: dict[int, list[ProcessEntry]] = {}
         for process in table.values():
             children.setdefault(process.parent, []).append(process)
         todo = [
             process
             for process in children.get(self._own, [])
-            if process.session != self._own_session and process.key not in self._known_before
+            if process.session != self._own_session
+            and process.process_key not in self._known_before
         ]
-        family: list[Process] = []
+        family: list[ProcessEntry] = []
         while todo:
             process = todo.pop()
             todo += children.get(process.pid, [])
@@ -144,23 +145,23 @@ class Family:
         The quick sum counts pages that forked processes share more than once. Only where it passes
         `at_most`, the exact share of every process is asked for, which is slow.
         """
-        members = self.members()
+        members = self.list_members()
         quick = sum(process.resident_pages for process in members) * os.sysconf("SC_PAGE_SIZE")
         if quick <= at_most:
             return quick
         return sum(_proportional_bytes(process.pid) for process in members)
 
-    def release(self, leader: int) -> None:
+    def release_leader(self, leader: int) -> None:
         """A leader has ended with all of its group, and its pid may be given to another process."""
         self._leaders -= {leader}
 
-    def terminate(self) -> None:
+    def terminate_groups(self) -> None:
         """Ask the process groups to end."""
         for leader in self._leaders:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(leader, signal.SIGTERM)
 
-    def kill(self) -> int:
+    def kill_members(self) -> int:
         """Kill the group and the whole family; returns how many could not be killed.
 
         Again and again, because a process may fork between the look and the kill, and one that
@@ -173,13 +174,13 @@ class Family:
         for _ in range(_ROUNDS):
             if self._identity is not None:
                 _kill_all_of(self._identity)
-            family = self._look()
+            family = self._scan_members()
             if not family:
                 return 0
             for group in {process.group for process in family}:
                 _kill_group(group)
             _kill_and_wait([process for process in family if process.state not in "ZX"])
-        return len(self.members())
+        return len(self.list_members())
 
 
 def _kill_group(group: int) -> None:
@@ -189,7 +190,7 @@ def _kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _kill_all_of(identity: Identity) -> None:
+def _kill_all_of(identity: WorkerIdentity) -> None:
     """Kill every process of a user, from a process of that user: it can reach no other."""
     with suppress(OSError):
         subprocess.run(
@@ -205,7 +206,7 @@ def _kill_all_of(identity: Identity) -> None:
         )
 
 
-def _kill_and_wait(processes: list[Process]) -> None:
+def _kill_and_wait(processes: list[ProcessEntry]) -> None:
     """Kill exactly these: a pid that was given to another process meanwhile is left alone."""
     handles: list[int] = []
     poll = select.poll()
@@ -214,8 +215,8 @@ def _kill_and_wait(processes: list[Process]) -> None:
             with suppress(ProcessLookupError, PermissionError):
                 handle = os.pidfd_open(process.pid)
                 handles.append(handle)
-                now = _read(process.pid)
-                if now is not None and now.key == process.key:
+                now = _read_process(process.pid)
+                if now is not None and now.process_key == process.process_key:
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
                     poll.register(handle, select.POLLIN)
         poll.poll(_WAIT_MILLISECONDS)

@@ -17,21 +17,21 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
-from ci_bot.bot.sandbox.launch import Launch
-from ci_bot.bot.sandbox.run_directories import inside, read_inside
-from ci_bot.bot.sandbox.supervisor import Watch, supervise
-from ci_bot.bot.sandbox.worker_run import caged, not_started
+from ci_bot.bot.sandbox.launch import WorkerLaunch
+from ci_bot.bot.sandbox.run_directories import read_inside, resolve_inside
+from ci_bot.bot.sandbox.supervisor import WatchOptions, supervise_process
+from ci_bot.bot.sandbox.worker_run import make_caged_command, not_started
 from ci_bot.errors import BadInput
 from ci_bot.protocol.supported_versions import (
     NEWEST,
     PYSPARK_VERSIONS_TEXT,
     WAY_OUT,
+    describe_unsupported,
     excluded_by,
-    outside,
+    find_source_requirement,
     pinned_by,
-    source,
 )
-from ci_bot.redaction import Redactor, shortened
+from ci_bot.redaction import Redactor, shorten_redacted
 
 _SCRIPT = Path(__file__).with_name("caged_pip.py")
 _LARGEST = 1_000_000
@@ -70,12 +70,14 @@ def check_requirements(repository: Path, file: str) -> list[str]:
             include = _INCLUDE.match(line)
             if include is not None:
                 path = Path(name).parent / include["file"]
-                inside(repository, str(path), what="Requirements file")
+                resolve_inside(repository, str(path), what="Requirements file")
                 todo.append(os.path.normpath(path))
             elif _is_refused(line):
-                problems.append(f"`{name}` asks for `{shortened(line.split('#')[0].strip(), 80)}`")
+                problems.append(
+                    f"`{name}` asks for `{shorten_redacted(line.split('#')[0].strip(), 80)}`"
+                )
             elif (asked := excluded_by(line)) is not None:
-                versions.append(f"`{name}` asks for `{shortened(asked, 80)}`")
+                versions.append(f"`{name}` asks for `{shorten_redacted(asked, 80)}`")
     if problems:
         raise BadInput(
             f"The requirements cannot be used: {'; '.join(problems)}.",
@@ -83,7 +85,9 @@ def check_requirements(repository: Path, file: str) -> list[str]:
             reason_code="bad_requirements",
         )
     if versions:
-        raise BadInput(outside(versions[0]), hint=WAY_OUT, reason_code="sqlmesh_version")
+        raise BadInput(
+            describe_unsupported(versions[0]), hint=WAY_OUT, reason_code="sqlmesh_version"
+        )
     return list(found)
 
 
@@ -91,14 +95,14 @@ def install_requirements(
     file: Path,
     *,
     overlay: Path,
-    launch: Launch,
+    launch: WorkerLaunch,
     redactor: Redactor,
     on_log: Callable[[str], None],
     deadline: Deadline,
     cancel: CancelToken,
     clock: Callable[[], float],
     repository: Path | None = None,
-) -> Launch:
+) -> WorkerLaunch:
     """Install the packages of a requirements file; returns `launch` with them in front.
 
     Args:
@@ -111,32 +115,36 @@ def install_requirements(
         Cancelled: `cancel` was set.
         TimedOut: the deadline passed.
     """
-    launch.check(own_uid=os.geteuid())
+    launch.check_separation(own_uid=os.geteuid())
     root = (repository or file.parent).resolve()
-    deadline.check("before the requirements were installed")
+    deadline.check_time("before the requirements were installed")
     files = check_requirements(root, os.path.relpath(file.resolve(), root))
     with tempfile.TemporaryFile(dir=launch.channel_directory) as unused:
         try:
-            ended = supervise(
-                caged(launch, [str(overlay), str(file), _source(root, files)], script=_SCRIPT),
+            ended = supervise_process(
+                make_caged_command(
+                    launch,
+                    [str(overlay), str(file), _find_pyspark_source(root, files)],
+                    script=_SCRIPT,
+                ),
                 launch=launch,
-                watch=Watch(
+                watch=WatchOptions(
                     on_log=on_log,
                     on_progress=lambda _message: None,
                     on_cancel=lambda: None,
                     redactor=redactor,
                     cancel=cancel,
                     clock=clock,
-                    deadline_seconds=deadline.left(),
+                    deadline_seconds=deadline.seconds_left(),
                 ),
                 answer_file=unused.fileno(),
             )
         except OSError as error:
             raise not_started(launch, error) from error
     if ended.stopped == "cancelled":
-        raise cancel.error()
+        raise cancel.cancelled_error()
     if ended.stopped == "deadline":
-        raise deadline.error(f"while the packages of `{file.name}` were installed")
+        raise deadline.timeout_error(f"while the packages of `{file.name}` were installed")
     if ended.stopped is not None or ended.exit_code != 0:
         raise BadInput(
             f"The packages of `{file.name}` could not be installed.",
@@ -154,14 +162,14 @@ def install_requirements(
     return replace(launch, overlay=overlay, variables=variables)
 
 
-def _source(repository: Path, files: Sequence[str]) -> str:
+def _find_pyspark_source(repository: Path, files: Sequence[str]) -> str:
     """The source of PySpark that the files pin, by its hash; empty where they pin none."""
     for name in files:
         content = read_inside(repository, name, at_most=_LARGEST) or b""
         for line in _logical_lines(content.decode("utf-8", "replace")):
             version = pinned_by(line)
             if version is not None:
-                return source(version) or ""
+                return find_source_requirement(version) or ""
     return ""
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from ci_bot.bot.sandbox.checkout_copy import CopyReport, copy_checkout
 from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.bot.sandbox.launch import Identity
+from ci_bot.bot.sandbox.launch import WorkerIdentity
 from ci_bot.errors import BadInput, BotError, WorkerFailed
-from ci_bot.protocol.directories import Places
+from ci_bot.protocol.directories import PrivateDirectories
 from ci_bot.protocol.messages import Workplace
 
 # Directories that live as long as a run, and that the next run removes where that one was killed.
@@ -59,7 +59,7 @@ def held_directory(parent: Path, *, prefix: str = PREFIX) -> Iterator[Path]:
     Raises:
         WorkerFailed: it could not be removed.
     """
-    sweep(parent)
+    remove_stale_directories(parent)
     path = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
     held = os.open(path, _DIRECTORY)
     with ExitStack() as ends:
@@ -67,11 +67,11 @@ def held_directory(parent: Path, *, prefix: str = PREFIX) -> Iterator[Path]:
         ends.callback(lambda: remove_tree(path))
         with suppress(OSError):  # where a file system has no locks nobody can take it for dead
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path = _named(path, prefix)
+        path = _rename_to_free(path, prefix)
         yield path
 
 
-def _named(path: Path, prefix: str) -> Path:
+def _rename_to_free(path: Path, prefix: str) -> Path:
     """Gives a held directory the first name that is free; more runs than names get one by chance.
 
     A directory that is not empty is never replaced by another one, so no name is taken twice.
@@ -83,7 +83,7 @@ def _named(path: Path, prefix: str) -> Path:
     return path.rename(path.with_name(prefix + path.name.removeprefix(_UNNAMED)))
 
 
-def sweep(parent: Path) -> list[Path]:
+def remove_stale_directories(parent: Path) -> list[Path]:
     """Removes the directories of runs that were killed; returns those.
 
     Only this user's own, never one whose run lives, and never through a link: the temporary
@@ -156,7 +156,7 @@ ON_THE_BASE_BRANCH = "(on the base branch) "
 
 
 @dataclass(frozen=True)
-class Workspace:
+class RunWorkspace:
     """Directories that exist for one run; all but `repository` of a laptop are removed after it.
 
     Args:
@@ -176,15 +176,15 @@ class Workspace:
     scratch_dir: Path
     overlay: Path
     channel: Path
-    identity: Identity | None
+    identity: WorkerIdentity | None
     copied: CopyReport = field(default_factory=CopyReport)
 
     @property
-    def before(self) -> Path:
+    def base_directory(self) -> Path:
         """Where the base branch's version of single files can be exported to."""
         return self.root / "before"
 
-    def workplace(self, python_path: Sequence[Path] = (), *, own: bool = False) -> Workplace:
+    def make_workplace(self, python_path: Sequence[Path] = (), *, own: bool = False) -> Workplace:
         """The part of it that the worker is told.
 
         Args:
@@ -200,23 +200,23 @@ class Workspace:
             linked_to=None if self.repository == self.checkout else str(self.checkout),
         )
 
-    def places(self) -> Places:
+    def private_directories(self) -> PrivateDirectories:
         """What its directories are called in texts for people.
 
         On a laptop the repository is the user's own, and its path says more than a dot.
         """
         private = {} if self.identity is None else {self.repository: ""}
-        return Places(
+        return PrivateDirectories(
             {
                 self.root: "",
                 **private,
                 self.overlay: "",
                 self.base: ON_THE_BASE_BRANCH,
-                self.before: ON_THE_BASE_BRANCH,
+                self.base_directory: ON_THE_BASE_BRANCH,
             }
         )
 
-    def abandon(self) -> subprocess.Popen[bytes]:
+    def remove_in_background(self) -> subprocess.Popen[bytes]:
         """Remove it without waiting, for a second signal: the process that is returned does it."""
         return subprocess.Popen(
             ["/bin/rm", "-rf", "--", str(self.root)],
@@ -232,10 +232,10 @@ def private_workspace(
     checkout: Path,
     *,
     parent: Path,
-    identity: Identity | None,
+    identity: WorkerIdentity | None,
     copy: bool,
     deadline: Deadline | None = None,
-) -> Iterator[Workspace]:
+) -> Iterator[RunWorkspace]:
     """Make the directories of a run, and remove them however it ends.
 
     Args:
@@ -261,7 +261,7 @@ def private_workspace(
             if copy
             else CopyReport()
         )
-        yield Workspace(
+        yield RunWorkspace(
             checkout=checkout.resolve(),
             root=root,
             repository=repository,
@@ -277,7 +277,7 @@ def private_workspace(
         )
 
 
-def inside(root: Path, relative: str, *, what: str) -> Path:
+def resolve_inside(root: Path, relative: str, *, what: str) -> Path:
     """The real path of `relative` below `root`.
 
     Args:
@@ -312,7 +312,7 @@ def project_paths(root: Path, inputs: list[str]) -> list[str]:
     problems: list[str] = []
     for given in inputs:
         try:
-            path = inside(root, given, what="Project path")
+            path = resolve_inside(root, given, what="Project path")
         except BadInput as error:
             problems.append(error.message)
             continue
@@ -340,13 +340,13 @@ def directory_problem(path: Path, given: str) -> str | None:
         if stat.S_ISDIR(path.stat().st_mode):
             return None
     except FileNotFoundError:
-        return f"`{cut(given)}` does not exist"
+        return f"`{shorten_path(given)}` does not exist"
     except OSError as error:
-        return f"`{cut(given)}` cannot be opened: {error.strerror}"
-    return f"`{cut(given)}` is not a directory"
+        return f"`{shorten_path(given)}` cannot be opened: {error.strerror}"
+    return f"`{shorten_path(given)}` is not a directory"
 
 
-def cut(given: str) -> str:
+def shorten_path(given: str) -> str:
     """A path for a sentence."""
     return given if len(given) <= _LONGEST_SHOWN else f"{given[:_LONGEST_SHOWN]}…"
 
@@ -363,7 +363,7 @@ def search_path(root: Path, inputs: Iterable[str]) -> list[str]:
     problems: list[str] = []
     for given in inputs:
         try:
-            path = inside(root, given, what="Search path")
+            path = resolve_inside(root, given, what="Search path")
         except BadInput as error:
             problems.append(error.message)
             continue
@@ -386,7 +386,7 @@ def read_inside(root: Path, relative: str, *, at_most: int) -> bytes | None:
     Args:
         at_most: Larger files raise BadInput, as do paths that leave `root`.
     """
-    path = inside(root, relative, what="File")
+    path = resolve_inside(root, relative, what="File")
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

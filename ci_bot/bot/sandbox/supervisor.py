@@ -20,9 +20,9 @@ from functools import partial
 from typing import Literal
 
 from ci_bot.bot.sandbox.deadline import CancelToken
-from ci_bot.bot.sandbox.launch import Launch, WorkerLimits
+from ci_bot.bot.sandbox.launch import WorkerLaunch, WorkerLimits
 from ci_bot.bot.sandbox.load_trace import TraceReader
-from ci_bot.bot.sandbox.process_tree import Family, adopting_orphans, process_table
+from ci_bot.bot.sandbox.process_tree import ProcessFamily, adopting_orphans, process_table
 from ci_bot.bot.sandbox.worker_output import LogReader, ProgressReader
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
@@ -47,7 +47,7 @@ _READ_BYTES = 65_536
 _MOST_WAITING = 5_000
 
 
-class Sign(Enum):
+class WatcherSign(Enum):
     """What the watcher says besides lines and progress."""
 
     CANCELLED = "cancelled"
@@ -55,7 +55,7 @@ class Sign(Enum):
 
 
 @dataclass
-class Ended:
+class EndedProcess:
     """How a process ended.
 
     Args:
@@ -70,11 +70,11 @@ class Ended:
 
 
 @dataclass(kw_only=True)
-class Watcher:
+class ProcessWatcher:
     """Everything that the watching thread needs, and what it leaves behind."""
 
     process: subprocess.Popen[bytes]
-    family: Family
+    family: ProcessFamily
     limits: WorkerLimits
     beside: subprocess.Popen[bytes] | None
     log_pipe: int
@@ -86,23 +86,25 @@ class Watcher:
     cancel: CancelToken
     clock: Callable[[], float]
     deadline_seconds: float
-    events: queue.SimpleQueue[str | Progress | Sign] = field(default_factory=queue.SimpleQueue)
+    events: queue.SimpleQueue[str | Progress | WatcherSign] = field(
+        default_factory=queue.SimpleQueue
+    )
     abandoned: threading.Event = field(default_factory=threading.Event)
-    ended: Ended = field(default_factory=Ended)
+    ended: EndedProcess = field(default_factory=EndedProcess)
     failure: BaseException | None = None
 
     def run(self) -> None:
         """Watch until nothing of the process is left; never raises, see `failure`."""
         try:
-            self._watch()
+            self._watch_process()
         except BaseException as error:
             self.failure = error
             with suppress(Exception):
-                self.family.kill()
+                self.family.kill_members()
         finally:
-            self.events.put(Sign.END)
+            self.events.put(WatcherSign.END)
 
-    def _watch(self) -> None:
+    def _watch_process(self) -> None:
         started = self.clock()
         self._deadline = started + self.deadline_seconds
         self._next_check = started
@@ -120,9 +122,9 @@ class Watcher:
             if self.beside is not None:
                 self._watch_until_end(selector, self.beside)
                 self.ended.beside_exit_code = self.beside.returncode
-                self.family.release(self.beside.pid)
+                self.family.release_leader(self.beside.pid)
             self._watch_until_end(selector, self.process)
-            self._end(selector)
+            self._end_process(selector)
 
     def _watch_until_end(
         self, selector: selectors.BaseSelector, process: subprocess.Popen[bytes]
@@ -132,14 +134,14 @@ class Watcher:
             if handle is not None:
                 selector.register(handle, selectors.EVENT_READ)
             while process.poll() is None:
-                self._listen(selector, _TICK_SECONDS)
-                self._decide()
+                self._read_ready_pipes(selector, _TICK_SECONDS)
+                self._decide_stop()
         finally:
             if handle is not None:
                 selector.unregister(handle)
                 os.close(handle)
 
-    def _listen(self, selector: selectors.BaseSelector, seconds: float) -> None:
+    def _read_ready_pipes(self, selector: selectors.BaseSelector, seconds: float) -> None:
         if self.log_pipe >= 0:
             listening = self.log_pipe in selector.get_map()
             crowded = self.events.qsize() > _MOST_WAITING
@@ -149,30 +151,30 @@ class Watcher:
                 selector.register(self.log_pipe, selectors.EVENT_READ)
         for key, _ in selector.select(seconds):
             if key.fd in (self.log_pipe, self.progress_pipe, self.trace_pipe):
-                if not self._read(key.fd):
+                if not self._read_pipe(key.fd):
                     selector.unregister(key.fd)
-                    self._close(key.fd)
+                    self._close_pipe(key.fd)
             elif key.fd == self.cancel.fileno():
                 selector.unregister(self.cancel)
-                self.events.put(Sign.CANCELLED)
+                self.events.put(WatcherSign.CANCELLED)
 
-    def _read(self, pipe: int) -> bool:
+    def _read_pipe(self, pipe: int) -> bool:
         """Hand on what the pipe holds; whether there can be more later."""
         try:
             data = os.read(pipe, _READ_BYTES)
         except BlockingIOError:
             return True
         if pipe == self.log_pipe:
-            for line in self.log.feed(data):
+            for line in self.log.feed_bytes(data):
                 self.events.put(line)
         elif pipe == self.trace_pipe:
-            self.trace.feed(data)
+            self.trace.feed_bytes(data)
         else:
-            for message in self._progress.feed(data):
+            for message in self._progress.feed_bytes(data):
                 self.events.put(message)
         return bool(data)
 
-    def _close(self, pipe: int) -> None:
+    def _close_pipe(self, pipe: int) -> None:
         os.close(pipe)
         if pipe == self.log_pipe:
             self.log_pipe = -1
@@ -181,51 +183,51 @@ class Watcher:
         else:
             self.progress_pipe = -1
 
-    def _decide(self) -> None:
+    def _decide_stop(self) -> None:
         now = self.clock()
         if self.abandoned.is_set():
-            self._stop("abandoned", now)
-        elif self.cancel.cancelled:
-            self._stop("cancelled", (self.cancel.since or now) + self.limits.grace_seconds)
+            self._stop_process("abandoned", now)
+        elif self.cancel.is_cancelled:
+            self._stop_process("cancelled", (self.cancel.since or now) + self.limits.grace_seconds)
         elif now >= self._deadline:
-            self._stop("deadline", now + self.limits.grace_seconds)
+            self._stop_process("deadline", now + self.limits.grace_seconds)
         elif now >= self._next_check:
             self._next_check = now + _CHECK_SECONDS
             if os.fstat(self.answer_file).st_size > self.limits.answer_bytes:
-                self._stop("answer_size", now)
+                self._stop_process("answer_size", now)
             elif self._needs_too_much_memory():
-                self._stop("memory", now)
+                self._stop_process("memory", now)
         if self._kill_at is not None and now >= self._kill_at:
-            self.family.kill()
+            self.family.kill_members()
 
     def _needs_too_much_memory(self) -> bool:
         limit = self.limits.memory_bytes
         return limit is not None and self.family.resident_bytes(at_most=limit) > limit
 
-    def _stop(self, reason: Reason, kill_at: float) -> None:
+    def _stop_process(self, reason: Reason, kill_at: float) -> None:
         """Ask the process to end, once; a later reason can only bring the kill forward."""
         if self.ended.stopped is None:
             self.ended.stopped = reason
             self._kill_at = kill_at
-            self.family.terminate()
+            self.family.terminate_groups()
         elif self._kill_at is not None:
             self._kill_at = min(self._kill_at, kill_at)
 
-    def _end(self, selector: selectors.BaseSelector) -> None:
+    def _end_process(self, selector: selectors.BaseSelector) -> None:
         """The process has gone: end what it left behind, and read what is still in the pipes."""
         until = self.clock() + self.limits.linger_seconds
-        while self.ended.stopped is None and self.clock() < until and self.family.members():
-            self._listen(selector, _LINGER_TICK_SECONDS)
-            if self.abandoned.is_set() or self.cancel.cancelled:
+        while self.ended.stopped is None and self.clock() < until and self.family.list_members():
+            self._read_ready_pipes(selector, _LINGER_TICK_SECONDS)
+            if self.abandoned.is_set() or self.cancel.is_cancelled:
                 break
         self.ended.exit_code = self.process.returncode
-        survivors = self.family.kill()
+        survivors = self.family.kill_members()
         for pipe in (self.log_pipe, self.progress_pipe, self.trace_pipe):
             while pipe >= 0 and self._has_more(pipe):
                 pass
             if pipe >= 0:
-                self._close(pipe)
-        for line in self.log.finish():
+                self._close_pipe(pipe)
+        for line in self.log.finish_line():
             self.events.put(line)
         if survivors:
             self.events.put(f"({survivors} processes of the worker could not be ended)")
@@ -235,11 +237,11 @@ class Watcher:
     def _has_more(self, pipe: int) -> bool:
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
-            return bool(selector.select(0)) and self._read(pipe)
+            return bool(selector.select(0)) and self._read_pipe(pipe)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watch:
+class WatchOptions:
     """Whom to tell, and when to stop.
 
     Args:
@@ -261,7 +263,7 @@ class Watch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
+class SecondProcess:
     """A second process, which the first can wait for.
 
     It gets no progress pipe, is not traced, and sets its own bounds (`Launch.bounds`).
@@ -272,19 +274,19 @@ class Beside:
     """
 
     command: Sequence[str]
-    launch: Launch
+    launch: WorkerLaunch
     pass_fds: Sequence[int] = ()
 
 
-def supervise(
+def supervise_process(
     command: Sequence[str],
     *,
-    launch: Launch,
-    watch: Watch,
+    launch: WorkerLaunch,
+    watch: WatchOptions,
     answer_file: int,
     pass_fds: Sequence[int] = (),
-    beside: Beside | None = None,
-) -> Ended:
+    beside: SecondProcess | None = None,
+) -> EndedProcess:
     """Run `command` to its end and beyond; returns when nothing of it is left.
 
     To be called from a thread that lives as long as the bot: the worker dies with the thread that
@@ -303,12 +305,14 @@ def supervise(
         OSError: It could not be started.
         Cancelled: `watch.cancel` was set before the start.
     """
-    known_before = frozenset(process.key for process in process_table().values())
-    watch.cancel.check()
-    with watch.cancel.deferred(), adopting_orphans():
-        started = _start(command, launch, pass_fds, beside)
-        family = Family(started.pids, known_before=known_before, identity=launch.identity)
-        watcher = Watcher(
+    known_before = frozenset(process.process_key for process in process_table().values())
+    watch.cancel.check_cancelled()
+    with watch.cancel.defer_signal(), adopting_orphans():
+        started = _start_processes(command, launch, pass_fds, beside)
+        family = ProcessFamily(
+            started.process_ids, known_before=known_before, identity=launch.identity
+        )
+        watcher = ProcessWatcher(
             process=started.process,
             beside=started.beside,
             family=family,
@@ -344,7 +348,7 @@ def supervise(
 
 
 @dataclass
-class _Started:
+class _StartedProcesses:
     """The processes, and the ends at which their output, progress and trace can be read."""
 
     process: subprocess.Popen[bytes]
@@ -354,13 +358,16 @@ class _Started:
     trace: int
 
     @property
-    def pids(self) -> list[int]:
+    def process_ids(self) -> list[int]:
         return [found.pid for found in (self.process, self.beside) if found is not None]
 
 
-def _start(
-    command: Sequence[str], launch: Launch, pass_fds: Sequence[int], beside: Beside | None
-) -> _Started:
+def _start_processes(
+    command: Sequence[str],
+    launch: WorkerLaunch,
+    pass_fds: Sequence[int],
+    beside: SecondProcess | None,
+) -> _StartedProcesses:
     with ExitStack() as ours, ExitStack() as theirs:
 
         def pipe(wanted: bool = True) -> tuple[int, int]:
@@ -379,10 +386,10 @@ def _start(
         if beside is not None:
             # Only this process holds the gate's end, so it opens when that ends, however it does.
             inherited = (*beside.pass_fds, gate_end)
-            second = _popen(beside.command, beside.launch, log_end, inherited)
+            second = _start_process(beside.command, beside.launch, log_end, inherited)
             ours.callback(_kill_alone, second)
         numbers = {"{progress}": progress_end, "{trace}": trace_end, "{gate}": gate}
-        first = _popen(
+        first = _start_process(
             [str(numbers.get(part, part)) for part in command],
             launch,
             log_end,
@@ -391,7 +398,7 @@ def _start(
         ours.pop_all()
         if gate >= 0:
             os.close(gate)
-    return _Started(first, second, log, progress, trace)
+    return _StartedProcesses(first, second, log, progress, trace)
 
 
 def _kill_alone(process: subprocess.Popen[bytes]) -> None:
@@ -399,8 +406,8 @@ def _kill_alone(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _popen(
-    command: Sequence[str], launch: Launch, output: int, pass_fds: Sequence[int]
+def _start_process(
+    command: Sequence[str], launch: WorkerLaunch, output: int, pass_fds: Sequence[int]
 ) -> subprocess.Popen[bytes]:
     identity = launch.identity
     return subprocess.Popen(
@@ -418,18 +425,18 @@ def _popen(
     )
 
 
-def _hand_on(watcher: Watcher, watch: Watch) -> None:
+def _hand_on(watcher: ProcessWatcher, watch: WatchOptions) -> None:
     """In the caller's thread: give out what the watcher found, until it says that this was all."""
-    while (event := watcher.events.get()) is not Sign.END:
-        if event is Sign.CANCELLED:
+    while (event := watcher.events.get()) is not WatcherSign.END:
+        if event is WatcherSign.CANCELLED:
             watch.on_cancel()
         elif isinstance(event, Progress):
             # Telling GitHub of it may take longer than a cancelled run has seconds.
-            watch.cancel.interrupt(partial(watch.on_progress, event))
+            watch.cancel.run_interruptible(partial(watch.on_progress, event))
         elif isinstance(event, str):
             watch.on_log(event)
 
 
-def _kill_quietly(family: Family) -> None:
+def _kill_quietly(family: ProcessFamily) -> None:
     with suppress(Exception):
-        family.kill()
+        family.kill_members()

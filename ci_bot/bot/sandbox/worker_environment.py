@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ci_bot.errors import BadInput
-from ci_bot.redaction import Redactor, encodings, secret_values
+from ci_bot.redaction import Redactor, list_encodings, secret_values
 
 CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_PREFIXES = ("SQLMESH_", "SPARK_", "PYSPARK_", "JAVA_", "HADOOP_")
@@ -64,7 +64,7 @@ def parse_worker_variables(text: str) -> WorkerVariables:
         BadInput: One message with every entry that is not allowed.
     """
     entries = list(dict.fromkeys(re.split(r"[\s,]+", text.strip()))) if text.strip() else []
-    problems = [f"`{entry}` {why}" for entry in entries if (why := _problem(entry))]
+    problems = [f"`{entry}` {why}" for entry in entries if (why := _find_problem(entry))]
     if problems:
         raise BadInput(
             f"Input `worker-env` cannot be used: {'; '.join(problems)}.",
@@ -100,7 +100,7 @@ def redactor_of(
     return Redactor([*secrets, *project, *secret_values(environ, selection.pass_on)])
 
 
-def build(
+def build_worker_environment(
     parent: Mapping[str, str],
     *,
     selection: WorkerVariables,
@@ -128,7 +128,7 @@ def build(
         BadInput: A variable named in `worker-env` holds one of `secrets`.
     """
     long_enough = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
-    forms = [form for secret in long_enough for form in encodings(secret)]
+    forms = [form for secret in long_enough for form in list_encodings(secret)]
     variables: dict[str, str] = {}
     withheld: list[str] = []
     for name, value in parent.items():
@@ -178,7 +178,7 @@ def _is_never(name: str) -> bool:
     return name.startswith(NEVER_PREFIXES) or name in NEVER_NAMES
 
 
-def _problem(entry: str) -> str | None:
+def _find_problem(entry: str) -> str | None:
     if not _ENTRY.fullmatch(entry):
         return "is neither a name nor a prefix followed by `*`"
     name = entry.rstrip("*")

@@ -26,53 +26,56 @@ class LogReader:
 
     def __init__(self, redactor: Redactor, *, line_characters: int, limit_bytes: int) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._stream = redactor.stream()
+        self._stream = redactor.open_stream()
         self._line_characters = line_characters
         self._left = limit_bytes
         self._line = ""
         self._cut = 0
 
-    def feed(self, data: bytes) -> list[str]:
+    def feed_bytes(self, data: bytes) -> list[str]:
         """The lines that `data` completes."""
         if self._left <= 0:
             return []
         taken, self._left = data[: self._left], self._left - len(data)
-        lines = self._lines(self._stream.feed(self._decoder.decode(taken)))
+        lines = self._split_lines(self._stream.feed_text(self._decoder.decode(taken)))
         if self._left <= 0:
             lines += [
-                *self.finish(),
+                *self.finish_line(),
                 "(the worker printed more than is kept; the rest is left out)",
             ]
         return lines
 
-    def finish(self) -> list[str]:
+    def finish_line(self) -> list[str]:
         """The last line, if it has no line break."""
-        rest = self._stream.feed(self._decoder.decode(b"", final=True)) + self._stream.flush()
-        lines = self._lines(rest)
+        rest = (
+            self._stream.feed_text(self._decoder.decode(b"", final=True))
+            + self._stream.flush_rest()
+        )
+        lines = self._split_lines(rest)
         if self._line:
-            lines.append(self._take())
+            lines.append(self._take_line())
         return lines
 
-    def _lines(self, text: str) -> list[str]:
+    def _split_lines(self, text: str) -> list[str]:
         done: list[str] = []
-        for piece in text.splitlines(keepends=True) if "\n" not in text else _split(text):
-            self._hold(piece.rstrip("\n"))
+        for piece in text.splitlines(keepends=True) if "\n" not in text else _split_text(text):
+            self._hold_piece(piece.rstrip("\n"))
             if piece.endswith("\n"):
-                done.append(self._take())
+                done.append(self._take_line())
         return done
 
-    def _hold(self, piece: str) -> None:
+    def _hold_piece(self, piece: str) -> None:
         room = self._line_characters - len(self._line)
         self._line += piece[:room]
         self._cut += max(0, len(piece) - room)
 
-    def _take(self) -> str:
+    def _take_line(self) -> str:
         line = self._line + (f" … ({self._cut} more characters)" if self._cut else "")
         self._line, self._cut = "", 0
         return line
 
 
-def _split(text: str) -> list[str]:
+def _split_text(text: str) -> list[str]:
     lines = text.split("\n")
     return [*(line + "\n" for line in lines[:-1]), lines[-1]]
 
@@ -95,14 +98,14 @@ class ProgressReader:
         self._skipping = False
         self.dropped = 0
 
-    def feed(self, data: bytes) -> list[Progress]:
+    def feed_bytes(self, data: bytes) -> list[Progress]:
         """The messages that `data` completes."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         messages: list[Progress] = []
         for line in lines:
             if self._skipping:
                 self._skipping = False
-            elif (message := self._parse(line)) is not None:
+            elif (message := self._parse_progress(line)) is not None:
                 messages.append(message)
         if len(self._rest) > self._line_bytes:
             self._rest = b""
@@ -110,7 +113,7 @@ class ProgressReader:
             self._skipping = True
         return messages
 
-    def _parse(self, line: bytes) -> Progress | None:
+    def _parse_progress(self, line: bytes) -> Progress | None:
         if self._left > 0 and len(line) <= self._line_bytes:
             try:
                 message = Progress.model_validate_json(line)
@@ -160,20 +163,20 @@ class TracebackFilter:
         self._held: list[str] = []
         self._exception: str | None = None
 
-    def line(self, text: str) -> None:
+    def feed_line(self, text: str) -> None:
         """The next line."""
-        if self._belongs(text):
+        if self._is_part_of_traceback(text):
             self._held.append(text)
             if len(self._held) >= MOST_LINES:
-                self.close()
+                self.release_held()
             return
-        self.close()
+        self.release_held()
         if text.rstrip().endswith(_START):
             self._held.append(text)
         else:
             self._on_line(text)
 
-    def close(self) -> None:
+    def release_held(self) -> None:
         """Gives out what is held, because nothing more comes."""
         if not self._held:
             return
@@ -183,7 +186,7 @@ class TracebackFilter:
         if exception is not None:
             self._on_line(exception)
 
-    def _belongs(self, text: str) -> bool:
+    def _is_part_of_traceback(self, text: str) -> bool:
         if _JAVA_FRAME.fullmatch(text.rstrip()):
             return True
         if not self._held:

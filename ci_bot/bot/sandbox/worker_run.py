@@ -18,11 +18,16 @@ from ci_bot.bot.sandbox.answer_validation import (
     read_answer,
 )
 from ci_bot.bot.sandbox.deadline import OUT_OF_TIME_HINT, CancelToken, Deadline
-from ci_bot.bot.sandbox.launch import MIB, Launch, WorkerLimits
+from ci_bot.bot.sandbox.launch import MIB, WorkerLaunch, WorkerLimits
 from ci_bot.bot.sandbox.load_trace import TraceReader, trace_arguments
 from ci_bot.bot.sandbox.run_directories import disk_is_full
-from ci_bot.bot.sandbox.supervisor import Beside, Ended, Watch, supervise
-from ci_bot.errors import FULL_DISK_HINT, Cancelled, TimedOut, WorkerFailed
+from ci_bot.bot.sandbox.supervisor import (
+    EndedProcess,
+    SecondProcess,
+    WatchOptions,
+    supervise_process,
+)
+from ci_bot.errors import FULL_DISK_HINT, RunCancelled, TimedOut, WorkerFailed
 from ci_bot.protocol.messages import REQUEST, Progress
 from ci_bot.redaction import Redactor
 
@@ -42,14 +47,14 @@ class WorkerTimedOut(TimedOut):
     answer: WorkerAnswer | None = None
 
 
-class WorkerCancelled(Cancelled):
+class WorkerCancelled(RunCancelled):
     """The run was asked to stop; `answer` is what the worker could still say, if anything."""
 
     answer: WorkerAnswer | None = None
 
 
 @dataclass(kw_only=True)
-class Second:
+class SecondQuestion:
     """A second question, which a process of its own answers first.
 
     The worker that loads the project waits for its end, so it never runs beside code of the pull
@@ -62,7 +67,7 @@ class Second:
     """
 
     request: WorkerRequest
-    launch: Launch
+    launch: WorkerLaunch
     started: bool = False
     answer: WorkerAnswer | None = None
     refusal: str = "it was not asked"
@@ -71,7 +76,7 @@ class Second:
 def run_worker(
     request: WorkerRequest,
     *,
-    launch: Launch,
+    launch: WorkerLaunch,
     redactor: Redactor,
     on_progress: Callable[[Progress], None],
     on_log: Callable[[str], None],
@@ -80,7 +85,7 @@ def run_worker(
     clock: Callable[[], float],
     on_cancel: Callable[[], None] = lambda: None,
     trace: TraceReader | None = None,
-    second: Second | None = None,
+    second: SecondQuestion | None = None,
 ) -> WorkerAnswer:
     """Start the worker, wait for its answer, and leave no process behind.
 
@@ -106,36 +111,38 @@ def run_worker(
         WorkerFailed: The worker could not be started, crashed, needed too much memory, or gave an
             answer that cannot be believed.
     """
-    launch.check(own_uid=os.geteuid())
-    deadline.check("before the worker was asked")
+    launch.check_separation(own_uid=os.geteuid())
+    deadline.check_time("before the worker was asked")
     last: list[Progress] = []
 
     def heard(message: Progress) -> None:
-        last[:] = [redactor.document(launch.places.document(message))]
+        last[:] = [redactor.redact_document(launch.places.hide_in_document(message))]
         on_progress(last[0])
 
     with ExitStack() as files:
-        request_file, answer = _papers(request, launch, files)
+        request_file, answer = _write_request(request, launch, files)
         beside = None
         if second is not None:
-            question, reply = _papers(second.request, second.launch, files)
-            beside = Beside(
-                command=caged(second.launch, [str(question), str(reply), "-1"]),
+            question, reply = _write_request(second.request, second.launch, files)
+            beside = SecondProcess(
+                command=make_caged_command(second.launch, [str(question), str(reply), "-1"]),
                 launch=second.launch,
                 pass_fds=(question, reply),
             )
         try:
-            ended = supervise(
-                caged(launch, [str(request_file), str(answer), "{progress}", "{gate}"]),
+            ended = supervise_process(
+                make_caged_command(
+                    launch, [str(request_file), str(answer), "{progress}", "{gate}"]
+                ),
                 launch=launch,
-                watch=Watch(
-                    on_log=lambda line: on_log(launch.places.text(line)),
+                watch=WatchOptions(
+                    on_log=lambda line: on_log(launch.places.hide_in_text(line)),
                     on_progress=heard,
                     on_cancel=on_cancel,
                     redactor=redactor,
                     cancel=cancel,
                     clock=clock,
-                    deadline_seconds=deadline.left(),
+                    deadline_seconds=deadline.seconds_left(),
                     trace=trace or TraceReader(),
                 ),
                 answer_file=answer,
@@ -148,20 +155,22 @@ def run_worker(
             _judge_second(reply, ended, second, redactor)
         size = os.fstat(answer).st_size
         if size > launch.limits.answer_bytes or ended.stopped == "answer_size":
-            raise _refused(f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB")
-        told, refusal = _read(answer, request, launch, redactor)
-    return _judge(
+            raise _refused_answer(f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB")
+        told, refusal = _read_answer(answer, request, launch, redactor)
+    return _judge_answer(
         told,
         refusal if size else None,
         ended,
         limits=launch.limits,
-        late=f"{deadline.sentence('The worker')}{_step(last)}.",
+        late=f"{deadline.timeout_sentence('The worker')}{_describe_last_step(last)}.",
         cancel=cancel,
         directory=launch.channel_directory,
     )
 
 
-def _papers(request: WorkerRequest, launch: Launch, files: ExitStack) -> tuple[int, int]:
+def _write_request(
+    request: WorkerRequest, launch: WorkerLaunch, files: ExitStack
+) -> tuple[int, int]:
     """The request, written, and an empty file for the answer.
 
     Files without names: nobody can open them, only the worker has them, and nothing is left.
@@ -177,22 +186,26 @@ def _papers(request: WorkerRequest, launch: Launch, files: ExitStack) -> tuple[i
     return request_file.fileno(), answer.fileno()
 
 
-def _written(answer: int, limits: WorkerLimits) -> bytes:
+def _read_answer_file(answer: int, limits: WorkerLimits) -> bytes:
     size = os.fstat(answer).st_size
     return os.pread(answer, min(size, limits.answer_bytes + 1), 0)
 
 
-def _judge_second(reply: int, ended: Ended, second: Second, redactor: Redactor) -> None:
+def _judge_second(
+    reply: int, ended: EndedProcess, second: SecondQuestion, redactor: Redactor
+) -> None:
     second.started = True
     if ended.beside_exit_code is None:
         second.refusal = "it was stopped"
     elif not os.fstat(reply).st_size:
-        second.refusal = f"it {_ending(ended.beside_exit_code)}"
+        second.refusal = f"it {_describe_ending(ended.beside_exit_code)}"
     else:
-        second.answer, second.refusal = _read(reply, second.request, second.launch, redactor)
+        second.answer, second.refusal = _read_answer(reply, second.request, second.launch, redactor)
 
 
-def caged(launch: Launch, arguments: Sequence[str], *, script: Path | None = None) -> list[str]:
+def make_caged_command(
+    launch: WorkerLaunch, arguments: Sequence[str], *, script: Path | None = None
+) -> list[str]:
     """The command that starts the worker's module, or a script of ours, inside the cage."""
     config = {
         "parent": os.getpid(),
@@ -209,7 +222,7 @@ def caged(launch: Launch, arguments: Sequence[str], *, script: Path | None = Non
     return [*interpreter, "{trace}", *([] if script is None else [str(script)]), *arguments]
 
 
-def not_started(launch: Launch, error: OSError) -> WorkerFailed:
+def not_started(launch: WorkerLaunch, error: OSError) -> WorkerFailed:
     """The failure to start a process in the cage."""
     return WorkerFailed(
         f"The worker could not be started with {launch.python} in {launch.directory}: "
@@ -220,10 +233,10 @@ def not_started(launch: Launch, error: OSError) -> WorkerFailed:
     )
 
 
-def _judge(
+def _judge_answer(
     answer: WorkerAnswer | None,
     refusal: str | None,
-    ended: Ended,
+    ended: EndedProcess,
     *,
     limits: WorkerLimits,
     late: str,
@@ -232,7 +245,7 @@ def _judge(
 ) -> WorkerAnswer:
     if ended.stopped == "cancelled":
         cancelled = WorkerCancelled(
-            f"The run was {cancel.word}; the worker was stopped.",
+            f"The run was {cancel.signal_word}; the worker was stopped.",
             hint="Run it again; it starts from where it is.",
         )
         cancelled.exit_code, cancelled.answer = cancel.exit_code, answer
@@ -253,22 +266,23 @@ def _judge(
     if answer is not None:
         return answer
     if refusal is not None and ended.exit_code >= 0:
-        raise _refused(refusal)  # killed while it wrote, it has no answer
+        raise _refused_answer(refusal)  # killed while it wrote, it has no answer
     if disk_is_full(directory):
         raise WorkerFailed(
-            f"The worker {_ending(ended.exit_code)} without an answer, because the disk of the "
+            f"The worker {_describe_ending(ended.exit_code)} without an answer, because the disk "
+            "of the "
             "temporary directory is full.",
             hint=FULL_DISK_HINT,
             reason_code="disk_full",
         )
     raise WorkerFailed(
-        f"The worker {_ending(ended.exit_code)} without an answer.",
+        f"The worker {_describe_ending(ended.exit_code)} without an answer.",
         hint="The log above says what happened last.",
         reason_code="worker_crashed",
     )
 
 
-def _step(last: list[Progress]) -> str:
+def _describe_last_step(last: list[Progress]) -> str:
     """What the worker was at, by its own last word; nothing where it said none."""
     if not last:
         return ""
@@ -276,20 +290,20 @@ def _step(last: list[Progress]) -> str:
     return f"; its last step was `{text[:_STEP_CHARACTERS].replace('`', '')}`"
 
 
-def _read(
-    answer: int, request: WorkerRequest, launch: Launch, redactor: Redactor
+def _read_answer(
+    answer: int, request: WorkerRequest, launch: WorkerLaunch, redactor: Redactor
 ) -> tuple[WorkerAnswer | None, str]:
     """The answer, or why there is none to believe. Its text is not kept beside what it says."""
     try:
-        read = read_answer(_written(answer, launch.limits), request)
-        told = launch.places.document(read)
+        read = read_answer(_read_answer_file(answer, launch.limits), request)
+        told = launch.places.hide_in_document(read)
     except AnswerRefusedError as refusal:
         return None, str(refusal)
     # Where it enters, so that whatever is made of it has no secrets.
-    return redactor.document(told), ""
+    return redactor.redact_document(told), ""
 
 
-def _refused(why: str) -> WorkerFailed:
+def _refused_answer(why: str) -> WorkerFailed:
     return WorkerFailed(
         f"The worker's answer was refused: {why}.",
         hint="If the pull request changes code that runs on load, look there first; otherwise this "
@@ -298,7 +312,7 @@ def _refused(why: str) -> WorkerFailed:
     )
 
 
-def _ending(exit_code: int) -> str:
+def _describe_ending(exit_code: int) -> str:
     if exit_code >= 0:
         return f"ended with exit code {exit_code}"
     try:

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     from ci_bot.bot.worker_client.cleanup import SweepOptions, SweptEnvironment
     from ci_bot.bot.worker_client.client import (
         ClientOptions,
-        Listener,
         WorkerClient,
-        owner,
+        WorkListener,
+        make_owner,
         run_owner,
     )
-    from ci_bot.bot.worker_client.costs import estimate, learn, sentence
-    from ci_bot.bot.worker_client.failures import error_of, failure_of, refused
-    from ci_bot.bot.worker_client.review_options import Commits, ReviewOptions
-    from ci_bot.bot.worker_client.session import open_client, prefix_here, prefix_of, told
+    from ci_bot.bot.worker_client.costs import describe_learned, request_estimate, request_learn
+    from ci_bot.bot.worker_client.failures import error_of, failure_of, refused_failure
+    from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
+    from ci_bot.bot.worker_client.session import (
+        describe_ignored_prefix,
+        open_client,
+        prefix_here,
+        prefix_of,
+    )
     from ci_bot.bot.worker_client.team_policy import (
         TeamPolicy,
         agreed_on_cost,
@@ -35,12 +40,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClientOptions",
-    "Commits",
-    "Listener",
+    "ReviewCommits",
     "ReviewOptions",
     "SweepOptions",
     "SweptEnvironment",
     "TeamPolicy",
+    "WorkListener",
     "WorkerClient",
     "agreed_on_cost",
     "apply",
@@ -49,23 +54,23 @@ __all__ = [
     "check_selections",
     "cleanup",
     "costs",
+    "describe_ignored_prefix",
+    "describe_learned",
     "doctor",
     "error_of",
-    "estimate",
     "failure_of",
     "file_content",
-    "learn",
+    "make_owner",
     "of_base",
     "of_working_tree",
     "open_client",
-    "owner",
     "prefix_here",
     "prefix_of",
-    "refused",
+    "refused_failure",
+    "request_estimate",
+    "request_learn",
     "review",
     "run_owner",
-    "sentence",
-    "told",
 ]
 
 __getattr__ = open_on_demand(
@@ -75,13 +80,13 @@ __getattr__ = open_on_demand(
         "base_branch": [],
         "changed_files": ["changed_by", "file_content"],
         "cleanup": ["SweepOptions", "SweptEnvironment"],
-        "client": ["ClientOptions", "Listener", "WorkerClient", "owner", "run_owner"],
-        "costs": ["estimate", "learn", "sentence"],
+        "client": ["ClientOptions", "WorkListener", "WorkerClient", "make_owner", "run_owner"],
+        "costs": ["request_estimate", "request_learn", "describe_learned"],
         "doctor": [],
-        "failures": ["error_of", "failure_of", "refused"],
+        "failures": ["error_of", "failure_of", "refused_failure"],
         "review": [],
-        "review_options": ["Commits", "ReviewOptions"],
-        "session": ["open_client", "prefix_here", "prefix_of", "told"],
+        "review_options": ["ReviewCommits", "ReviewOptions"],
+        "session": ["open_client", "prefix_here", "prefix_of", "describe_ignored_prefix"],
         "team_policy": [
             "TeamPolicy",
             "agreed_on_cost",

@@ -6,8 +6,8 @@ from typing import Any
 
 import ci_bot
 from ci_bot.bot.sandbox import WorkerCancelled, WorkerTimedOut
-from ci_bot.bot.worker_client.client import Listener, WorkerClient
-from ci_bot.bot.worker_client.failures import refused
+from ci_bot.bot.worker_client.client import WorkerClient, WorkListener
+from ci_bot.bot.worker_client.failures import refused_failure
 from ci_bot.errors import (
     EXIT_BAD_INPUT,
     EXIT_DONE,
@@ -16,14 +16,14 @@ from ci_bot.errors import (
     EXIT_REFUSED,
     WorkerFailed,
 )
-from ci_bot.protocol.apply_report import BUILDING, ApplyDocument, ApplyResult, Step
+from ci_bot.protocol.apply_report import BUILDING, ApplyDocument, ApplyResult, ApplyStep
 from ci_bot.protocol.base import Failure, PlanId, Versions
 from ci_bot.protocol.environment import UnfitName
 from ci_bot.protocol.messages import ApplyRequest, Progress
 from ci_bot.protocol.plan_identity import full_id
 
 
-def apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
+def request_apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
     """Applies, or says in the document why not; also where the worker was stopped or has died.
 
     Args:
@@ -37,16 +37,16 @@ def apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
     environment = wanted["environment"]
     plan_id = full_id(wanted.get("plan_id"), wanted.get("reviewed"))
     try:
-        request = client.request(ApplyRequest, **wanted)
+        request = client.make_request(ApplyRequest, **wanted)
     except UnfitName as error:
-        failure = refused(error, "apply")
+        failure = refused_failure(error, "apply")
         return failed_document(failure, environment=environment, plan_id=plan_id)
-    last: list[Step] = []
+    last: list[ApplyStep] = []
 
     def on_progress(step: Progress) -> None:
         if step.phase in BUILDING:
             last[:] = [
-                Step(
+                ApplyStep(
                     phase=step.phase,
                     message=step.message,
                     done=step.done,
@@ -55,9 +55,9 @@ def apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
                 )
             ]
 
-    client.listen(Listener(on_progress=on_progress, on_log=lambda _line: None))
+    client.add_listener(WorkListener(on_progress=on_progress, on_log=lambda _line: None))
     try:
-        answer = client.apply(request)
+        answer = client.request_apply(request)
     except (WorkerCancelled, WorkerTimedOut, WorkerFailed) as error:
         last_words = getattr(error, "answer", None)
         if not last and not isinstance(error, WorkerCancelled):
@@ -74,7 +74,7 @@ def apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
     return failed_document(answer, environment=environment, plan_id=plan_id)
 
 
-def _with_last_step(document: ApplyDocument, last: Step) -> ApplyDocument:
+def _with_last_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
     """The document that a worker had left for the case of its death may be a step behind."""
     failure = document.failure
     if document.reason_code != "worker_ended" or failure is None:
@@ -84,7 +84,7 @@ def _with_last_step(document: ApplyDocument, last: Step) -> ApplyDocument:
             "failure": failure.model_copy(
                 update={"stage": last.phase, "exit_code": EXIT_INCOMPLETE}
             ),
-            "partial": [last.left(document.environment)],
+            "partial": [last.describe_state_left(document.environment)],
         }
     )
 
@@ -92,7 +92,7 @@ def _with_last_step(document: ApplyDocument, last: Step) -> ApplyDocument:
 def _stopped_document(
     error: WorkerCancelled | WorkerTimedOut | WorkerFailed,
     last_words: ApplyDocument | None,
-    last: Step | None,
+    last: ApplyStep | None,
     *,
     environment: str,
     plan_id: PlanId | None,
@@ -123,7 +123,8 @@ def _stopped_document(
             "reason_code": error.reason_code,
             "failure": failure,
             "plan_id": document.plan_id or plan_id,
-            "partial": document.partial or ([last.left(environment)] if last else []),
+            "partial": document.partial
+            or ([last.describe_state_left(environment)] if last else []),
         }
     )
 

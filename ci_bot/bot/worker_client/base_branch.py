@@ -18,8 +18,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ci_bot.bot.sandbox import inside
-from ci_bot.bot.worker_client.client import WorkerClient, owner
+from ci_bot.bot.sandbox import resolve_inside
+from ci_bot.bot.worker_client.client import WorkerClient, make_owner
 from ci_bot.errors import BadInput, BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import BaseTestsRequest, Owner, RememberRequest
@@ -32,7 +32,7 @@ MOST_BYTES = 64 * 1024 * 1024
 _WHAT = "The directory of the cache"
 
 
-def read(client: WorkerClient, directory: str, commit: str | None) -> list[KnownFile]:
+def read_base_cache(client: WorkerClient, directory: str, commit: str | None) -> list[KnownFile]:
     """What is known of files; nothing where the cache is absent, cut, or not one of ours.
 
     Args:
@@ -42,16 +42,18 @@ def read(client: WorkerClient, directory: str, commit: str | None) -> list[Known
     Raises:
         BadInput: the directory leaves the checkout.
     """
-    file = _file(client, directory)
-    if commit is not None and client.git.objects.holds(commit, _relative(client, file.parent)):
+    file = _cache_file(client, directory)
+    if commit is not None and client.git.objects.has_path(
+        commit, _relative_path(client, file.parent)
+    ):
         return []
     try:
-        return BaseCache.model_validate_json(_content(file)).files
+        return BaseCache.model_validate_json(_read_content(file)).files
     except (OSError, ValidationError):
         return []
 
 
-def refresh(
+def refresh_base_cache(
     client: WorkerClient, directory: str, *, owner_name: str, run: str | None = None
 ) -> BaseCache | Failure:
     """Asks the worker what the checkout's files define, and writes it down.
@@ -60,15 +62,15 @@ def refresh(
         BotError: the worker could not be asked, gave no answer, or the directory leaves the
             checkout or cannot be written.
     """
-    file = _file(client, directory)
-    request = client.request(RememberRequest, owner=owner(owner_name, run=run))
-    answer = client.remember(request)
+    file = _cache_file(client, directory)
+    request = client.make_request(RememberRequest, owner=make_owner(owner_name, run=run))
+    answer = client.request_base_cache(request)
     if isinstance(answer, BaseCache):
-        _write(file, answer.to_json())
+        _write_whole(file, answer.to_json())
     return answer
 
 
-def sentence(document: BaseCache) -> str:
+def describe_base_cache(document: BaseCache) -> str:
     """What was noted, for a log."""
     return (
         f"Base cache: {len(document.files):,} of {document.models:,} models are defined as in prod "
@@ -76,10 +78,10 @@ def sentence(document: BaseCache) -> str:
     )
 
 
-def _file(client: WorkerClient, directory: str) -> Path:
+def _cache_file(client: WorkerClient, directory: str) -> Path:
     """Projects and gateways of one repository may share the directory."""
     named = json.dumps([client.projects, client.gateway]).encode()
-    folder = inside(client.checkout, directory, what=_WHAT)
+    folder = resolve_inside(client.checkout, directory, what=_WHAT)
     if folder == Path(os.path.realpath(client.checkout)):
         raise BadInput(
             f"{_WHAT} is the checkout itself.",
@@ -89,11 +91,11 @@ def _file(client: WorkerClient, directory: str) -> Path:
     return folder / f"base-{hashlib.sha256(named).hexdigest()[:16]}.json"
 
 
-def _relative(client: WorkerClient, path: Path) -> str:
+def _relative_path(client: WorkerClient, path: Path) -> str:
     return path.relative_to(os.path.realpath(client.checkout)).as_posix()
 
 
-def _content(file: Path) -> bytes:
+def _read_content(file: Path) -> bytes:
     """The bytes of a plain file of a sensible size.
 
     Raises:
@@ -107,7 +109,7 @@ def _content(file: Path) -> bytes:
         return opened.read(MOST_BYTES)
 
 
-def _write(file: Path, text: str) -> None:
+def _write_whole(file: Path, text: str) -> None:
     """Whole or not at all: a run may be stopped at any moment."""
     part = file.with_suffix(".part")
     try:
@@ -157,12 +159,12 @@ def _on_base(
 ) -> dict[tuple[str | None, str], TestOnBase]:
     wanted = sorted({(failure.path or "", failure.name) for failure in failures})
     try:
-        if base is None or not client.git.has(base):
+        if base is None or not client.git.has_commit(base):
             return {}
         projects = client.export_base(base)
         if not projects:
             return {}
-        request = client.request(
+        request = client.make_request(
             BaseTestsRequest,
             base_repository=client.base_directory,
             owner=owner,

@@ -15,9 +15,16 @@ from datetime import date
 from pathlib import Path
 
 from ci_bot.bot.decision import ChangedFile
-from ci_bot.bot.policy import FILE_NAME, MOST_POLICY_BYTES, Policy, known_rules, read_policy, unfit
-from ci_bot.bot.sandbox import Blob, Git, GitFile
-from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.bot.policy import (
+    FILE_NAME,
+    MOST_POLICY_BYTES,
+    Policy,
+    known_rules,
+    make_unfit_policy,
+    read_policy,
+)
+from ci_bot.bot.sandbox import GitBlob, GitFile, GitRepository
+from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES, MOST_BYTES, is_read
 
 # What stands in a path for bytes that are no UTF-8: nobody finds such a file by its name.
@@ -38,7 +45,7 @@ _LARGEST_ORIGIN = 256 * 1024
 
 
 @dataclass(frozen=True)
-class Changes:
+class FileChanges:
     """The files in which two commits differ.
 
     Attributes:
@@ -48,13 +55,13 @@ class Changes:
 
     files: tuple[GitFile, ...]
     too_large: tuple[str, ...]
-    copied_from: Mapping[str, Blob] = field(default_factory=dict)
+    copied_from: Mapping[str, GitBlob] = field(default_factory=dict)
 
     @property
     def paths(self) -> list[str]:
         return [file.path for file in self.files]
 
-    def before(self) -> dict[str, Blob]:
+    def list_old_sides(self) -> dict[str, GitBlob]:
         """The old side of the files that rules read, by path."""
         closed = set(self.too_large)
         return dict(self.copied_from) | {
@@ -66,10 +73,12 @@ class Changes:
             and _REPLACED not in file.path
         }
 
-    def contents(self, git: Git, wanted: Callable[[GitFile], bool]) -> Iterator[ChangedFile]:
+    def read_contents(
+        self, git: GitRepository, wanted: Callable[[GitFile], bool]
+    ) -> Iterator[ChangedFile]:
         """Both sides of the files that are wanted, one at a time; without what nobody reads."""
         closed = set(self.too_large)
-        with git.objects.contents(at_most=LARGEST_FILE_BYTES) as read:
+        with git.objects.open_contents(at_most=LARGEST_FILE_BYTES) as read:
             for file in filter(wanted, self.files):
                 known = is_read(file.path) and file.path not in closed
                 yield ChangedFile(
@@ -80,7 +89,7 @@ class Changes:
                 )
 
 
-def changes(git: Git, base: str, head: str) -> Changes:
+def list_file_changes(git: GitRepository, base: str, head: str) -> FileChanges:
     """The pull request's own changes, with what is too large to be read.
 
     Raises:
@@ -89,19 +98,19 @@ def changes(git: Git, base: str, head: str) -> Changes:
     """
     files = tuple(git.changed_files(base, head))
     looked_at = [file for file in files if is_read(file.path)]
-    sizes = git.objects.sizes(blob.id for file in looked_at for blob in _sides(file))
-    changed = Changes(files, tuple(_too_large(looked_at, sizes)))
+    sizes = git.objects.read_sizes(blob.id for file in looked_at for blob in _list_sides(file))
+    changed = FileChanges(files, tuple(_too_large(looked_at, sizes)))
     return replace(changed, copied_from=_list_origins(git, base, changed))
 
 
-def _list_origins(git: Git, base: str, changed: Changes) -> dict[str, Blob]:
+def _list_origins(git: GitRepository, base: str, changed: FileChanges) -> dict[str, GitBlob]:
     """Files of the base that the change leaves alone, with words of lines about credentials.
 
     What was written down before is no new secret. Which word is a credential only the rule says, so
     any word will do here.
     """
     words: set[str] = set()
-    for file in changed.contents(git, lambda one: one.after is not None):
+    for file in changed.read_contents(git, lambda one: one.after is not None):
         if file.after is None or not _MAY_BE_SECRET.search(file.after):
             continue
         known = set((file.before or b"").splitlines())
@@ -113,7 +122,7 @@ def _list_origins(git: Git, base: str, changed: Changes) -> dict[str, Blob]:
     touched = set(changed.paths)
     files = git.list_files_with(base, sorted(words), most=_MOST_ORIGINS)
     left = {path: blob for path, blob in files.items() if path not in touched and is_read(path)}
-    sizes = git.objects.sizes(blob.id for blob in left.values())
+    sizes = git.objects.read_sizes(blob.id for blob in left.values())
     return {
         path: blob
         for path, blob in left.items()
@@ -124,7 +133,7 @@ def _list_origins(git: Git, base: str, changed: Changes) -> dict[str, Blob]:
 def _too_large(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:
     left = MOST_BYTES
     found: list[str] = []
-    weighed = [(_weights(file, sizes), file.path) for file in files]
+    weighed = [(_count_bytes(file, sizes), file.path) for file in files]
     for weights, path in sorted(weighed, key=lambda item: sum(item[0])):
         left -= sum(weights)
         if max(weights, default=0) > LARGEST_FILE_BYTES or left < 0:
@@ -132,22 +141,27 @@ def _too_large(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:
     return sorted(found)
 
 
-def _weights(file: GitFile, sizes: dict[str, int]) -> list[int]:
-    return [sizes.get(blob.id, 0) for blob in _sides(file)]
+def _count_bytes(file: GitFile, sizes: dict[str, int]) -> list[int]:
+    return [sizes.get(blob.id, 0) for blob in _list_sides(file)]
 
 
-def _sides(file: GitFile) -> list[Blob]:
+def _list_sides(file: GitFile) -> list[GitBlob]:
     return [blob for blob in (file.before, file.after) if blob is not None]
 
 
-def changed_by(git: Git, commits: Commits) -> Changes | None:
+def changed_by(git: GitRepository, commits: ReviewCommits) -> FileChanges | None:
     """The pull request's own changes: the base branch against the merge commit, or what lies
     on a laptop.
     """
-    new = commits.new
-    if commits.base is None or new is None or not git.has(commits.base) or not git.has(new):
+    new = commits.reviewed_commit
+    if (
+        commits.base is None
+        or new is None
+        or not git.has_commit(commits.base)
+        or not git.has_commit(new)
+    ):
         return None
-    return changes(git, commits.base, new)
+    return list_file_changes(git, commits.base, new)
 
 
 # The files of a team's policy, and those with comments for it: of a commit, or of a laptop.
@@ -173,10 +187,10 @@ def file_content(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
         return None
     except OSError as error:
         told = f"it cannot be read ({error.strerror})"
-        raise unfit(path.name, [(1, told)]) from error
+        raise make_unfit_policy(path.name, [(1, told)]) from error
 
 
-def contents_of(git: Git, commit: str, paths: Sequence[str]) -> list[bytes | None]:
+def contents_of(git: GitRepository, commit: str, paths: Sequence[str]) -> list[bytes | None]:
     """The same of a commit's files."""
     with git.objects.files_of(commit, at_most=MOST_POLICY_BYTES) as read:
         return [read(path) for path in paths]
@@ -203,14 +217,14 @@ def is_sql(path: str) -> bool:
     return path.lower().endswith(".sql")
 
 
-def both_sides(git: Git, changed: Changes) -> Iterator[TwoTexts]:
+def both_sides(git: GitRepository, changed: FileChanges) -> Iterator[TwoTexts]:
     """The changed SQL files that may have a comment for the review."""
-    for file in changed.contents(git, lambda item: is_sql(item.path)):
+    for file in changed.read_contents(git, lambda item: is_sql(item.path)):
         if _MARK in (file.before or b"") + (file.after or b""):
             yield file.path, text_of(file.before), text_of(file.after)
 
 
-def as_they_are(git: Git, commit: str, paths: Sequence[str]) -> Iterator[TwoTexts]:
+def as_they_are(git: GitRepository, commit: str, paths: Sequence[str]) -> Iterator[TwoTexts]:
     """The same for files that do not change."""
     if not paths:
         return

@@ -9,8 +9,8 @@ from typing import Any
 import ci_bot
 from ci_bot.bot.github import PullState
 from ci_bot.bot.sandbox import WorkerCancelled
-from ci_bot.bot.worker_client.client import WorkerClient, owner
-from ci_bot.bot.worker_client.failures import refused
+from ci_bot.bot.worker_client.client import WorkerClient, make_owner
+from ci_bot.bot.worker_client.failures import refused_failure
 from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED, BotError, TimedOut, WorkerFailed
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import (
@@ -26,7 +26,7 @@ from ci_bot.protocol.environment import EnvironmentName, UnfitName, number_of, p
 from ci_bot.protocol.messages import CleanupRequest, ListRequest, ReclaimChoice, SweepRequest
 
 
-def cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
+def request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     """Cleans up, or says in the document why not; also where the run was cancelled meanwhile.
 
     Args:
@@ -38,11 +38,11 @@ def cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     """
     environment = wanted["environment"]
     try:
-        request = client.request(CleanupRequest, **wanted)
+        request = client.make_request(CleanupRequest, **wanted)
     except UnfitName as error:
-        return failed_document(refused(error, "cleanup"), environment=environment)
+        return failed_document(refused_failure(error, "cleanup"), environment=environment)
     try:
-        answer = client.cleanup(request)
+        answer = client.request_cleanup(request)
     except WorkerCancelled as error:
         return cancelled_document(error, environment=environment)
     if isinstance(answer, CleanupDocument):
@@ -149,46 +149,46 @@ class SweptEnvironment:
         return self.found.environment
 
     @property
-    def cause(self) -> str | None:
+    def why_still_there(self) -> str | None:
         """Why it was still there, as far as its record tells; None where it belongs there."""
-        if not self.rescue:
+        if not self.was_missed:
             return None
         return _CAUSES.get(self.found.phase or "", _MISSED)
 
     @property
-    def rescue(self) -> bool:
+    def was_missed(self) -> bool:
         """Whether a cleanup missed it."""
         return self.standing == "remove"
 
     @property
-    def goes(self) -> bool:
+    def is_removed(self) -> bool:
         """Whether the sweep removes something of it."""
         return self.standing in ("remove", "tables")
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         return self.document is not None and self.document.result in ("removed", "nothing_to_do")
 
     @property
-    def left(self) -> bool:
+    def should_be_gone(self) -> bool:
         """Whether it should be gone and is not."""
-        return self.goes and not self.gone
+        return self.is_removed and not self.is_gone
 
-    def report(self) -> SweepRow:
+    def make_report_row(self) -> SweepRow:
         """The row as people and the step's output get it."""
         return SweepRow(
             environment=self.environment,
             pr_number=self.number,
             standing=self.standing,
             merged=self.merged,
-            cause=self.cause,
+            cause=self.why_still_there,
             result=self.document.result if self.document else None,
             waits=self.waits[:4_000] if self.waits else None,
             expires_at=self.found.expires_at,
-            **self._tables(),
+            **self._table_fields(),
         )
 
-    def _tables(self) -> dict[str, Any]:
+    def _table_fields(self) -> dict[str, Any]:
         document = self.document
         if document is None:
             return {"tables_until": self.found.tables_due_at}
@@ -209,7 +209,7 @@ def sort_out(
 ) -> list[SweptEnvironment]:
     """How each environment stands. GitHub is asked once, and only about what may be removed."""
     rows = [_by_itself(item, options) for item in found]
-    asked = [row for row in rows if row.goes or row.standing == "other_prefix"]
+    asked = [row for row in rows if row.is_removed or row.standing == "other_prefix"]
     numbers = {row.number for row in asked if row.number is not None}
     states = ask_states(numbers) if numbers else {}
     return [_by_state(row, states) for row in rows]
@@ -236,7 +236,7 @@ def _by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnvironme
 
 
 def _by_state(row: SweptEnvironment, states: Mapping[int, PullState]) -> SweptEnvironment:
-    if not (row.goes or row.standing == "other_prefix") or row.number is None:
+    if not (row.is_removed or row.standing == "other_prefix") or row.number is None:
         return row
     state = states.get(row.number, PullState(state="unknown"))
     if state.state == "closed":
@@ -255,7 +255,7 @@ def _by_state(row: SweptEnvironment, states: Mapping[int, PullState]) -> SweptEn
 
 
 @dataclass(frozen=True, kw_only=True)
-class Swept:
+class SweepOutcome:
     """What a sweep found and did.
 
     Args:
@@ -269,35 +269,37 @@ class Swept:
     failure: Failure | None = None
 
     @property
-    def rescues(self) -> tuple[SweptEnvironment, ...]:
-        return tuple(row for row in self.rows if row.rescue)
+    def missed_environments(self) -> tuple[SweptEnvironment, ...]:
+        return tuple(row for row in self.rows if row.was_missed)
 
     @property
-    def told(self) -> tuple[SweptEnvironment, ...]:
+    def reported_environments(self) -> tuple[SweptEnvironment, ...]:
         """Everything that was worked on, or should have been."""
-        return tuple(row for row in self.rows if row.goes)
+        return tuple(row for row in self.rows if row.is_removed)
 
     @property
-    def left(self) -> tuple[SweptEnvironment, ...]:
-        return () if self.dry_run else tuple(row for row in self.rows if row.left)
+    def leftover_environments(self) -> tuple[SweptEnvironment, ...]:
+        return () if self.dry_run else tuple(row for row in self.rows if row.should_be_gone)
 
-    def report(self) -> SweepReport:
+    def make_report(self) -> SweepReport:
         """The rescues first, then tables that go, then what may stay."""
-        rows = sorted(self.rows, key=lambda row: (not row.rescue, not row.goes, row.number or 0))
+        rows = sorted(
+            self.rows, key=lambda row: (not row.was_missed, not row.is_removed, row.number or 0)
+        )
         return SweepReport(
             dry_run=self.dry_run,
-            rows=[row.report() for row in rows],
+            rows=[row.make_report_row() for row in rows],
             others=self.others,
             failure=self.failure,
         )
 
 
-def sweep(
+def request_sweep(
     client: WorkerClient,
     options: SweepOptions,
     ask_states: AskStates,
     on_rescue: Callable[[SweptEnvironment], None] = lambda _row: None,
-) -> Swept:
+) -> SweepOutcome:
     """Finds, asks, and removes.
 
     Args:
@@ -308,27 +310,27 @@ def sweep(
     Raises:
         BotError: the list could not be made, or GitHub did not answer; nothing was touched.
     """
-    question = client.request(
+    question = client.make_request(
         ListRequest,
-        owner=owner(options.owner, run=options.run),
+        owner=make_owner(options.owner, run=options.run),
         environment_prefix=options.environment_prefix,
     )
-    listed = client.environments(question)
+    listed = client.request_environments(question)
     if isinstance(listed, Failure):
-        raise _error(listed)
+        raise _error_of_failure(listed)
     ours = [item for item in listed.environments if item.owner in (None, options.owner)]
     others = len(listed.environments) - len(ours)
     rows = sort_out(ours, options, ask_states)
     for row in rows:
-        if row.rescue:
+        if row.was_missed:
             on_rescue(row)
     if options.dry_run:
-        return Swept(rows=tuple(rows), others=others, dry_run=True)
+        return SweepOutcome(rows=tuple(rows), others=others, dry_run=True)
     chosen, rows = _within_limit(rows, options.max_deletions)
     if not chosen:
-        return Swept(rows=tuple(rows), others=others, dry_run=False)
-    documents, failure = _remove(client, options, chosen)
-    return Swept(
+        return SweepOutcome(rows=tuple(rows), others=others, dry_run=False)
+    documents, failure = _remove_environments(client, options, chosen)
+    return SweepOutcome(
         rows=tuple(_with_documents(rows, chosen, documents, failure)),
         others=others,
         dry_run=False,
@@ -344,8 +346,8 @@ def _within_limit(
     Environments that are still there come before tables that nobody sees, the oldest records first.
     """
     wanted = sorted(
-        (row for row in rows if row.goes),
-        key=lambda row: (not row.rescue, row.found.updated_at or "", row.environment),
+        (row for row in rows if row.is_removed),
+        key=lambda row: (not row.was_missed, row.found.updated_at or "", row.environment),
     )
     chosen = wanted[:limit]
     late = {row.environment for row in wanted[limit:]}
@@ -353,13 +355,13 @@ def _within_limit(
     return chosen, [replace(row, waits=why) if row.environment in late else row for row in rows]
 
 
-def _remove(
+def _remove_environments(
     client: WorkerClient, options: SweepOptions, chosen: list[SweptEnvironment]
 ) -> tuple[list[CleanupDocument], Failure | None]:
     """The documents of the cleanups, and the failure that ended them before they were through."""
-    request = client.request(
+    request = client.make_request(
         SweepRequest,
-        owner=owner(options.owner, run=options.run),
+        owner=make_owner(options.owner, run=options.run),
         environment_prefix=options.environment_prefix,
         reclaim=options.reclaim,
         targets=[
@@ -372,12 +374,12 @@ def _remove(
         ],
     )
     try:
-        answer: SweepDocument | Failure = client.sweep(request)
+        answer: SweepDocument | Failure = client.request_sweep(request)
     except (WorkerFailed, TimedOut) as error:
         # Out of time, it has told how far it got.
         told = getattr(error, "answer", None)
         cleanups = told.cleanups if isinstance(told, SweepDocument) else []
-        return cleanups, client.redactor.document(_failure(error))
+        return cleanups, client.redactor.redact_document(_failure_of_error(error))
     if isinstance(answer, Failure):
         return [], answer
     return answer.cleanups, None
@@ -399,19 +401,19 @@ def _with_documents(
             return replace(row, waits=not_reached) if row.environment in asked else row
         why = document.failure.message if document.failure else "the cleanup is incomplete"
         done = replace(row, document=document)
-        return done if done.gone else replace(done, waits=why)
+        return done if done.is_gone else replace(done, waits=why)
 
     return [told(row) for row in rows]
 
 
-def sweep_exit_code(swept: Swept) -> int:
+def sweep_exit_code(swept: SweepOutcome) -> int:
     """0 where nothing is left, 4 where something is; a failure of the worker has its own."""
     if swept.failure is not None:
         return swept.failure.exit_code
-    return EXIT_INCOMPLETE if swept.left else EXIT_DONE
+    return EXIT_INCOMPLETE if swept.leftover_environments else EXIT_DONE
 
 
-def _failure(error: BotError) -> Failure:
+def _failure_of_error(error: BotError) -> Failure:
     return Failure(
         stage="sweep",
         reason_code=error.reason_code,
@@ -421,7 +423,7 @@ def _failure(error: BotError) -> Failure:
     )
 
 
-def _error(failure: Failure) -> BotError:
+def _error_of_failure(failure: Failure) -> BotError:
     error = BotError(
         failure.message,
         hint=failure.hint,

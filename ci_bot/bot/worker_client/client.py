@@ -12,21 +12,21 @@ from typing import Any, TypeVar
 from ci_bot.bot.sandbox import (
     JAVA_READS,
     MIB,
-    Blob,
     CancelToken,
     Deadline,
-    Git,
-    Launch,
-    Second,
+    GitBlob,
+    GitRepository,
+    RunWorkspace,
+    SecondQuestion,
     TraceReader,
-    Workspace,
+    WorkerLaunch,
     check_requirements,
-    inside,
     install_requirements,
     opened_among,
+    resolve_inside,
     run_worker,
 )
-from ci_bot.bot.worker_client.failures import checked
+from ci_bot.bot.worker_client.failures import check_request
 from ci_bot.errors import BotError, WorkerFailed
 from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
@@ -71,7 +71,7 @@ _SCAN_SECONDS = 120
 _SCAN_MEMORY = 4_096 * MIB
 
 
-def scan_launch(launch: Launch) -> Launch:
+def scan_launch(launch: WorkerLaunch) -> WorkerLaunch:
     """How a scan is started: it reads files and loads nothing.
 
     So it needs no credential and no package of the project's, and its limits can be tight.
@@ -99,7 +99,7 @@ class LoadTrace:
         required: Requirements files that were installed, relative to the repository.
     """
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: RunWorkspace) -> None:
         self._checkout = workspace.checkout
         self._traces: list[TraceReader] = []
         self.roots: tuple[Path, ...] = tuple(
@@ -107,7 +107,7 @@ class LoadTrace:
         )
         self.required: frozenset[str] = frozenset()
 
-    def begin(self) -> TraceReader:
+    def start_reader(self) -> TraceReader:
         """Takes what the next process says."""
         self._traces.append(TraceReader())
         return self._traces[-1]
@@ -165,7 +165,7 @@ class ClientOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listener:
+class WorkListener:
     """Who hears of the work while it goes on.
 
     `on_traceback` gets the lines of the exception that the worker's failure came from.
@@ -183,13 +183,13 @@ class WorkerClient:
     def __init__(
         self,
         options: ClientOptions,
-        workspace: Workspace,
-        launch: Launch,
+        workspace: RunWorkspace,
+        launch: WorkerLaunch,
         machine: Machine,
         *,
         redactor: Redactor,
         cancel: CancelToken,
-        listener: Listener,
+        listener: WorkListener,
         projects: list[str],
         python_path: list[str],
         deadline: Deadline,
@@ -209,11 +209,11 @@ class WorkerClient:
         self.redactor = redactor
         self.projects = projects
         self.python_path = python_path
-        self.git = Git(options.checkout, private=workspace.channel, deadline=deadline)
+        self.git = GitRepository(options.checkout, private=workspace.channel, deadline=deadline)
 
     @property
     def workplace(self) -> Workplace:
-        return self._workspace.workplace(
+        return self._workspace.make_workplace(
             [self._workspace.repository / path for path in self.python_path],
             own=self._options.own_machine,
         )
@@ -228,14 +228,14 @@ class WorkerClient:
         """The projects' directories as the worker sees them."""
         return [str(self._workspace.repository / path) for path in self.projects]
 
-    def request(self, kind: Callable[..., RequestT], **fields: Any) -> RequestT:
+    def make_request(self, kind: Callable[..., RequestT], **fields: Any) -> RequestT:
         """A request to the worker, with what this client knows of the projects filled in.
 
         Raises:
             BadInput: a value does not fit the contract.
             UnfitName: the environment has a name that must not be used.
         """
-        with checked():
+        with check_request():
             return kind(
                 projects=self.project_directories,
                 gateway=self.gateway,
@@ -243,7 +243,7 @@ class WorkerClient:
                 **fields,
             )
 
-    def listen(self, more: Listener) -> None:
+    def add_listener(self, more: WorkListener) -> None:
         """Adds somebody who hears of the work."""
         before = self._listener
 
@@ -258,7 +258,7 @@ class WorkerClient:
         self._listener = replace(before, on_progress=progress, on_cancel=cancelled)
 
     @property
-    def name(self) -> str:
+    def project_title(self) -> str:
         """What a title calls the projects: their directories, the checkout's for its root."""
         named = "+".join(self.projects)
         return self._options.checkout.name if named == "." else named
@@ -278,20 +278,22 @@ class WorkerClient:
         Raises:
             BadInput: the commit is not in the checkout.
         """
-        self.git.require(commit)
+        self.git.require_commit(commit)
         shutil.rmtree(self._workspace.base, ignore_errors=True)
         # The whole tree: a project may read files beside its own directory.
-        self.git.exports.commit(commit, self._workspace.base, identity=self._workspace.identity)
+        self.git.exports.export_commit(
+            commit, self._workspace.base, identity=self._workspace.identity
+        )
         found = [self._workspace.base / path for path in self.projects]
         return [str(path) for path in found if path.is_dir()]
 
-    def export_before(self, blobs: Mapping[str, Blob]) -> str | None:
+    def export_before(self, blobs: Mapping[str, GitBlob]) -> str | None:
         """Writes the old side of some files aside, for rules that compare; its directory."""
         if not blobs:
             return None
-        target = self._workspace.before
+        target = self._workspace.base_directory
         shutil.rmtree(target, ignore_errors=True)
-        self.git.exports.blobs(blobs, target, identity=self._workspace.identity)
+        self.git.exports.export_blobs(blobs, target, identity=self._workspace.identity)
         return str(target)
 
     @property
@@ -299,7 +301,7 @@ class WorkerClient:
         """Where `export_base` has written the base branch's tree."""
         return str(self._workspace.base)
 
-    def review(
+    def request_review(
         self, request: ReviewRequest, scan: ScanRequest | None
     ) -> ReviewFacts | FailedAnswer:
         """Asks for a review; `scanned` holds the answer to `scan`, whatever becomes of the review.
@@ -309,9 +311,11 @@ class WorkerClient:
         """
         second = None
         if scan is not None and self.scanned is None:
-            second = Second(request=scan, launch=scan_launch(self._clean_launch))
+            second = SecondQuestion(request=scan, launch=scan_launch(self._clean_launch))
         try:
-            return self._answer(request, ReviewFacts, second=second, trace=self._loads.begin())
+            return self._run_worker(
+                request, ReviewFacts, second=second, trace=self._loads.start_reader()
+            )
         except BotError:
             if second is not None and not second.started:
                 self._loads.never_began()
@@ -327,7 +331,7 @@ class WorkerClient:
                     self.not_scanned_because = second.refusal
 
     def base_tests(self, request: BaseTestsRequest) -> BaseTests | Failure:
-        return self._ask(request, BaseTests)
+        return self._request_answer(request, BaseTests)
 
     def loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
         """Those of the changed files that the reviews so far opened, imported or ran on load.
@@ -336,37 +340,37 @@ class WorkerClient:
         """
         return self._loads.opened_among(changed)
 
-    def scopes(self, request: ScopesRequest) -> ScopesAnswer | Failure:
-        return self._ask(request, ScopesAnswer)
+    def request_scopes(self, request: ScopesRequest) -> ScopesAnswer | Failure:
+        return self._request_answer(request, ScopesAnswer)
 
-    def accept(self, request: AcceptRequest) -> AcceptAnswer | Failure:
-        return self._ask(request, AcceptAnswer)
+    def request_accept(self, request: AcceptRequest) -> AcceptAnswer | Failure:
+        return self._request_answer(request, AcceptAnswer)
 
-    def apply(self, request: ApplyRequest) -> ApplyDocument | Failure:
-        return self._ask(request, ApplyDocument)
+    def request_apply(self, request: ApplyRequest) -> ApplyDocument | Failure:
+        return self._request_answer(request, ApplyDocument)
 
-    def estimate(self, request: EstimateRequest) -> EstimateDocument | Failure:
-        return self._ask(request, EstimateDocument)
+    def request_estimate(self, request: EstimateRequest) -> EstimateDocument | Failure:
+        return self._request_answer(request, EstimateDocument)
 
-    def cleanup(self, request: CleanupRequest) -> CleanupDocument | Failure:
-        return self._ask(request, CleanupDocument)
+    def request_cleanup(self, request: CleanupRequest) -> CleanupDocument | Failure:
+        return self._request_answer(request, CleanupDocument)
 
-    def environments(self, request: ListRequest) -> EnvironmentList | Failure:
-        return self._ask(request, EnvironmentList)
+    def request_environments(self, request: ListRequest) -> EnvironmentList | Failure:
+        return self._request_answer(request, EnvironmentList)
 
-    def sweep(self, request: SweepRequest) -> SweepDocument | Failure:
-        return self._ask(request, SweepDocument)
+    def request_sweep(self, request: SweepRequest) -> SweepDocument | Failure:
+        return self._request_answer(request, SweepDocument)
 
-    def doctor(self, request: DoctorRequest) -> DoctorDocument | Failure:
-        return self._ask(request, DoctorDocument)
+    def request_doctor(self, request: DoctorRequest) -> DoctorDocument | Failure:
+        return self._request_answer(request, DoctorDocument)
 
-    def learn(self, request: LearnRequest) -> LearnDocument | Failure:
-        return self._ask(request, LearnDocument)
+    def request_learn(self, request: LearnRequest) -> LearnDocument | Failure:
+        return self._request_answer(request, LearnDocument)
 
-    def remember(self, request: RememberRequest) -> BaseCache | Failure:
-        return self._ask(request, BaseCache)
+    def request_base_cache(self, request: RememberRequest) -> BaseCache | Failure:
+        return self._request_answer(request, BaseCache)
 
-    def _ask_alone(self, second: Second) -> None:
+    def _ask_alone(self, second: SecondQuestion) -> None:
         """Asks for what was to be asked beside a question that could not be asked."""
         try:
             second.answer = run_worker(
@@ -382,19 +386,19 @@ class WorkerClient:
         except BotError as error:
             second.refusal = error.message
 
-    def _ask(self, request: AnyRequest, expected: type[AnswerT]) -> AnswerT | Failure:
-        answer = self._answer(request, expected)
+    def _request_answer(self, request: AnyRequest, expected: type[AnswerT]) -> AnswerT | Failure:
+        answer = self._run_worker(request, expected)
         return answer.failure if isinstance(answer, FailedAnswer) else answer
 
-    def _answer(
+    def _run_worker(
         self,
         request: AnyRequest,
         expected: type[AnswerT],
         *,
-        second: Second | None = None,
+        second: SecondQuestion | None = None,
         trace: TraceReader | None = None,
     ) -> AnswerT | FailedAnswer:
-        self._cancel.check()
+        self._cancel.check_cancelled()
         self._install_requirements()
         launch = self._launch
         if trace is not None:
@@ -429,7 +433,7 @@ class WorkerClient:
         required = check_requirements(self._workspace.repository, self._options.requirements)
         self._loads.required = frozenset(os.path.normpath(path) for path in required)
         self._launch = install_requirements(
-            inside(
+            resolve_inside(
                 self._workspace.repository, self._options.requirements, what="Requirements file"
             ),
             launch=self._launch,
@@ -449,7 +453,7 @@ def run_owner(repository: str | None, origin: str | None) -> str:
     return repository or origin or "local"
 
 
-def owner(
+def make_owner(
     name: str, *, number: int | None = None, head_sha: str | None = None, run: str | None = None
 ) -> Owner:
     """The owner record of a request."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.worker_client.client import WorkerClient, owner
-from ci_bot.bot.worker_client.failures import refused
+from ci_bot.bot.worker_client.client import WorkerClient, make_owner
+from ci_bot.bot.worker_client.failures import refused_failure
 from ci_bot.protocol.apply_report import EstimateDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import LearnDocument
@@ -13,7 +13,7 @@ from ci_bot.protocol.environment import UnfitName
 from ci_bot.protocol.messages import EstimateRequest, LearnRequest
 
 
-def estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
+def request_estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
     """The expected cost, or why there is none.
 
     Args:
@@ -23,16 +23,16 @@ def estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
         BotError: the worker could not be asked, or gave no answer.
     """
     try:
-        request = client.request(EstimateRequest, **wanted)
+        request = client.make_request(EstimateRequest, **wanted)
     except UnfitName as error:
-        return refused(error, "estimate")
-    return client.estimate(request)
+        return refused_failure(error, "estimate")
+    return client.request_estimate(request)
 
 
 # Ask the worker what prod's own runs have cost, as Spark's event logs tell it.
 
 
-def learn(
+def request_learn(
     client: WorkerClient, *, owner_name: str, event_logs: str, run: str | None = None
 ) -> LearnDocument | Failure:
     """What became of the logs in the directory.
@@ -40,11 +40,13 @@ def learn(
     Raises:
         BotError: the worker could not be asked, or gave no answer.
     """
-    request = client.request(LearnRequest, owner=owner(owner_name, run=run), event_logs=event_logs)
-    return client.learn(request)
+    request = client.make_request(
+        LearnRequest, owner=make_owner(owner_name, run=run), event_logs=event_logs
+    )
+    return client.request_learn(request)
 
 
-def sentence(document: LearnDocument) -> str:
+def describe_learned(document: LearnDocument) -> str:
     """What was learned, with what was of no use."""
     useless = {
         "of other applications": document.foreign,

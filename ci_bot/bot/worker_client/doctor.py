@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ci_bot
-from ci_bot.bot.worker_client.client import WorkerClient, owner
+from ci_bot.bot.worker_client.client import WorkerClient, make_owner
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.environment import DEFAULT_PREFIX
@@ -11,7 +11,7 @@ from ci_bot.protocol.messages import DoctorDocument, DoctorRequest
 from ci_bot.protocol.plan import ProjectCheck
 
 
-def doctor(
+def request_doctor(
     client: WorkerClient, *, owner_name: str, environment_prefix: str = DEFAULT_PREFIX
 ) -> DoctorDocument:
     """What the worker found. A worker that does not even start is a finding, too.
@@ -19,10 +19,10 @@ def doctor(
     Raises:
         WorkerFailed: it gave no answer.
     """
-    request = client.request(
-        DoctorRequest, owner=owner(owner_name), environment_prefix=environment_prefix
+    request = client.make_request(
+        DoctorRequest, owner=make_owner(owner_name), environment_prefix=environment_prefix
     )
-    answer = client.doctor(request)
+    answer = client.request_doctor(request)
     return answer if isinstance(answer, DoctorDocument) else failed_document(answer)
 
 

@@ -11,10 +11,10 @@ from ci_bot.errors import (
     EXIT_REFUSED,
     BadInput,
     BotError,
-    Incomplete,
-    Refused,
+    RequestRefused,
     TimedOut,
     WorkerFailed,
+    WorkIncomplete,
 )
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.environment import UnfitName
@@ -23,11 +23,11 @@ from ci_bot.redaction import Redactor, quoted_value
 # How a question to the worker ends that was put. Other failures come before that.
 WORKER_ENDS = (TimedOut, WorkerFailed)
 _MOST_PROBLEMS = 5
-_KINDS = {kind.exit_code: kind for kind in (BadInput, Refused, Incomplete)}
+_KINDS = {kind.exit_code: kind for kind in (BadInput, RequestRefused, WorkIncomplete)}
 
 
 @contextmanager
-def checked() -> Iterator[None]:
+def check_request() -> Iterator[None]:
     """Goes around the making of every question (`ReviewRequest` and the others) and of its parts.
 
     Raises:
@@ -59,7 +59,7 @@ def failure_of(error: BotError, stage: str, redactor: Redactor) -> Failure:
         path=error.path,
         line=error.line,
     )
-    return redactor.document(failure)
+    return redactor.redact_document(failure)
 
 
 def error_of(failure: Failure) -> BotError:
@@ -73,7 +73,7 @@ def error_of(failure: Failure) -> BotError:
     )
 
 
-def refused(error: UnfitName, stage: str) -> Failure:
+def refused_failure(error: UnfitName, stage: str) -> Failure:
     """The failure for a document, where a request is understood and its environment refused.
 
     Raises:
@@ -81,7 +81,7 @@ def refused(error: UnfitName, stage: str) -> Failure:
     """
     if error.exit_code != EXIT_REFUSED:
         raise bad_input(error) from error
-    return error.failure(stage)
+    return error.make_failure(stage)
 
 
 def bad_input(error: UnfitName) -> BadInput:

@@ -11,29 +11,29 @@ from ci_bot.bot.decision import (
     ChangedFile,
     code_that_runs_on_load,
     could_run_on_load,
-    judge,
+    judge_review,
 )
-from ci_bot.bot.policy import Weighing
+from ci_bot.bot.policy import PolicyWeighing
 from ci_bot.bot.sandbox import GitFile, MissingFiles
 from ci_bot.bot.worker_client.base_branch import compared_with_base
-from ci_bot.bot.worker_client.changed_files import Changes, changed_by
+from ci_bot.bot.worker_client.changed_files import FileChanges, changed_by
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, failure_of
 from ci_bot.bot.worker_client.review_facts import (
     BASE_FAILURES,
     facts_of,
-    failed,
     failed_facts,
+    make_failed_facts,
     with_scan,
 )
-from ci_bot.bot.worker_client.review_options import Commits, ReviewOptions
+from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
 from ci_bot.bot.worker_client.team_policy import (
     TeamPolicy,
     added_comments,
-    fallen,
+    describe_fallen_acceptances,
     owners_of_models,
     policy_that_counts,
-    used,
+    policy_used,
     with_limits,
 )
 from ci_bot.errors import BotError, TimedOut
@@ -58,7 +58,7 @@ _LOADED = (".sql", ".py", ".yaml", ".yml", ".csv", ".tsv")
 _PROSE = (".md", ".rst", ".csv", ".tsv")
 
 
-def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
+def make_review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
     """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it.
 
     So is a worker that fails: what the changed files say, and which of them ran, is reported all
@@ -69,7 +69,7 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
     team = policy_that_counts(
         client,
         options.commits,
-        new=options.commits.new if changed is not None else None,
+        new=options.commits.reviewed_commit if changed is not None else None,
         no_lighter=options.no_lighter,
         today=date.fromisoformat(planned_at[:10]),
     )
@@ -86,11 +86,11 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
         if client.scanned is None and (changed is None or not isinstance(error, WORKER_ENDS)):
             raise
         failure = failure_of(error, "plan", client.redactor)
-        facts, baseline = failed(failure, client, options), "state"
-    team.check(facts)
+        facts, baseline = make_failed_facts(failure, client, options), "state"
+    team.check_selections(facts)
     facts = compared_with_base(client, facts, options.commits.base, options.owner)
     found = _KnownFacts(facts, baseline, state_failure, changed, team)
-    with client.deadline.reporting():
+    with client.deadline.extend_for_report():
         return _make_report(client, options, found, planned_at=planned_at)
 
 
@@ -101,7 +101,7 @@ class _KnownFacts:
     facts: ReviewFacts
     baseline: Baseline
     state_failure: Failure | None
-    changed: Changes | None
+    changed: FileChanges | None
     team: TeamPolicy
 
 
@@ -131,13 +131,13 @@ def _make_report(
         )
     missing = MissingFiles() if changed is None else _list_missing(client, options.commits)
     bot = replace(bot, missing_files=missing.files, empty_submodules=missing.submodules)
-    weighing = team.weighing(facts, client.git, changed)
+    weighing = team.make_weighing(facts, client.git, changed)
     bot = replace(
         bot,
         weighing=weighing,
         policy_changes=(*team.changes, *added_comments(weighing.comments)),
     )
-    report = _report(
+    report = _build_report(
         facts,
         found.baseline,
         options,
@@ -147,24 +147,24 @@ def _make_report(
     )
     report = report.model_copy(
         update={
-            "policy": used(team, weighing, facts),
-            "owners": _owners(team, weighing, client, facts, report.risks),
+            "policy": policy_used(team, weighing, facts),
+            "owners": _list_model_owners(team, weighing, client, facts, report.risks),
             "notes": [
                 *report.notes,
                 *(client.git.exports.notes if found.baseline == "base-branch" else ()),
-                *fallen(weighing, report.risks),
+                *describe_fallen_acceptances(weighing, report.risks),
             ],
         }
     )
     # For what the bot has added, and for the identity: the plan id is computed over it as it was.
-    return client.redactor.document(report)
+    return client.redactor.redact_document(report)
 
 
-def _list_missing(client: WorkerClient, commits: Commits) -> MissingFiles:
+def _list_missing(client: WorkerClient, commits: ReviewCommits) -> MissingFiles:
     """What SQLMesh would load of the commit that is checked out, and that is not there."""
-    new = commits.new
+    new = commits.reviewed_commit
     try:
-        if new is None or (commits.working is None and client.git.head() != new):
+        if new is None or (commits.working is None and client.git.read_head() != new):
             return MissingFiles()  # another commit is checked out
         found = client.git.list_missing(new, client.projects)
     except TimedOut:
@@ -172,9 +172,9 @@ def _list_missing(client: WorkerClient, commits: Commits) -> MissingFiles:
     return replace(found, files=tuple(path for path in found.files if path.endswith(_LOADED)))
 
 
-def _owners(
+def _list_model_owners(
     team: TeamPolicy,
-    weighing: Weighing,
+    weighing: PolicyWeighing,
     client: WorkerClient,
     facts: ReviewFacts,
     risks: Sequence[Risk],
@@ -191,7 +191,7 @@ def _owners(
 def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
     """`review`; also where the worker failed: then the report holds the failure."""
     try:
-        return review(client, options, planned_at=planned_at)
+        return make_review(client, options, planned_at=planned_at)
     except BotError as error:
         return failed_report(
             failure_of(error, "plan", client.redactor),
@@ -203,7 +203,10 @@ def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_a
 
 
 def _code_on_load(
-    client: WorkerClient, changed: Changes, loaded: frozenset[str] | None, commits: Commits
+    client: WorkerClient,
+    changed: FileChanges,
+    loaded: frozenset[str] | None,
+    commits: ReviewCommits,
 ) -> list[str]:
     def may_run(file: GitFile) -> bool:
         return could_run_on_load(
@@ -211,7 +214,7 @@ def _code_on_load(
         )
 
     try:
-        files = list(changed.contents(client.git, may_run))
+        files = list(changed.read_contents(client.git, may_run))
     except TimedOut:
         # The worker's answer came in time, and is not lost to this: what nobody has read is code.
         files = [
@@ -219,7 +222,7 @@ def _code_on_load(
             for file in changed.files
             if may_run(file)
         ]
-    head = commits.new
+    head = commits.reviewed_commit
 
     looked_for: list[str] = []
 
@@ -228,7 +231,7 @@ def _code_on_load(
             return True  # what nobody has looked for counts as used
         looked_for.append(word)
         try:
-            found = set(client.git.mentions(head, word)) - {path}
+            found = set(client.git.list_files_mentioning(head, word)) - {path}
         except TimedOut:
             return True
         return any(not name.lower().endswith(_PROSE) for name in found)
@@ -247,10 +250,10 @@ def failed_report(
     """The report of a review that has no answer of a worker: it gave none, or was never asked."""
     facts = failed_facts(failure, options, projects=projects, gateway=gateway)
     bot = BotFacts(conflict=options.conflict, fork=options.fork)
-    return _report(facts, "state", options, bot, planned_at=planned_at)
+    return _build_report(facts, "state", options, bot, planned_at=planned_at)
 
 
-def _report(
+def _build_report(
     facts: ReviewFacts,
     baseline: Baseline,
     options: ReviewOptions,
@@ -259,7 +262,7 @@ def _report(
     planned_at: str,
     state_failure: Failure | None = None,
 ) -> Report:
-    judgement = judge(facts, limits=options.limits, bot=bot)
+    judgement = judge_review(facts, limits=options.limits, bot=bot)
     reason = _not_appliable(facts, baseline, fork=options.fork)
     return Report(
         project=facts.project.model_copy(update={"python_path": list(options.python_path)}),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 import ci_bot
-from ci_bot.bot.decision import blame, in_one
+from ci_bot.bot.decision import in_one, sort_failures_by_cause
 from ci_bot.bot.worker_client import base_branch
-from ci_bot.bot.worker_client.changed_files import Changes
+from ci_bot.bot.worker_client.changed_files import FileChanges
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, bad_input, failure_of
 from ci_bot.bot.worker_client.review_options import ReviewOptions
@@ -43,7 +43,7 @@ def scan_of(
     """The question about the changed files that goes with a review; None where it knows of none."""
     if request.changed_files is None:
         return None
-    return client.request(
+    return client.make_request(
         ScanRequest,
         owner=request.owner,
         changed_files=request.changed_files,
@@ -84,11 +84,11 @@ def with_scan(
     planned: dict[str, list[str]] = {}
     for change in facts.changes:
         planned.setdefault(change.path or "", []).append(change.model)
-    called = [_called(item, planned.get(item.path or "", ())) for item in found]
+    called = [_name_finding(item, planned.get(item.path or "", ())) for item in found]
     return facts.model_copy(update={"findings": called, "timings": timings})
 
 
-def _called(finding: Finding, models: Iterable[str]) -> Finding:
+def _name_finding(finding: Finding, models: Iterable[str]) -> Finding:
     """The finding with its model called as in the plan. A scan has only what stands in the file,
     with a catalog that is the default one, or without a schema.
 
@@ -114,7 +114,7 @@ def failed_facts(
 ) -> ReviewFacts:
     """The facts of a plan that failed: nothing is known, and nothing counts as passed."""
     reason = "The plan failed before this could be checked."
-    facts = _nothing(options, reason, projects=projects, gateway=gateway)
+    facts = _empty_facts(options, reason, projects=projects, gateway=gateway)
     return facts.model_copy(update={"failure": failure})
 
 
@@ -129,12 +129,12 @@ def unplanned_facts(
     """The facts where there is no plan, and the pull request is not why: the base branch does not
     load, or what the state holds of another project."""
     reason = f"{what_does_not_load(base_failures)}."
-    facts = _nothing(options, reason, projects=projects, gateway=gateway)
+    facts = _empty_facts(options, reason, projects=projects, gateway=gateway)
     known = list(base_failures)[:BASE_FAILURES]
     return facts.model_copy(update={"base_failures": known, "baseline": baseline})
 
 
-def _nothing(
+def _empty_facts(
     options: ReviewOptions, reason: str, *, projects: Sequence[str], gateway: str | None
 ) -> ReviewFacts:
     return ReviewFacts(
@@ -172,7 +172,7 @@ _LOADING = ("configuration", "load")
 
 
 def facts_of(
-    client: WorkerClient, options: ReviewOptions, changed: Changes | None, team: TeamPolicy
+    client: WorkerClient, options: ReviewOptions, changed: FileChanges | None, team: TeamPolicy
 ) -> tuple[ReviewFacts, Baseline, Failure | None]:
     """The worker's answer, what it compared with, and why `auto` could not take the state.
 
@@ -180,54 +180,56 @@ def facts_of(
     either, or where somebody chose the state by name; else the base branch stands for prod.
     """
     if options.baseline == "base-branch":
-        return *_ask_base(client, options, changed, team), None
-    before = client.export_before(changed.before()) if changed is not None else None
-    answer = _ask(client, options, changed, team, baseline="state", base=None, before=before)
+        return *_review_base(client, options, changed, team), None
+    before = client.export_before(changed.list_old_sides()) if changed is not None else None
+    answer = _request_facts(
+        client, options, changed, team, baseline="state", base=None, before=before
+    )
     if isinstance(answer, ReviewFacts):
         if answer.prod_not_found is not None:
             answer = _without_prod(answer, client, options, changed, team)
         return answer, answer.baseline, None
     if answer.base_failures:
         # What the state holds of other projects does not load; no file of this one is about it.
-        return _unplanned(answer.base_failures, client, options, "state"), "state", None
-    return _ask_base_too(client, options, changed, team, answer.failure)
+        return _unplanned_facts(answer.base_failures, client, options, "state"), "state", None
+    return _review_base_too(client, options, changed, team, answer.failure)
 
 
-def _ask_base_too(
+def _review_base_too(
     client: WorkerClient,
     options: ReviewOptions,
-    changed: Changes | None,
+    changed: FileChanges | None,
     team: TeamPolicy,
     failure: Failure,
 ) -> tuple[ReviewFacts, Baseline, Failure | None]:
     """What the base branch says, where a failure against prod's state asks for that."""
-    if options.commits.base is not None and client.git.has(options.commits.base):
+    if options.commits.base is not None and client.git.has_commit(options.commits.base):
         if options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
             try:
-                facts, baseline = _ask_base(client, options, changed, team)
+                facts, baseline = _review_base(client, options, changed, team)
             except WORKER_ENDS as error:
                 ended = failure_of(error, "plan", client.redactor)
-                return failed(ended, client, options), "base-branch", failure
+                return make_failed_facts(ended, client, options), "base-branch", failure
             if facts.failure is None:
                 return facts, baseline, failure
         elif failure.stage in _LOADING:
             # Whether the base branch fails alike is asked only now: it is a second load.
             try:
-                facts, baseline = _ask_base(client, options, changed, team)
+                facts, baseline = _review_base(client, options, changed, team)
             except WORKER_ENDS:
                 # Why the pull request does not load is known, and stays the answer.
-                return failed(failure, client, options), "state", None
+                return make_failed_facts(failure, client, options), "state", None
             compared = facts.failure is None or facts.failure.reason_code != _NEVER_COMPARED
             if compared and (facts.failure is not None or not facts.project.models):
                 return facts, baseline, None
-    return failed(failure, client, options), "state", None
+    return make_failed_facts(failure, client, options), "state", None
 
 
 def _without_prod(
     answer: ReviewFacts,
     client: WorkerClient,
     options: ReviewOptions,
-    changed: Changes | None,
+    changed: FileChanges | None,
     team: TeamPolicy,
 ) -> ReviewFacts:
     """What is known of a change where the state holds no prod of this project."""
@@ -241,9 +243,9 @@ def _without_prod(
 
     if options.baseline == "state":
         return believed("chosen")
-    if options.commits.base is None or not client.git.has(options.commits.base):
+    if options.commits.base is None or not client.git.has_commit(options.commits.base):
         return answer
-    facts, _ = _ask_base(client, options, changed, team)
+    facts, _ = _review_base(client, options, changed, team)
     if facts.base_models == 0 and facts.failure is None:
         return believed("base-without-models")
     if facts.failure is not None or not facts.project.models:
@@ -252,23 +254,25 @@ def _without_prod(
     return facts.model_copy(update={"prod_not_found": missing})
 
 
-def _ask_base(
-    client: WorkerClient, options: ReviewOptions, changed: Changes | None, team: TeamPolicy
+def _review_base(
+    client: WorkerClient, options: ReviewOptions, changed: FileChanges | None, team: TeamPolicy
 ) -> tuple[ReviewFacts, Baseline]:
     base = client.export_base(options.commits.base) if options.commits.base else None
     before = None if base is None else client.base_directory
-    answer = _ask(client, options, changed, team, baseline="base-branch", base=base, before=before)
+    answer = _request_facts(
+        client, options, changed, team, baseline="base-branch", base=base, before=before
+    )
     if isinstance(answer, ReviewFacts):
         return answer, answer.baseline
     paths = None if changed is None else changed.paths
-    found = blame(answer.failures or [answer.failure], answer.base_failures, paths)
+    found = sort_failures_by_cause(answer.failures or [answer.failure], answer.base_failures, paths)
     if found.new:
         failure = in_one(found, base_is_broken=bool(answer.base_failures))
-        return failed(failure, client, options), "base-branch"
-    return _unplanned(found.old, client, options, "base-branch"), "base-branch"
+        return make_failed_facts(failure, client, options), "base-branch"
+    return _unplanned_facts(found.old, client, options, "base-branch"), "base-branch"
 
 
-def _unplanned(
+def _unplanned_facts(
     failures: Sequence[Failure], client: WorkerClient, options: ReviewOptions, baseline: Baseline
 ) -> ReviewFacts:
     """The facts where nothing can be planned, and the pull request is not why."""
@@ -277,10 +281,10 @@ def _unplanned(
     )
 
 
-def _ask(
+def _request_facts(
     client: WorkerClient,
     options: ReviewOptions,
-    changed: Changes | None,
+    changed: FileChanges | None,
     team: TeamPolicy,
     *,
     baseline: BaselineChoice,
@@ -288,7 +292,7 @@ def _ask(
     before: str | None,
 ) -> ReviewFacts | FailedAnswer:
     try:
-        request = client.request(
+        request = client.make_request(
             ReviewRequest,
             owner=options.owner,
             environment=for_review(options.environment),
@@ -307,24 +311,26 @@ def _ask(
             before_apply=options.before_apply,
             execution_time=options.execution_time,
             executor_hour_price=options.executor_hour_price,
-            scopes=team.scopes,
-            known_files=_known(client, options) if baseline == "state" else [],
+            scopes=team.list_scopes,
+            known_files=_read_known_files(client, options) if baseline == "state" else [],
             personal_schemas=team.personal_schemas,
         )
     except UnfitName as error:
         raise bad_input(error) from error
     copied_from = changed.copied_from if changed is not None else ()
-    return client.review(request, scan_of(client, request, copied_from))
+    return client.request_review(request, scan_of(client, request, copied_from))
 
 
-def _known(client: WorkerClient, options: ReviewOptions) -> list[KnownFile]:
+def _read_known_files(client: WorkerClient, options: ReviewOptions) -> list[KnownFile]:
     """What the base cache says. An apply plans from the files alone, so that a plan with another
     identity than the one that a cache led to is refused."""
     if options.cache_dir is None or options.before_apply:
         return []
-    return base_branch.read(client, options.cache_dir, options.commits.new)
+    return base_branch.read_base_cache(client, options.cache_dir, options.commits.reviewed_commit)
 
 
-def failed(failure: Failure, client: WorkerClient, options: ReviewOptions) -> ReviewFacts:
+def make_failed_facts(
+    failure: Failure, client: WorkerClient, options: ReviewOptions
+) -> ReviewFacts:
     """The facts where the worker could not plan."""
     return failed_facts(failure, options, projects=client.projects, gateway=client.gateway)

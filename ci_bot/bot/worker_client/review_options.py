@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ci_bot.bot.decision import Limits
+from ci_bot.bot.decision import TeamLimits
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.messages import BaselineChoice, Owner
 from ci_bot.protocol.plan_identity import GivenFlags
 
 
 @dataclass(frozen=True, kw_only=True)
-class Commits:
+class ReviewCommits:
     """The commits of a review; null where they are unknown (a laptop without a base).
 
     The branches are those of the pull request; a laptop has its own git to ask for its base.
@@ -26,7 +26,7 @@ class Commits:
     base_branch: str | None = None
 
     @property
-    def new(self) -> str | None:
+    def reviewed_commit(self) -> str | None:
         """What is reviewed: the merge commit, a laptop's files, or the head."""
         return self.merge or self.working or self.head
 
@@ -51,14 +51,14 @@ class ReviewOptions:
 
     environment: str
     owner: Owner
-    commits: Commits
+    commits: ReviewCommits
     baseline: BaselineChoice = "auto"
     flags: GivenFlags = field(default_factory=GivenFlags)
     start: str | None = None
     end: str | None = None
     pinned: bool = False
     execution_time: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: TeamLimits = field(default_factory=TeamLimits)
     executor_hour_price: Price | None = None
     before_apply: bool = False
     conflict: bool = False

@@ -14,11 +14,11 @@ from ci_bot.bot.sandbox import (
     DOCKER_SOCKETS,
     CancelToken,
     Deadline,
-    Git,
-    Identity,
-    Launch,
+    GitRepository,
+    WorkerIdentity,
+    WorkerLaunch,
     WorkerVariables,
-    build,
+    build_worker_environment,
     parse_worker_variables,
     private_workspace,
     project_paths,
@@ -26,7 +26,7 @@ from ci_bot.bot.sandbox import (
     search_path,
     with_python_path,
 )
-from ci_bot.bot.worker_client.client import ClientOptions, Listener, WorkerClient
+from ci_bot.bot.worker_client.client import ClientOptions, WorkerClient, WorkListener
 from ci_bot.errors import BadInput
 from ci_bot.host import Machine
 from ci_bot.protocol.environment import DEFAULT_PREFIX
@@ -41,7 +41,7 @@ def open_client(
     *,
     redactor: Redactor,
     cancel: CancelToken,
-    listener: Listener,
+    listener: WorkListener,
     deadline: Deadline | None = None,
 ) -> Iterator[WorkerClient]:
     """Prepares the private directories and the launch, and removes everything afterwards.
@@ -56,7 +56,7 @@ def open_client(
     """
     deadline = deadline or Deadline(options.timeout_minutes * 60.0, clock=machine.monotonic)
     user = machine.worker_user
-    identity = Identity(uid=user.uid, gid=user.gid) if user else None
+    identity = WorkerIdentity(uid=user.uid, gid=user.gid) if user else None
     projects = project_paths(options.checkout, list(options.projects))
     python_path = search_path(options.checkout, options.python_path)
     variables = parse_worker_variables(options.worker_env)
@@ -68,9 +68,9 @@ def open_client(
             copy=identity is not None,
             deadline=deadline,
         ) as workspace,
-        cancel.last_act(workspace.abandon),
+        cancel.last_act(workspace.remove_in_background),
     ):
-        environment = build(
+        environment = build_worker_environment(
             machine.environ,
             selection=WorkerVariables(prefixes=("",)) if options.own_machine else variables,
             python=machine.python,
@@ -83,7 +83,7 @@ def open_client(
             fixed={"JAVA_HOME": user.java_home} if user and user.java_home else None,
         )
         searched = [str(workspace.repository / path) for path in python_path]
-        launch = Launch(
+        launch = WorkerLaunch(
             python=machine.python,
             variables=with_python_path(environment.variables, searched),
             directory=start_directory(
@@ -94,7 +94,7 @@ def open_client(
             channel_directory=workspace.channel,
             search_path=(str(Path(__file__).parents[3]),),
             identity=identity,
-            places=workspace.places(),
+            places=workspace.private_directories(),
             in_container=identity is not None,
             guarded=(*DOCKER_SOCKETS, *command_files(machine.environ)),
         )
@@ -152,9 +152,9 @@ def prefix_of(client: WorkerClient, base: str | None) -> WrittenPrefix:
         BadInput: the base branch's commit is not in the checkout, and it does matter.
     """
     project = client.projects[0]
-    if base is not None and client.git.has(base):
-        return written_prefix(_text(_of_commit(client.git, base, project)))
-    here = _text(_of_checkout(client, project))
+    if base is not None and client.git.has_commit(base):
+        return written_prefix(_decode_content(_of_commit(client.git, base, project)))
+    here = _decode_content(_of_checkout(client, project))
     if KEY.rpartition(".")[2] in here:
         raise BadInput(
             f"The configuration writes `{KEY}`, and the base branch's commit, which says what this "
@@ -168,10 +168,10 @@ def prefix_of(client: WorkerClient, base: str | None) -> WrittenPrefix:
 
 def prefix_here(client: WorkerClient) -> WrittenPrefix:
     """The same on a laptop, where the checkout is the user's own, and no branch is another's."""
-    return written_prefix(_text(_of_checkout(client, client.projects[0])))
+    return written_prefix(_decode_content(_of_checkout(client, client.projects[0])))
 
 
-def told(found: WrittenPrefix) -> str | None:
+def describe_ignored_prefix(found: WrittenPrefix) -> str | None:
     """The sentence where something is written that cannot be honoured."""
     if found.problem is None:
         return None
@@ -181,9 +181,11 @@ def told(found: WrittenPrefix) -> str | None:
     )
 
 
-def _of_commit(git: Git, commit: str, project: str) -> bytes | None:
+def _of_commit(git: GitRepository, commit: str, project: str) -> bytes | None:
     for name in FILES:
-        found = git.objects.file(commit, _path(project, name), at_most=MOST_BYTES)
+        found = git.objects.read_file(
+            commit, _configuration_path(project, name), at_most=MOST_BYTES
+        )
         if found is not None:
             return found
     return None
@@ -191,15 +193,15 @@ def _of_commit(git: Git, commit: str, project: str) -> bytes | None:
 
 def _of_checkout(client: WorkerClient, project: str) -> bytes | None:
     for name in FILES:
-        found = read_inside(client.checkout, _path(project, name), at_most=MOST_BYTES)
+        found = read_inside(client.checkout, _configuration_path(project, name), at_most=MOST_BYTES)
         if found is not None:
             return found
     return None
 
 
-def _path(project: str, name: str) -> str:
+def _configuration_path(project: str, name: str) -> str:
     return name if project == "." else f"{project}/{name}"
 
 
-def _text(content: bytes | None) -> str:
+def _decode_content(content: bytes | None) -> str:
     return "" if content is None else content.decode("utf-8", "replace")

@@ -12,31 +12,31 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-from ci_bot.bot.decision import OVER_BUDGET, Limits, risk
+from ci_bot.bot.decision import OVER_BUDGET, TeamLimits, make_risk
 from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
 from ci_bot.bot.policy import (
     PLACES,
     Acceptances,
     CodeOwnersFile,
     IgnoreComments,
-    Matches,
     ModelFiles,
     Policy,
     PolicyChange,
+    PolicyWeighing,
+    ScopeMatches,
     UnfitPolicy,
-    Weighing,
-    changes,
-    compared,
+    compare_ignore_comments,
+    find_ownership,
     known_rules,
+    list_policy_changes,
+    make_unfit_policy,
     may_be_accepted,
-    ownership,
     scope_key,
-    unfit,
     why_not,
 )
-from ci_bot.bot.sandbox import Git
+from ci_bot.bot.sandbox import GitRepository
 from ci_bot.bot.worker_client.changed_files import (
-    Changes,
+    FileChanges,
     as_they_are,
     both_sides,
     contents_of,
@@ -47,7 +47,7 @@ from ci_bot.bot.worker_client.changed_files import (
     text_of,
 )
 from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.review_options import Commits
+from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.errors import TimedOut
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.plan import Change
@@ -61,22 +61,22 @@ from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, ReviewFacts, 
 MOST_MODELS_WITH_OWNERS = 500
 
 
-def model_files(facts: ReviewFacts, git: Git, changed: Changes | None) -> ModelFiles:
+def model_files(facts: ReviewFacts, git: GitRepository, changed: FileChanges | None) -> ModelFiles:
     """Which of the changed files prove nothing about the models that they hold now."""
     if changed is None:
         return ModelFiles()
     added = {c.path for c in facts.changes if c.change == "added"}
     models = {c.model: c.path for c in facts.changes if c.path and c.change != "added"}
     held = set(models.values())
-    sides = changed.contents(git, lambda file: file.path in held)
+    sides = changed.read_contents(git, lambda file: file.path in held)
     before = {file.path: text_of(file.before) for file in sides}
     new = frozenset(f.path for f in changed.files if f.before is None and f.path not in added)
-    return ModelFiles.of(models, before, new=new)
+    return ModelFiles.from_models(models, before, new=new)
 
 
-def fallen(weighing: Weighing, risks: Sequence[Risk]) -> list[str]:
+def describe_fallen_acceptances(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list[str]:
     """Acceptances that were about a finding and are no longer, in sentences."""
-    found = (weighing.acceptances.fallen(risk) for risk in risks)
+    found = (weighing.acceptances.find_fallen_acceptance(risk) for risk in risks)
     told = (
         f"What `@{item.by}` accepted on {item.at[:10]} no longer holds: `{item.rule}` on "
         f"`{item.model}`, which has changed since, weighs more, or is about something else."
@@ -87,20 +87,20 @@ def fallen(weighing: Weighing, risks: Sequence[Risk]) -> list[str]:
 
 
 def owners_of_models(
-    weighing: Weighing,
-    git: Git,
+    weighing: PolicyWeighing,
+    git: GitRepository,
     commit: str,
     changes: Sequence[Change],
     risks: Sequence[Risk],
 ) -> list[ModelOwners]:
     """Who may accept which of these findings, by what the base commit says."""
-    codeowners = _codeowners(git, commit)
+    codeowners = _read_codeowners(git, commit)
     asked = {risk.model for risk in risks if may_be_accepted(risk)}
     found = []
     for change in [c for c in changes if c.model in asked][:MOST_MODELS_WITH_OWNERS]:
         model = change.model
-        known = change.path if weighing.files.prove(model, change.path) else None
-        owned = ownership(weighing.policy, weighing.matches, model, known, codeowners)
+        known = change.path if weighing.files.has_proof_for(model, change.path) else None
+        owned = find_ownership(weighing.policy, weighing.matches, model, known, codeowners)
         if owned.place:
             found.append(
                 ModelOwners(
@@ -113,7 +113,7 @@ def owners_of_models(
     return found
 
 
-def _codeowners(git: Git, commit: str) -> CodeOwnersFile | None:
+def _read_codeowners(git: GitRepository, commit: str) -> CodeOwnersFile | None:
     with git.objects.files_of(commit, at_most=CODEOWNERS_BYTES) as read:
         for path in PLACES:
             content = read(path)
@@ -146,56 +146,62 @@ class TeamPolicy:
     today: date = date.min
 
     @property
-    def scopes(self) -> list[ModelScope]:
+    def list_scopes(self) -> list[ModelScope]:
         """What to ask of SQLMesh: what counts first."""
-        proposed = self.proposed.scopes() if self.proposed else []
-        own = self.policy.scopes()
+        proposed = self.proposed.list_scopes() if self.proposed else []
+        own = self.policy.list_scopes()
         return [*own, *(scope for scope in proposed if scope not in own)]
 
     @property
     def personal_schemas(self) -> list[str] | None:
         return self.policy.personal_schemas if self.no_lighter is None else None
 
-    def check(self, facts: ReviewFacts) -> None:
+    def check_selections(self, facts: ReviewFacts) -> None:
         """Refuses a selection that SQLMesh cannot read.
 
         Raises:
             UnfitPolicy: with its line.
         """
         # What the pull request proposes is what can be mended here.
-        check_selections(self.proposed or self.policy, self.scopes, facts.scoped)
+        check_selections(self.proposed or self.policy, self.list_scopes, facts.scoped)
 
-    def weighing(self, facts: ReviewFacts, git: Git, changed: Changes | None) -> Weighing:
+    def make_weighing(
+        self, facts: ReviewFacts, git: GitRepository, changed: FileChanges | None
+    ) -> PolicyWeighing:
         """What weighs the findings of a review.
 
         Where git has no time left to show whose the files are, nothing becomes lighter.
         """
-        own = self.policy.scopes()
+        own = self.policy.list_scopes()
         answers = facts.scoped[: len(own)]
-        weighing = Weighing(
+        weighing = PolicyWeighing(
             policy=self.policy,
-            matches=Matches.of(own, answers),
+            matches=ScopeMatches.from_answers(own, answers),
             today=self.today,
             loosens=self.no_lighter is None,
-            acceptances=Acceptances.of(facts.acceptances, facts.changes),
+            acceptances=Acceptances.from_items(facts.acceptances, facts.changes),
         )
         try:
             return replace(
                 weighing,
                 files=model_files(facts, git, changed),
-                comments=self._comments(facts, git, changed),
+                comments=self._read_ignore_comments(facts, git, changed),
             )
         except TimedOut:
             return replace(weighing, loosens=False)
 
-    def _comments(self, facts: ReviewFacts, git: Git, changed: Changes | None) -> IgnoreComments:
+    def _read_ignore_comments(
+        self, facts: ReviewFacts, git: GitRepository, changed: FileChanges | None
+    ) -> IgnoreComments:
         commit = self.commit
         if changed is None or commit is None:
             return IgnoreComments()
         named = [*(c.path for c in facts.changes), *(f.path for f in facts.findings)]
         touched = {file.path for file in changed.files}
         same = sorted({path for path in named if path and is_sql(path)} - touched)
-        return compared([*both_sides(git, changed), *as_they_are(git, commit, same)], known_rules())
+        return compare_ignore_comments(
+            [*both_sides(git, changed), *as_they_are(git, commit, same)], known_rules()
+        )
 
 
 def check_selections(
@@ -214,10 +220,10 @@ def check_selections(
     for entry in policy.entries:
         problem = problems.get(scope_key(entry))
         if problem is not None:
-            raise unfit(entry.path, [(entry.line, problem)])
+            raise make_unfit_policy(entry.path, [(entry.line, problem)])
 
 
-def with_limits(given: Limits, policy: Policy) -> Limits:
+def with_limits(given: TeamLimits, policy: Policy) -> TeamLimits:
     """The limits that count: those that an input gives, else the policy's."""
     limits = policy.limits
     hours = given.max_executor_hours
@@ -228,7 +234,9 @@ def with_limits(given: Limits, policy: Policy) -> Limits:
     )
 
 
-def used(team: TeamPolicy, weighing: Weighing, facts: ReviewFacts) -> PolicyUsed | None:
+def policy_used(
+    team: TeamPolicy, weighing: PolicyWeighing, facts: ReviewFacts
+) -> PolicyUsed | None:
     """The part of the policy that a report keeps for what comes after the review."""
     if team.used is None:
         return None
@@ -244,21 +252,23 @@ def used(team: TeamPolicy, weighing: Weighing, facts: ReviewFacts) -> PolicyUsed
             "tolerances": {
                 change.model: tolerance
                 for change in facts.changes
-                if (tolerance := _tolerance(weighing, change.model)) is not None
+                if (tolerance := _find_tolerance(weighing, change.model)) is not None
             },
         }
     )
 
 
-def _budget_blocks(weighing: Weighing) -> bool:
+def _budget_blocks(weighing: PolicyWeighing) -> bool:
     """Whether a finding that the budget is exceeded would be a blocker."""
-    found = weighing.weigh([risk(OVER_BUDGET, "It would be above.", "it is not")])
+    found = weighing.weigh_risks([make_risk(OVER_BUDGET, "It would be above.", "it is not")])
     return any(item.severity == "blocker" for item in found.counting)
 
 
-def _tolerance(weighing: Weighing, model: str) -> float | None:
+def _find_tolerance(weighing: PolicyWeighing, model: str) -> float | None:
     for entry in reversed(weighing.policy.data_diff):
-        if weighing.matches.surely(entry, model) and (weighing.loosens or not entry.tolerance):
+        if weighing.matches.matches_both_versions(entry, model) and (
+            weighing.loosens or not entry.tolerance
+        ):
             return entry.tolerance
     return None
 
@@ -275,7 +285,7 @@ def added_comments(comments: IgnoreComments) -> Iterator[PolicyChange]:
 
 
 def of_base(
-    git: Git,
+    git: GitRepository,
     projects: Sequence[str],
     *,
     base: str,
@@ -304,7 +314,7 @@ def of_base(
         told = f"the base branch's cannot be used, so nothing of it counts here: {error.message}"
         found.append(PolicyChange(told.removesuffix("."), loosens=True, path=error.path))
     if proposed is not None:
-        found += changes(policy, proposed, weights=known_rules(), today=today)
+        found += list_policy_changes(policy, proposed, weights=known_rules(), today=today)
     files = [path for path, content in zip(paths, before, strict=True) if content is not None]
     return TeamPolicy(
         policy=policy,
@@ -350,7 +360,7 @@ def of_working_tree(checkout: Path, projects: Sequence[str], *, today: date) -> 
 
 def policy_that_counts(
     client: WorkerClient,
-    commits: Commits,
+    commits: ReviewCommits,
     *,
     new: str | None,
     no_lighter: str | None = None,
@@ -365,7 +375,7 @@ def policy_that_counts(
     Raises:
         UnfitPolicy: it cannot be used.
     """
-    if commits.base is not None and client.git.has(commits.base):
+    if commits.base is not None and client.git.has_commit(commits.base):
         return of_base(
             client.git,
             client.projects,
@@ -381,7 +391,7 @@ def policy_that_counts(
 
 def agreed_on_cost(
     client: WorkerClient,
-    commits: Commits,
+    commits: ReviewCommits,
     *,
     hours: float | None,
     price: Price | None,
@@ -394,7 +404,7 @@ def agreed_on_cost(
     """
     if hours is not None and price is not None:
         return hours, price
-    policy = policy_that_counts(client, commits, new=commits.new, today=today).policy
+    policy = policy_that_counts(client, commits, new=commits.reviewed_commit, today=today).policy
     return (
         policy.limits.max_executor_hours if hours is None else hours,
         policy.executor_hour_price if price is None else price,

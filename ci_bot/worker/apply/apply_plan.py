@@ -17,19 +17,25 @@ from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Backfill, Cost
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply import evidence, preconditions
-from ci_bot.worker.apply.attempts import Attempts
-from ci_bot.worker.apply.preconditions import Ready, Replanning
+from ci_bot.worker.apply.attempts import BuildAttempts
+from ci_bot.worker.apply.preconditions import PlanRepetition, ReadyPlan
 from ci_bot.worker.apply.progress_report import RunReport
-from ci_bot.worker.apply.recorder import Recorder, recorder_of
-from ci_bot.worker.apply.run_record import CostRecord, Record
-from ci_bot.worker.apply.verification import Proof
-from ci_bot.worker.cost import Estimator, Meter, SparkStore, builds_long, over_budget
-from ci_bot.worker.messages import Names, failure_of, sentence
-from ci_bot.worker.planning import Missing, Planned, describe_plan
+from ci_bot.worker.apply.recorder import ConsoleRecorder, recorder_of
+from ci_bot.worker.apply.run_record import CostRecord, RunRecord
+from ci_bot.worker.apply.verification import EnvironmentVerification
+from ci_bot.worker.cost import BatchMeter, PlanEstimator, SparkStore, builds_long, over_budget
+from ci_bot.worker.messages import ModelNames, error_sentence, failure_of
+from ci_bot.worker.planning import BuiltPlan, Missing, describe_plan
 from ci_bot.worker.project import OpenProject, opening, place_of
-from ci_bot.worker.runtime import AdapterSql, Catalog, Clock, log, spark_catalog
+from ci_bot.worker.runtime import (
+    AdapterSql,
+    PhaseClock,
+    SparkCatalog,
+    spark_catalog,
+    write_log_line,
+)
 from ci_bot.worker.sqlmesh_compat import PartOfPlan
-from ci_bot.worker.state_store import CostLedger, Hold, Ledger, Outcome
+from ci_bot.worker.state_store import CostLedger, LeaseHold, Ledger, Outcome
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class ApplyPorts:
     `pause` waits for seconds.
     """
 
-    clock: Clock
+    clock: PhaseClock
     progress: Callable[[str, str, int | None, int | None], None]
     on_spark_start: Callable[[], None]
     stop: Callable[[], bool]
@@ -60,7 +66,7 @@ MANY_MODELS = 100
 _SHOWN = 5
 
 
-def apply(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
+def apply_plan(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
     """Plans again, compares with the review, and builds the PR environment.
 
     Once something is written every end of it is a document, whatever goes wrong.
@@ -71,10 +77,10 @@ def apply(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
             holds the environment.
         SQLMeshError: the project does not load.
     """
-    return run(request, ports, Run)
+    return run_apply(request, ports, ApplyRun)
 
 
-def run(request: ApplyRequest, ports: ApplyPorts, kind: type[Run]) -> ApplyDocument:
+def run_apply(request: ApplyRequest, ports: ApplyPorts, kind: type[ApplyRun]) -> ApplyDocument:
     """See `apply`. Args: kind: what is made of the plan once it is the reviewed one."""
     started = ports.clock.now()
     opened = opening.open_project(
@@ -87,10 +93,10 @@ def run(request: ApplyRequest, ports: ApplyPorts, kind: type[Run]) -> ApplyDocum
     try:
         return kind(request, ports, opened, started).execute()
     finally:
-        _quietly("closing the state", opened.close)
+        _run_quietly("closing the state", opened.close_state)
 
 
-class Run:
+class ApplyRun:
     """One apply, from the re-plan to the evidence."""
 
     def __init__(
@@ -100,11 +106,11 @@ class Run:
         self.ports = ports
         self.opened = opened
         self.context = opened.context
-        self.names = Names(self.context.default_catalog, self.context.default_dialect)
-        self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
+        self.names = ModelNames(self.context.default_catalog, self.context.default_dialect)
+        self.catalog = SparkCatalog(AdapterSql(self.context.engine_adapter))
         self.ledger = Ledger(sqlmesh_compat.state_adapter(self.context))
         self.costs = CostLedger(sqlmesh_compat.state_adapter(self.context))
-        self.meter = Meter(
+        self.meter = BatchMeter(
             lambda: SparkStore(self.context.engine_adapter.spark),
             time.time,
             # Another apply may have had this Spark, and the store knows its jobs still.
@@ -117,24 +123,26 @@ class Run:
             self.meter,
             request.executor_hour_price,
         )
-        self.hold = Hold(opened.context, request.environment, request.owner, stopped=ports.stop)
-        self.estimator = Estimator(
+        self.hold = LeaseHold(
+            opened.context, request.environment, request.owner, stopped=ports.stop
+        )
+        self.estimator = PlanEstimator(
             self.context,
             self.costs,
             self.names,
             hour_price=request.executor_hour_price,
             say=lambda message: ports.progress("estimate", message, None, None),
-            stop=self.hold.stop,
+            stop=self.hold.should_stop,
         )
-        self.record = Record(request, self.context, self.ledger, self.catalog, self.hold)
-        self.attempts = Attempts(
+        self.record = RunRecord(request, self.context, self.ledger, self.catalog, self.hold)
+        self.attempts = BuildAttempts(
             self.context,
             self.hold,
             ports.clock,
-            self._progress,
+            self._report_progress,
             names=self.names,
             repository=place_of(request, request.projects).repository,
-            replan=self._replan,
+            replan=self._plan_again,
             around_batch=self._around_batch,
         )
         self.report = RunReport(
@@ -145,8 +153,8 @@ class Run:
             started=started,
             attempts=self.attempts.made,
         )
-        self.report.metered = self.meter.models
-        self.replanning = Replanning(
+        self.report.metered = self.meter.list_models
+        self.replanning = PlanRepetition(
             request,
             opened,
             self.ledger,
@@ -157,7 +165,7 @@ class Run:
             list_lost_views=self._list_lost_views,
         )
         self.versions: dict[str, str] = {}
-        self.proof = Proof(
+        self.proof = EnvironmentVerification(
             request,
             self.context,
             self.catalog,
@@ -167,32 +175,33 @@ class Run:
             report=self.report,
             clock=ports.clock,
             looking=evidence.EvidencePorts(
-                self.report.progress, self.hold.stop, ports.clock.now, ports.pause
+                self.report.report_progress, self.hold.should_stop, ports.clock.now, ports.pause
             ),
-            count=lambda: self._count("applied"),
+            count=lambda: self._record_cost("applied"),
         )
 
     def execute(self) -> ApplyDocument:
         self._check_prerequisites()
         try:
-            seen = self.hold.look()
-            ready = self.replanning.ready()
+            seen = self.hold.read_state_facts()
+            ready = self.replanning.plan_ready()
             if isinstance(ready, ApplyDocument):
                 return ready
-            with self.ports.clock.phase("lease"):
-                self.hold.take(self.ports.progress)
+            with self.ports.clock.time_phase("lease"):
+                self.hold.take_lease(self.ports.progress)
             if self.hold.moved_since(seen):
                 sqlmesh_compat.forget_cached_snapshots(self.context)
-                ready = self.replanning.ready()
-            return ready if isinstance(ready, ApplyDocument) else self._build(ready)
+                ready = self.replanning.plan_ready()
+            return ready if isinstance(ready, ApplyDocument) else self._build_environment(ready)
         finally:
-            _quietly("releasing the lease", self.hold.end)
+            _run_quietly("releasing the lease", self.hold.end_lease)
 
     def _check_prerequisites(self) -> None:
         if self.opened.baseline == "empty":
             missing = self.opened.prod_not_found
             raise BadInput(
-                f"{missing.sentence() if missing else 'There is no prod.'} So there is nothing "
+                f"{missing.describe_absence() if missing else 'There is no prod.'} So there is "
+                "nothing "
                 "that a PR environment could be compared with.",
                 hint=f"{missing.hint if missing else ''} `sqlmesh plan` builds prod.".strip(),
                 reason_code="no_prod",
@@ -202,53 +211,55 @@ class Run:
             self.context, self.request.environment, pull_request=pull_request
         )
 
-    def _replan(self) -> Planned:
-        return self.replanning.again()
+    def _plan_again(self) -> BuiltPlan:
+        return self.replanning.plan_again()
 
-    def _list_lost_views(self, planned: Planned) -> list[str]:
+    def _list_lost_views(self, planned: BuiltPlan) -> list[str]:
         """The views of a promoted environment that Spark does not have: somebody dropped them."""
         self.ports.brief()
-        self._progress("plan", "asking Spark whether its views are there", None, None)
+        self._report_progress("plan", "asking Spark whether its views are there", None, None)
         views = spark_catalog.views_of(self.context, planned.plan.environment)
-        with self.ports.clock.phase("spark"):
-            lost = [view.shown for view in self.catalog.list_absent(views.values())]
+        with self.ports.clock.time_phase("spark"):
+            lost = [view.shown_name for view in self.catalog.list_absent(views.values())]
         if lost:
             these = "1 view is" if len(lost) == 1 else f"{len(lost)} views are"
             names = ", ".join(lost[:_SHOWN])
-            self._progress("plan", f"{these} gone, to be made again: {names}", None, None)
+            self._report_progress("plan", f"{these} gone, to be made again: {names}", None, None)
         return lost
 
-    def _build(self, ready: Ready) -> ApplyDocument:
+    def _build_environment(self, ready: ReadyPlan) -> ApplyDocument:
         planned = ready.planned
-        recorder = recorder_of(ready.work, self.names, self._built)
-        if not builds_long(self.costs) and len(planned.changed) < MANY_MODELS:
+        recorder = recorder_of(ready.work, self.names, self._report_built)
+        if not builds_long(self.costs) and len(planned.changed_snapshots) < MANY_MODELS:
             self.ports.brief()
-        with self.ports.clock.phase("spark"):
+        with self.ports.clock.time_phase("spark"):
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
             preconditions.check_merges(self.context, planned, self.names)
-            expected = self._expected(planned, ready.work, ready.missing)
+            expected = self._estimate_work(planned, ready.work, ready.missing)
             limit, after_merge = self.request.max_executor_hours, self._after_merge(ready)
             refused = over_budget(
                 expected, limit, self.request.environment, after_merge=after_merge
             )
             if refused is not None:
-                return self.report.refused(refused, estimate=expected, prod_estimate=after_merge)
-            self.record.begin(planned, self.report.plan_id)
-        self._begin(planned, recorder, expected)
-        return self._told(lambda: self._build_and_prove(ready, recorder))
+                return self.report.refused_document(
+                    refused, estimate=expected, prod_estimate=after_merge
+                )
+            self.record.write_begin(planned, self.report.plan_id)
+        self._begin_writing(planned, recorder, expected)
+        return self._report_work(lambda: self._build_and_prove(ready, recorder))
 
-    def _begin(self, planned: Planned, recorder: Recorder, expected: Cost) -> None:
+    def _begin_writing(self, planned: BuiltPlan, recorder: ConsoleRecorder, expected: Cost) -> None:
         """From now on something is written: every end has something to tell, and to count."""
-        self.report.begin(planned, recorder, expected)
+        self.report.begin_writing(planned, recorder, expected)
         self.versions = {
-            self.names.of(snapshot.name): str(snapshot.version)
-            for snapshot in planned.changed
+            self.names.short_name(snapshot.name): str(snapshot.version)
+            for snapshot in planned.changed_snapshots
             if snapshot.version
         }
-        self.ports.last_words(self.report.stopped)
-        self.ports.at_the_end(lambda: self._count("cancelled"))
+        self.ports.last_words(self.report.stopped_document)
+        self.ports.at_the_end(lambda: self._record_cost("cancelled"))
 
-    def _told(self, work: Callable[[], ApplyDocument]) -> ApplyDocument:
+    def _report_work(self, work: Callable[[], ApplyDocument]) -> ApplyDocument:
         """What is built is there, whatever goes wrong, and has to be told."""
         try:
             return work()
@@ -256,58 +267,58 @@ class Run:
             if not isinstance(error, BotError):
                 sys.excepthook(type(error), error, error.__traceback__)
             if not self.report.promoted:
-                self.record.end("failed")
-            self._count("failed")
-            return self._unfinished(self._failure(error))
+                self.record.write_end("failed")
+            self._record_cost("failed")
+            return self._unfinished_document(self._make_failure(error))
 
-    def _build_and_prove(self, ready: Ready, recorder: Recorder) -> ApplyDocument:
+    def _build_and_prove(self, ready: ReadyPlan, recorder: ConsoleRecorder) -> ApplyDocument:
         if not ready.promoted:
-            ended = self._attempt(ready.planned, recorder)
+            ended = self._attempt_build(ready.planned, recorder)
             if ended is not None:
                 return ended
-        failure = self.proof.collect(ready.planned, self.attempts.made)
-        self._count("applied")
-        return self._unfinished(failure) if failure else self.report.applied()
+        failure = self.proof.verify_environment(ready.planned, self.attempts.made)
+        self._record_cost("applied")
+        return self._unfinished_document(failure) if failure else self.report.applied_document()
 
-    def _expected(
+    def _estimate_work(
         self,
-        planned: Planned,
+        planned: BuiltPlan,
         work: Sequence[Backfill],
         missing: Missing,
-        estimator: Estimator | None = None,
+        estimator: PlanEstimator | None = None,
     ) -> Cost:
         """The estimate, with what can be said now that Spark is awake. Writes nothing."""
         estimator = estimator or self.estimator
         try:
-            return estimator.of(planned, work, missing)
+            return estimator.estimate_work(planned, work, missing)
         except Exception as error:
             # What is not known already stays unknown; that is no reason not to build.
-            log(f"Sizes of inputs: {sentence(error)}")
+            write_log_line(f"Sizes of inputs: {error_sentence(error)}")
             return estimator.by_runs(work)
 
-    def _after_merge(self, ready: Ready) -> Cost | None:
+    def _after_merge(self, ready: ReadyPlan) -> Cost | None:
         """What prod will build. Without a limit, or where nothing is to be built, nobody asks."""
         if self.request.max_executor_hours is None or not ready.work:
             return None
         return self.estimator.of_merge(ready.planned)
 
-    def _attempt(
-        self, planned: Planned, recorder: Recorder, part: PartOfPlan | None = None
+    def _attempt_build(
+        self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfPlan | None = None
     ) -> ApplyDocument | None:
         """Builds the plan, or a part of it; the document where that failed."""
         what = "building" if part is None else "probing"
-        self._progress("apply", f"{what} {self.request.environment}", None, None)
-        self.meter.start()
+        self._report_progress("apply", f"{what} {self.request.environment}", None, None)
+        self.meter.start_metering()
         try:
-            failure = self.attempts.build(planned, recorder, part)
+            failure = self.attempts.build_plan(planned, recorder, part)
         finally:
-            self.meter.finish()
+            self.meter.finish_metering()
         if failure is None:
             return None
-        self.record.end("failed")
+        self.record.write_end("failed")
         stopped = failure.reason_code in ("cancelled", "stop_requested")
-        self._count("cancelled" if stopped else "failed")
-        return self._unfinished(failure)
+        self._record_cost("cancelled" if stopped else "failed")
+        return self._unfinished_document(failure)
 
     def _around_batch(
         self, snapshot: Snapshot, span: tuple[int, int]
@@ -317,19 +328,19 @@ class Run:
         intervals = (
             describe_plan.count_intervals(snapshot, [span]) if snapshot.is_incremental else 1
         )
-        return self.meter.batch(self.names.of(snapshot.name), intervals)
+        return self.meter.meter_batch(self.names.short_name(snapshot.name), intervals)
 
-    def _count(self, outcome: Outcome) -> None:
+    def _record_cost(self, outcome: Outcome) -> None:
         """Writes down what building has cost; the first call counts.
 
         Args:
             outcome: How building ended, as far as the promotion does not say it.
         """
-        if not self.meter.started:
+        if not self.meter.has_started:
             return
-        cost = self.cost_record.write(
+        cost = self.cost_record.write_cost(
             "applied" if self.report.promoted else outcome,
-            self.report.models(),
+            self.report.list_built_models(),
             versions=self.versions,
             plan_id=self.report.plan_id,
             expected=self.report.estimate,
@@ -338,14 +349,14 @@ class Run:
         self.report.cost = cost or self.report.cost
         self.ports.clock.phases["counting"] = round(self.meter.seconds, 3)
 
-    def _unfinished(self, failure: Failure) -> ApplyDocument:
+    def _unfinished_document(self, failure: Failure) -> ApplyDocument:
         stopped = failure.reason_code == "stop_requested"
         then = "The cleanup that asked for the stop removes it." if stopped else None
-        return self.report.unfinished(failure, then=then)
+        return self.report.unfinished_document(failure, then=then)
 
-    def _failure(self, error: Exception) -> Failure:
-        if self.hold.stop():
-            return self.hold.failure()
+    def _make_failure(self, error: Exception) -> Failure:
+        if self.hold.should_stop():
+            return self.hold.make_failure()
         return failure_of(
             error,
             stage="apply",
@@ -353,16 +364,18 @@ class Run:
             hint="Apply again: what is built is kept, and the rest is done.",
         )
 
-    def _built(self, message: str, done: int, total: int) -> None:
-        self._progress("apply", message, done, total)
+    def _report_built(self, message: str, done: int, total: int) -> None:
+        self._report_progress("apply", message, done, total)
 
-    def _progress(self, phase: str, message: str, done: int | None, total: int | None) -> None:
-        self.report.progress(phase, message, done, total)
+    def _report_progress(
+        self, phase: str, message: str, done: int | None, total: int | None
+    ) -> None:
+        self.report.report_progress(phase, message, done, total)
 
 
-def _quietly(what: str, action: Callable[[], None]) -> None:
+def _run_quietly(what: str, action: Callable[[], None]) -> None:
     """Does what must not cost the answer."""
     try:
         action()
     except Exception as error:
-        log(f"{what}: {sentence(error)}")
+        write_log_line(f"{what}: {error_sentence(error)}")

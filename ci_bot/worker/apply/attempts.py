@@ -11,17 +11,24 @@ from typing import Any
 from sqlmesh.utils.concurrency import NodeExecutionFailedError
 from sqlmesh.utils.errors import ConflictingPlanError
 
-from ci_bot.errors import Refused
+from ci_bot.errors import RequestRefused
 from ci_bot.protocol.apply_report import Attempt
 from ci_bot.protocol.base import Failure
-from ci_bot.redaction import shortened
+from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.apply.recorder import Recorder
-from ci_bot.worker.messages import Names, failure_of, file_name, headline, root_cause, sentence
-from ci_bot.worker.planning import Planned, evaluatable
-from ci_bot.worker.runtime import Clock, spark_catalog
+from ci_bot.worker.apply.recorder import ConsoleRecorder
+from ci_bot.worker.messages import (
+    ModelNames,
+    error_headline,
+    error_sentence,
+    failure_of,
+    file_name,
+    root_cause,
+)
+from ci_bot.worker.planning import BuiltPlan, make_evaluatable
+from ci_bot.worker.runtime import PhaseClock, spark_catalog
 from ci_bot.worker.sqlmesh_compat import AroundBatch, PartOfPlan
-from ci_bot.worker.state_store import Hold, LeaseLostError, Say
+from ci_bot.worker.state_store import LeaseHold, LeaseLostError, Say
 
 # A race is lost once or twice; what fails three times has another reason.
 MAX_ATTEMPTS = 3
@@ -38,7 +45,7 @@ _CONCURRENT = (
 _IN_BETWEEN = ("TABLE_OR_VIEW_NOT_FOUND", "ALREADY_EXISTS", "AlreadyExistsException")
 
 
-class PlanMovedError(Refused):
+class PlanMovedError(RequestRefused):
     """Between two attempts the plan became another one."""
 
     reason_code = "plan_changed"
@@ -52,7 +59,7 @@ class PlanMovedError(Refused):
         )
 
 
-class Attempts:
+class BuildAttempts:
     """The tries of one apply; `made` lists them.
 
     Args:
@@ -65,13 +72,13 @@ class Attempts:
     def __init__(
         self,
         context: Any,
-        hold: Hold,
-        clock: Clock,
+        hold: LeaseHold,
+        clock: PhaseClock,
         progress: Say,
         *,
-        names: Names,
+        names: ModelNames,
         repository: Path,
-        replan: Callable[[], Planned],
+        replan: Callable[[], BuiltPlan],
         around_batch: AroundBatch,
     ) -> None:
         self._context = context
@@ -84,20 +91,20 @@ class Attempts:
         self._around_batch = around_batch
         self.made: list[Attempt] = []
 
-    def build(
-        self, planned: Planned, recorder: Recorder, part: PartOfPlan | None = None
+    def build_plan(
+        self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfPlan | None = None
     ) -> Failure | None:
         """Builds the plan, or a part of it; gives why it could not be built, None where it is."""
         current = planned
         for number in range(1, MAX_ATTEMPTS + 1):
             begun = self._clock.now()
             try:
-                with self._clock.phase("apply"):
-                    self._evaluate(current, recorder, part, alone=number > 1)
+                with self._clock.time_phase("apply"):
+                    self._evaluate_plan(current, recorder, part, alone=number > 1)
             except Exception as error:
-                if self._hold.stop() or isinstance(error, LeaseLostError):
-                    return self._hold.failure()
-                tables = self._tables(current)
+                if self._hold.should_stop() or isinstance(error, LeaseLostError):
+                    return self._hold.make_failure()
+                tables = self._list_tables(current)
                 why = retry_reason(error, recorder, tables) if number < MAX_ATTEMPTS else None
                 self.made.append(
                     Attempt(
@@ -105,11 +112,11 @@ class Attempts:
                         result="failed",
                         error=_one_line(error, recorder),
                         retried_because=why,
-                        seconds=self._since(begun),
+                        seconds=self._seconds_since(begun),
                     )
                 )
                 if why is None:
-                    return self._failure(error, recorder)
+                    return self._make_failure(error, recorder)
                 self._progress("apply", f"{why}; trying once more, one task at a time", None, None)
                 recorder.failures.clear()
                 recorder.promoting = recorder.promoted = False
@@ -118,20 +125,22 @@ class Attempts:
                 except Exception as refused:
                     return self._not_again(refused, recorder)
             else:
-                seconds = self._since(begun)
+                seconds = self._seconds_since(begun)
                 self.made.append(Attempt(number=number, result="succeeded", seconds=seconds))
                 return None
         return None
 
-    def _tables(self, planned: Planned) -> set[str]:
+    def _list_tables(self, planned: BuiltPlan) -> set[str]:
         catalog = str(self._context.default_catalog)
-        tables = spark_catalog.physical_tables(planned.changed, planned.deployable, catalog)
-        return {table.shown for table in tables}
+        tables = spark_catalog.physical_tables(
+            planned.changed_snapshots, planned.deployable, catalog
+        )
+        return {table.shown_name for table in tables}
 
-    def _not_again(self, error: Exception, recorder: Recorder) -> Failure:
+    def _not_again(self, error: Exception, recorder: ConsoleRecorder) -> Failure:
         """Why there is no second attempt, with what is there of the first."""
-        if self._hold.stop():
-            return self._hold.failure()
+        if self._hold.should_stop():
+            return self._hold.make_failure()
         failure = failure_of(error, stage="compare", repository=self._repository)
         built = ", ".join(model.model for model in recorder.so_far()) or "no table"
         return failure.model_copy(
@@ -141,8 +150,8 @@ class Attempts:
             }
         )
 
-    def _evaluate(
-        self, planned: Planned, recorder: Recorder, part: PartOfPlan | None, *, alone: bool
+    def _evaluate_plan(
+        self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfPlan | None, *, alone: bool
     ) -> None:
         """Runs the plan's stages.
 
@@ -157,20 +166,20 @@ class Attempts:
             recorder,
             recorder.on_audits,
             max_workers=1 if alone else None,
-            promotion=self._hold.promotion,
-            fence=self._hold.fence,
-            check=self._hold.check,
+            promotion=self._hold.fence_promotion,
+            fence=self._hold.fence_write,
+            check=self._hold.check_lease,
             on_table_written=recorder.on_table_written,
             around_batch=self._around_batch,
             part=part,
         )
-        plan = evaluatable(planned.plan, self._context.state_reader)
+        plan = make_evaluatable(planned.plan, self._context.state_reader)
         evaluator.evaluate(plan, circuit_breaker=self._hold.must_stop)
 
-    def _since(self, begun: float) -> float:
+    def _seconds_since(self, begun: float) -> float:
         return round(self._clock.now() - begun, 3)
 
-    def _failure(self, error: Exception, recorder: Recorder) -> Failure:
+    def _make_failure(self, error: Exception, recorder: ConsoleRecorder) -> Failure:
         failed = recorder.failures[0] if recorder.failures else error
         node = (
             getattr(failed, "node", None) if isinstance(failed, NodeExecutionFailedError) else None
@@ -182,7 +191,7 @@ class Attempts:
             repository=self._repository,
             hint="Fix the cause and apply again: what is built already is kept.",
         )
-        update: dict[str, Any] = {"model": self._names.of(str(name)) if name else None}
+        update: dict[str, Any] = {"model": self._names.short_name(str(name)) if name else None}
         audit = sqlmesh_compat.failed_audit_of(failed)
         if audit is not None:
             update["message"] = f"The audit `{audit.name}` cannot run: {base.message}"
@@ -203,7 +212,7 @@ def _line_of(path: Path, word: str) -> int | None:
 
 
 def retry_reason(
-    error: BaseException, recorder: Recorder, tables: Collection[str] = ()
+    error: BaseException, recorder: ConsoleRecorder, tables: Collection[str] = ()
 ) -> str | None:
     """Why a failure is worth one more try with a fresh plan; None where it is not.
 
@@ -216,11 +225,17 @@ def retry_reason(
     if isinstance(error, ConflictingPlanError):
         return None
     causes = [error, *recorder.failures]
-    texts = " ".join(f"{sentence(cause)} {sentence(root_cause(cause))}" for cause in causes)
+    texts = " ".join(
+        f"{error_sentence(cause)} {error_sentence(root_cause(cause))}" for cause in causes
+    )
     if any(sign in texts for sign in _CONCURRENT):
         return "another writer changed the same table"
     named = texts.replace("`", "")
-    ours = any(name in named for table in tables for name in (table, f"Database {_schema(table)} "))
+    ours = any(
+        name in named
+        for table in tables
+        for name in (table, f"Database {_schema_of_table(table)} ")
+    )
     if ours and any(sign in texts for sign in _IN_BETWEEN):
         return "another run was making the same table"
     if recorder.promoting and not recorder.promoted:
@@ -228,10 +243,10 @@ def retry_reason(
     return None
 
 
-def _schema(table: str) -> str:
+def _schema_of_table(table: str) -> str:
     return table.rpartition(".")[0]
 
 
-def _one_line(error: BaseException, recorder: Recorder) -> str:
+def _one_line(error: BaseException, recorder: ConsoleRecorder) -> str:
     cause = root_cause(recorder.failures[0] if recorder.failures else error)
-    return shortened(headline(cause), 1_000)
+    return shorten_redacted(error_headline(cause), 1_000)

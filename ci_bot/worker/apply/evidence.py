@@ -16,14 +16,14 @@ from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.protocol.apply_report import TableDiff, View
 from ci_bot.protocol.messages import ApplyRequest
-from ci_bot.redaction import shortened
-from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.redaction import shorten_redacted
+from ci_bot.worker.apply.recorder import ConsoleRecorder
 from ci_bot.worker.data_diff import (
     FAILED,
     FEW_ROWS,
-    Budget,
-    Candidate,
-    Controls,
+    DiffBudget,
+    DiffCandidate,
+    DiffControls,
     DiffPort,
     DiffSpec,
     SparkPort,
@@ -33,9 +33,9 @@ from ci_bot.worker.data_diff import (
     side_by_side,
     spark_failures,
 )
-from ci_bot.worker.messages import Names, headline, sentence
-from ci_bot.worker.planning import Planned, make_plan
-from ci_bot.worker.runtime import Catalog, Relation, spark_catalog
+from ci_bot.worker.messages import ModelNames, error_headline, error_sentence
+from ci_bot.worker.planning import BuiltPlan, make_plan
+from ci_bot.worker.runtime import Relation, SparkCatalog, spark_catalog
 from ci_bot.worker.sql import key_columns
 
 Result = TypeVar("Result")
@@ -58,7 +58,7 @@ _LONGEST = 4_000
 
 
 @dataclass
-class Evidence:
+class ApplyEvidence:
     """Row counts by model, one data diff per changed model, and why there is no more of it."""
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -76,8 +76,8 @@ class EvidencePorts:
     pause: Callable[[float], None]
 
 
-def resolve(
-    context: Any, planned: Planned, catalog: Catalog, port: SparkPort, ports: EvidencePorts
+def resolve_views(
+    context: Any, planned: BuiltPlan, catalog: SparkCatalog, port: SparkPort, ports: EvidencePorts
 ) -> list[View]:
     """Asks Spark to resolve every view of the environment.
 
@@ -88,51 +88,52 @@ def resolve(
     """
     ports.progress("verify", "asking Spark to resolve every view", None, None)
     views = spark_catalog.views_of(context, planned.plan.environment)
-    kept = frozenset(_kept(_changed(planned), views))
+    kept = frozenset(_list_kept_views(_list_changed_snapshots(planned), views))
 
     def analyse(view: Relation) -> None:
         if view in kept:
-            port.analyse(view.sql)
+            port.analyse_table(view.sql_text)
         else:
-            catalog.analyse(view)
+            catalog.analyse_relation(view)
 
     relations = list(views.values())
-    answers = _twice(
-        lambda: catalog.resolve(relations, at_once=RESOLVED_AT_ONCE, analyse=analyse), ports
+    answers = _look_twice(
+        lambda: catalog.resolve_relations(relations, at_once=RESOLVED_AT_ONCE, analyse=analyse),
+        ports,
     )
     broken = [relation for relation, error in answers.items() if error is not None]
     if broken and not ports.stop():
         ports.pause(PAUSE_SECONDS)
-        answers |= _twice(lambda: catalog.resolve(broken), ports)
+        answers |= _look_twice(lambda: catalog.resolve_relations(broken), ports)
     return [
         View(
-            view=relation.shown,
+            view=relation.shown_name,
             resolves=error is None,
-            error=None if error is None else shortened(headline(error), _LONGEST),
+            error=None if error is None else shorten_redacted(error_headline(error), _LONGEST),
         )
         for relation, error in answers.items()
     ]
 
 
-def collected(
+def try_collect_evidence(
     request: ApplyRequest,
     context: Any,
-    planned: Planned,
-    names: Names,
-    catalog: Catalog,
+    planned: BuiltPlan,
+    names: ModelNames,
+    catalog: SparkCatalog,
     port: SparkPort,
     ports: EvidencePorts,
-) -> Evidence:
+) -> ApplyEvidence:
     """`collect`, which does not fail: what could not be had says why."""
     try:
-        return _twice(
-            lambda: collect(request, context, planned, names, catalog, port, ports), ports
+        return _look_twice(
+            lambda: collect_evidence(request, context, planned, names, catalog, port, ports), ports
         )
     except Exception as error:
-        return Evidence(missing=f"it could not be collected: {sentence(error)}"[:4_000])
+        return ApplyEvidence(missing=f"it could not be collected: {error_sentence(error)}"[:4_000])
 
 
-def _twice(look: Callable[[], Result], ports: EvidencePorts) -> Result:
+def _look_twice(look: Callable[[], Result], ports: EvidencePorts) -> Result:
     try:
         return look()
     except Exception:
@@ -142,55 +143,55 @@ def _twice(look: Callable[[], Result], ports: EvidencePorts) -> Result:
         return look()
 
 
-def collect(
+def collect_evidence(
     request: ApplyRequest,
     context: Any,
-    planned: Planned,
-    names: Names,
-    catalog: Catalog,
+    planned: BuiltPlan,
+    names: ModelNames,
+    catalog: SparkCatalog,
     port: SparkPort,
     ports: EvidencePorts,
-) -> Evidence:
+) -> ApplyEvidence:
     """Counts the rows of every promoted model that changed, and compares it with prod.
 
     Aggregates only: no row leaves the warehouse, and nothing is written into it.
     """
-    changed = _changed(planned)
+    changed = _list_changed_snapshots(planned)
     here = spark_catalog.views_of(context, planned.plan.environment)
     relations = {view: name for name, view in here.items() if name in changed}
     models = f"{len(relations)} model{'' if len(relations) == 1 else 's'}"
     ports.progress("evidence", f"counting rows ({models})", None, None)
-    often_asked = [view.sql for view in _kept(changed, here)]
-    with port.keep(often_asked, at_once=RESOLVED_AT_ONCE) as kept:
+    often_asked = [view.sql_text for view in _list_kept_views(changed, here)]
+    with port.keep_tables(often_asked, at_once=RESOLVED_AT_ONCE) as kept:
         with spark_failures():
-            counted = catalog.count(list(relations), kept)
+            counted = catalog.count_rows(list(relations), kept)
         counts = {relations[view]: n for view, n in counted.items()}
-        rows = {names.of(name): count for name, count in counts.items()}
+        rows = {names.short_name(name): count for name, count in counts.items()}
         if not request.table_diff:
             skipped = [
                 TableDiff(model=name, compared=False, skipped_because=NO_TABLE_DIFF)
                 for name in sorted(rows)
             ]
-            return Evidence(rows, skipped)
+            return ApplyEvidence(rows, skipped)
         there = spark_catalog.views_of(context, context.state_reader.get_environment(c.PROD))
-        candidates = _candidates(context, planned, changed, here, there, names, counts)
-        diffs = _compared(context, port, candidates, ports)
-    direct = {names.of(name): _is_direct(planned, name) for name in changed}
+        candidates = _list_candidates(context, planned, changed, here, there, names, counts)
+        diffs = _compare_candidates(context, port, candidates, ports)
+    direct = {names.short_name(name): _is_direct(planned, name) for name in changed}
     diffs = [diff.model_copy(update={"direct": direct.get(diff.model)}) for diff in diffs]
-    return Evidence(rows, diffs, _nothing_compared(diffs))
+    return ApplyEvidence(rows, diffs, _nothing_compared(diffs))
 
 
-def _changed(planned: Planned) -> dict[str, Snapshot]:
-    return {snapshot.name: snapshot for snapshot in planned.changed if snapshot.is_model}
+def _list_changed_snapshots(planned: BuiltPlan) -> dict[str, Snapshot]:
+    return {snapshot.name: snapshot for snapshot in planned.changed_snapshots if snapshot.is_model}
 
 
-def _kept(changed: Container[str], views: Mapping[str, Relation]) -> list[Relation]:
+def _list_kept_views(changed: Container[str], views: Mapping[str, Relation]) -> list[Relation]:
     """The views that all evidence is about, as many of them as a session keeps."""
     return [view for name, view in views.items() if name in changed][:MOST_KEPT]
 
 
-def _compared(
-    context: Any, port: SparkPort, candidates: Sequence[Candidate], ports: EvidencePorts
+def _compare_candidates(
+    context: Any, port: SparkPort, candidates: Sequence[DiffCandidate], ports: EvidencePorts
 ) -> list[TableDiff]:
     """A diff for each candidate, told of as it comes."""
     total = len(candidates)
@@ -204,11 +205,11 @@ def _compared(
     return compare_models(
         port,
         candidates,
-        budget=Budget(rows=MAX_ROWS),
-        controls=Controls(
+        budget=DiffBudget(rows=MAX_ROWS),
+        controls=DiffControls(
             workers=side_by_side(context.engine_adapter.spark),
             cancelled=ports.stop,
-            stop=port.cancel,
+            stop=port.cancel_queries,
             clock=ports.now,
             again=lambda: ports.pause(PAUSE_SECONDS),
         ),
@@ -216,7 +217,7 @@ def _compared(
     )
 
 
-def _is_direct(planned: Planned, name: str) -> bool:
+def _is_direct(planned: BuiltPlan, name: str) -> bool:
     """Whether a changed model is new or was changed itself."""
     diff = planned.plan.context_diff
     return name not in diff.modified_snapshots or diff.directly_modified(name)
@@ -230,15 +231,15 @@ def _nothing_compared(diffs: Sequence[TableDiff]) -> str | None:
     return f"no model could be compared with prod. {failed[0]}"[:4_000]
 
 
-def _candidates(
+def _list_candidates(
     context: Any,
-    planned: Planned,
+    planned: BuiltPlan,
     changed: Mapping[str, Snapshot],
     here: Mapping[str, Relation],
     there: Mapping[str, Relation],
-    names: Names,
+    names: ModelNames,
     counts: Mapping[str, int],
-) -> list[Candidate]:
+) -> list[DiffCandidate]:
     """What can be compared: models with a view on both sides, whose data can differ."""
     diff = planned.plan.context_diff
     stored = {
@@ -261,13 +262,13 @@ def _candidates(
         elif name in empty:
             unavailable, unaffected = _why_empty(name, empty[name], names), False
         found.append(
-            Candidate(
+            DiffCandidate(
                 DiffSpec(
-                    model=names.of(name),
-                    prod=other.sql if other else view.sql,
-                    pr=view.sql,
+                    model=names.short_name(name),
+                    prod=other.sql_text if other else view.sql_text,
+                    pr=view.sql_text,
                     keys=key_columns(changed[name].model),
-                    window=_window(planned, stored.get(name, changed[name]), old),
+                    window=_find_time_window(planned, stored.get(name, changed[name]), old),
                     distinct=2 * counts.get(name, 0) <= MAX_ROWS_DISTINCT,
                     few=counts.get(name, FEW_ROWS + 1) <= FEW_ROWS,
                 ),
@@ -279,7 +280,7 @@ def _candidates(
     return found
 
 
-def _without_data(planned: Planned, stored: Mapping[str, Snapshot]) -> dict[str, str]:
+def _without_data(planned: BuiltPlan, stored: Mapping[str, Snapshot]) -> dict[str, str]:
     """Changed models that say nothing of the change, each with the one whose table has no data: no
     interval of it ends in the plan's window. What reads such a table is computed from nothing.
 
@@ -308,16 +309,16 @@ def _without_data(planned: Planned, stored: Mapping[str, Snapshot]) -> dict[str,
     return found
 
 
-def _why_empty(name: str, empty: str, names: Names) -> str:
+def _why_empty(name: str, empty: str, names: ModelNames) -> str:
     if name == empty:
         return (
             "It has no data here: no interval of it ends in the plan's window. `min-intervals: 1` "
             "or an earlier `start` gives it one."
         )
-    return f"It reads {names.of(empty)}, which has no data in the plan's window."
+    return f"It reads {names.short_name(empty)}, which has no data in the plan's window."
 
 
-def _window(planned: Planned, new: Snapshot, old: Snapshot | None) -> TimeWindow | None:
+def _find_time_window(planned: BuiltPlan, new: Snapshot, old: Snapshot | None) -> TimeWindow | None:
     """The intervals of both sides, for models that are incremental by time."""
     if old is None or not new.is_model or new.model.time_column is None:
         return None
@@ -343,24 +344,24 @@ _LINE = 1_000
 
 
 def ask_prod(
-    recorder: Recorder, port: DiffPort, adapter: Any, there: Mapping[str, Relation]
+    recorder: ConsoleRecorder, port: DiffPort, adapter: Any, there: Mapping[str, Relation]
 ) -> None:
     """Asks prod each failed audit of an apply, and enters what it answers.
 
     Args:
         there: Prod's views, by the name of their model.
     """
-    tables = {name: view.sql for name, view in there.items()}
+    tables = {name: view.sql_text for name, view in there.items()}
     for model, key, question in recorder.failed_audits():
         rows, why = None, None
         if question.snapshot.name not in tables:
             why = NEW_MODEL
         else:
             try:
-                rows = int(port.rows(question.sql(adapter, tables))[0][0])
+                rows = int(port.query_rows(question.render_sql(adapter, tables))[0][0])
             except SqlError as error:
                 # Most often a column that prod's view does not have.
                 why = str(error)[:_LINE]
             except Exception as error:
-                why = f"The audit could not be rendered for prod: {sentence(error)}"[:_LINE]
+                why = f"The audit could not be rendered for prod: {error_sentence(error)}"[:_LINE]
         recorder.prod_answered(model, key, rows, why)

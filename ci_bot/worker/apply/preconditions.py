@@ -10,20 +10,20 @@ from typing import Any
 from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.environment import Environment
 
-from ci_bot.errors import EXIT_REFUSED, BadInput, Refused
+from ci_bot.errors import EXIT_REFUSED, BadInput, RequestRefused
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.base import Failure, short
-from ci_bot.protocol.environment import EnvironmentName, normalised
+from ci_bot.protocol.base import Failure, short_plan_id
+from ci_bot.protocol.environment import EnvironmentName, normalize_name
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Backfill
-from ci_bot.protocol.plan_identity import PlanIdentity, difference, matches
+from ci_bot.protocol.plan_identity import PlanIdentity, compare_identities, matches_plan_id
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.attempts import PlanMovedError
 from ci_bot.worker.apply.progress_report import RunReport
-from ci_bot.worker.messages import Names, names_and_times
+from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning import (
+    BuiltPlan,
     Missing,
-    Planned,
     PlanRequest,
     describe_plan,
     identity_of,
@@ -39,7 +39,7 @@ from ci_bot.worker.project import (
     read_catalog_settings,
     why_no_merge,
 )
-from ci_bot.worker.runtime import SESSION_CATALOG, Catalog, Clock, spark_catalog
+from ci_bot.worker.runtime import SESSION_CATALOG, PhaseClock, SparkCatalog, spark_catalog
 from ci_bot.worker.sql_effects import check_statements
 from ci_bot.worker.state_store import Ledger, ownership
 
@@ -58,30 +58,30 @@ def check_project(context: Any, environment: EnvironmentName, *, pull_request: b
             hint="Use `schema` (the default) or `table`.",
             reason_code="suffix_target",
         )
-    if environment == normalised(context.config.default_target_environment):
-        raise Refused(
+    if environment == normalize_name(context.config.default_target_environment):
+        raise RequestRefused(
             f"{environment} is where this project's plans go by default, so it is not built from "
             "here.",
             hint="Name an environment of your own; this one is changed with `sqlmesh plan`.",
             reason_code="default_target",
         )
     if pull_request and environment in context.pinned_environments:
-        raise Refused(
+        raise RequestRefused(
             f"{environment} is pinned in the project's configuration, so it could not be removed.",
             hint="Take it out of `pinned_environments` first.",
             reason_code="pinned",
         )
 
 
-def check_category(planned: Planned, names: Names) -> None:
+def check_category(planned: BuiltPlan, names: ModelNames) -> None:
     """Every change has a category.
 
     Raises:
         Refused: SQLMesh would ask a person.
     """
     if planned.plan.uncategorized:
-        waiting = ", ".join(names.of(s.name) for s in planned.plan.uncategorized)
-        raise Refused(
+        waiting = ", ".join(names.short_name(s.name) for s in planned.plan.uncategorized)
+        raise RequestRefused(
             f"These changes have no category, so SQLMesh cannot apply them: {waiting}.",
             hint="Switch automatic categorization on for them, or apply from a terminal with "
             "`sqlmesh plan`, which asks.",
@@ -89,7 +89,7 @@ def check_category(planned: Planned, names: Names) -> None:
         )
 
 
-def check_work(context: Any, planned: Planned, names: Names) -> None:
+def check_work(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
     """What the plan would write is on Spark, inside the reviewed window, and outside of prod.
     Building the stages changes the plan's snapshots, so what is computed from those comes first.
 
@@ -104,7 +104,7 @@ def check_work(context: Any, planned: Planned, names: Names) -> None:
     check_statements(context, planned, names)
 
 
-def check_engines(context: Any, planned: Planned, names: Names) -> None:
+def check_engines(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
     """Refuses models that belong to a gateway of another engine, where nobody could count, compare
     or remove what was built."""
     elsewhere = []
@@ -113,7 +113,9 @@ def check_engines(context: Any, planned: Planned, names: Names) -> None:
             continue
         if not is_spark(context, info.model_gateway):
             engine = context.config.get_connection(info.model_gateway).type_
-            elsewhere.append(f"{names.of(info.name)} (gateway `{info.model_gateway}`, {engine})")
+            elsewhere.append(
+                f"{names.short_name(info.name)} (gateway `{info.model_gateway}`, {engine})"
+            )
     if elsewhere:
         raise BadInput(
             "Environments are built and removed on Spark only, and the plan has models of another "
@@ -123,7 +125,7 @@ def check_engines(context: Any, planned: Planned, names: Names) -> None:
         )
 
 
-def check_window(planned: Planned, names: Names) -> None:
+def check_window(planned: BuiltPlan, names: ModelNames) -> None:
     """Refuses work that lies outside the reviewed window.
 
     An interval is built as a whole, and a window may begin or end in the middle of one: of a month,
@@ -132,27 +134,27 @@ def check_window(planned: Planned, names: Names) -> None:
     window = planned.window
     for item in planned.plan.missing_intervals:
         s_id, intervals = item.snapshot_id, item.intervals
-        if not intervals or not planned.snapshots[s_id].is_incremental:
+        if not intervals or not planned.plan_snapshots[s_id].is_incremental:
             continue
-        late = window.end is not None and intervals[-1][0] >= names_and_times.milliseconds(
+        late = window.end is not None and intervals[-1][0] >= names_and_times.to_milliseconds(
             window.end
         )
-        early = window.start is not None and intervals[0][1] <= names_and_times.milliseconds(
+        early = window.start is not None and intervals[0][1] <= names_and_times.to_milliseconds(
             window.start
         )
         # Both reach further back than `start` on purpose, and the plan id covers how far.
         least = s_id.name in (planned.plan.start_override_per_model or {})
         preview = s_id in planned.plan.restatements or least
         if late or (early and not preview):
-            raise Refused(
-                f"The work on {names.of(s_id.name)} reaches outside the reviewed window "
+            raise RequestRefused(
+                f"The work on {names.short_name(s_id.name)} reaches outside the reviewed window "
                 f"({window.start or 'the beginning'} to {window.end}).",
                 hint="Review again, then apply the new plan id.",
                 reason_code="outside_window",
             )
 
 
-def check_merges(context: Any, planned: Planned, names: Names) -> None:
+def check_merges(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
     """Spark can MERGE into every table that SQLMesh would merge into.
 
     What the configuration leaves open, the running session knows: settings of the cluster.
@@ -160,7 +162,7 @@ def check_merges(context: Any, planned: Planned, names: Names) -> None:
     Raises:
         Refused: a later batch, or the next run, would fail.
     """
-    merged = [s.model for s in planned.changed if s.is_model]
+    merged = [s.model for s in planned.changed_snapshots if s.is_model]
     gateways = list_gateways(context.config, context.gateway)
     if not any(why_no_merge(model, gateways) for model in merged):
         return
@@ -169,11 +171,11 @@ def check_merges(context: Any, planned: Planned, names: Names) -> None:
         name: replace(facts, settings={**facts.settings, **settings}, complete=True)
         for name, facts in gateways.items()
     }
-    failing = {names.of(m.fqn): why for m in merged if (why := why_no_merge(m, running))}
+    failing = {names.short_name(m.fqn): why for m in merged if (why := why_no_merge(m, running))}
     if failing:
         name, why = min(failing.items())
         more = f", and {len(failing) - 1} more like it" if len(failing) > 1 else ""
-        raise Refused(
+        raise RequestRefused(
             f"SQLMesh would merge into {name}{more}, and {why}: the first batch would work and "
             "each later one fail, also in prod. Nothing was built.",
             hint="Give the model, or the model defaults, a `table_format` that takes a MERGE "
@@ -182,7 +184,7 @@ def check_merges(context: Any, planned: Planned, names: Names) -> None:
         )
 
 
-def check_views(context: Any, catalog: Catalog, environment: Environment) -> None:
+def check_views(context: Any, catalog: SparkCatalog, environment: Environment) -> None:
     """Every catalog of the environment holds views, of which it will consist.
 
     Raises:
@@ -202,7 +204,7 @@ def check_views(context: Any, catalog: Catalog, environment: Environment) -> Non
             )
 
 
-def is_promoted(context: Any, planned: Planned) -> bool:
+def is_promoted(context: Any, planned: BuiltPlan) -> bool:
     """Whether the environment in the state is what the plan makes of it."""
     stored = context.state_reader.get_environment(planned.plan.environment.name)
     if stored is None or stored.expired or not stored.finalized_ts:
@@ -227,20 +229,20 @@ def plan_changed(message: str) -> Failure:
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyPlan:
     """What is to be done: `promoted` where everything is built, and was not looked at yet.
 
     `missing` are the ranges of `work`, as they were before the plan's stages were looked at. Where
     views are lost that the state has promoted, they are promoted anew.
     """
 
-    planned: Planned
+    planned: BuiltPlan
     work: list[Backfill]
     missing: Missing
     promoted: bool
 
 
-class Replanning:
+class PlanRepetition:
     """Plans as often as the apply needs it, and tells the report which plan that is."""
 
     def __init__(
@@ -250,10 +252,10 @@ class Replanning:
         ledger: Ledger,
         report: RunReport,
         *,
-        names: Names,
-        clock: Clock,
+        names: ModelNames,
+        clock: PhaseClock,
         progress: Callable[[str, str, int | None, int | None], None],
-        list_lost_views: Callable[[Planned], list[str]],
+        list_lost_views: Callable[[BuiltPlan], list[str]],
     ) -> None:
         """
         Args:
@@ -272,19 +274,19 @@ class Replanning:
             self._context, request, plan_settings(self._context.configs)
         )
 
-    def ready(self) -> ApplyDocument | Ready:
+    def plan_ready(self) -> ApplyDocument | ReadyPlan:
         """The plan of now; a document where nothing is to be done."""
         self._check_ownership()
         self._progress("plan", "planning again on the current commit", None, None)
-        planned = self._plan(self._request.window)
+        planned = self._plan_in_window(self._request.window)
         if planned is None:
-            return self._report.document("nothing_to_apply", reason_code="no_changes")
-        identity = self._identity(planned)
-        refused = self._compare(identity)
+            return self._report.make_document("nothing_to_apply", reason_code="no_changes")
+        identity = self._identify_plan(planned)
+        refused = self._compare_identity(identity)
         if refused is not None:
             return refused
         work = describe_plan.work_left(planned, self._names)
-        missing = planned.lacks() if work else {}
+        missing = planned.list_missing() if work else {}
         check_work(self._context, planned, self._names)
         promoted = not work and is_promoted(self._context, planned)
         # A probe makes no view.
@@ -292,31 +294,33 @@ class Replanning:
             self._report.lost_views = self._list_lost_views(planned)
             promoted = not self._report.lost_views
         if promoted and self._is_proven():
-            return self._report.document("nothing_to_apply", reason_code="already_applied")
-        return Ready(planned, work, missing, promoted)
+            return self._report.make_document("nothing_to_apply", reason_code="already_applied")
+        return ReadyPlan(planned, work, missing, promoted)
 
     def _check_ownership(self) -> None:
         # In this order: see `ownership.refusal`.
         stored = self._context.state_reader.get_environment(self._request.environment)
-        row = self._ledger.get(self._request.environment)
-        ownership.check(
+        row = self._ledger.read_row(self._request.environment)
+        ownership.check_ownership(
             self._request.environment, self._request.owner, row, stored, claim=self._request.claim
         )
 
     def _is_proven(self) -> bool:
         """Whether the ledger says that this very plan was applied and looked at to the end."""
-        row = self._ledger.get(self._request.environment)
+        row = self._ledger.read_row(self._request.environment)
         return row is not None and row.phase == "applied" and row.plan_id == self._report.plan_id
 
-    def _plan(self, window: Any) -> Planned | None:
-        plan_request = PlanRequest.of(self._request.environment, self._options, window=window)
-        with self._clock.phase("plan"):
+    def _plan_in_window(self, window: Any) -> BuiltPlan | None:
+        plan_request = PlanRequest.from_options(
+            self._request.environment, self._options, window=window
+        )
+        with self._clock.time_phase("plan"):
             planned = make_plan.plan_against_prod(self._context, plan_request)
         if planned is not None:
             check_category(planned, self._names)
         return planned
 
-    def _identity(self, planned: Planned) -> PlanIdentity:
+    def _identify_plan(self, planned: BuiltPlan) -> PlanIdentity:
         return identity_of(
             self._context,
             planned,
@@ -324,21 +328,22 @@ class Replanning:
             repository=Path(self._request.workplace.repository),
         )
 
-    def _compare(self, identity: PlanIdentity) -> ApplyDocument | None:
+    def _compare_identity(self, identity: PlanIdentity) -> ApplyDocument | None:
         """A refusal where the plan of now is not the one that was asked for."""
         asked, now = self._request.plan_id, identity.plan_id()
         self._report.plan_id, self._report.identity = now, identity
-        if asked is None or matches(asked, now):
+        if asked is None or matches_plan_id(asked, now):
             return None
         if self._request.reviewed is not None:
-            self._report.difference = difference(self._request.reviewed, identity)
+            self._report.difference = compare_identities(self._request.reviewed, identity)
         failure = plan_changed(
-            f"The plan is no longer the reviewed one: asked for {short(asked)}, the current plan "
-            f"is {short(now)}."
+            f"The plan is no longer the reviewed one: asked for {short_plan_id(asked)}, the "
+            "current plan "
+            f"is {short_plan_id(now)}."
         )
-        return self._report.refused(failure)
+        return self._report.refused_document(failure)
 
-    def again(self) -> Planned:
+    def plan_again(self) -> BuiltPlan:
         """A fresh plan for a retry: the same one, with less to do. The snapshots of a plan that
         failed carry stale intervals.
 
@@ -348,11 +353,11 @@ class Replanning:
         """
         first = self._report.identity
         sqlmesh_compat.forget_cached_snapshots(self._context)
-        planned = self._plan(first.window if first else None)
-        identity = self._identity(planned) if planned else None
+        planned = self._plan_in_window(first.window if first else None)
+        identity = self._identify_plan(planned) if planned else None
         if planned is None or identity is None or identity.plan_id() != self._report.plan_id:
             if first is not None and identity is not None:
-                self._report.difference = difference(first, identity)
+                self._report.difference = compare_identities(first, identity)
             raise PlanMovedError
         check_work(self._context, planned, self._names)
         return planned

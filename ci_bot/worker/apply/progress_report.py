@@ -8,17 +8,24 @@ from functools import cached_property
 from typing import Any
 
 from ci_bot.errors import EXIT_FAILED, EXIT_INCOMPLETE
-from ci_bot.protocol.apply_report import BUILDING, AppliedModel, ApplyDocument, Attempt, Step, View
+from ci_bot.protocol.apply_report import (
+    BUILDING,
+    AppliedModel,
+    ApplyDocument,
+    ApplyStep,
+    Attempt,
+    View,
+)
 from ci_bot.protocol.base import Failure, PlanId, Versions
 from ci_bot.protocol.cost import ActualCost
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.plan_identity import PlanDifference, PlanIdentity, full_id
-from ci_bot.worker.apply.evidence import Evidence
-from ci_bot.worker.apply.recorder import Recorder
-from ci_bot.worker.cost import Metered
-from ci_bot.worker.messages import cancelled
-from ci_bot.worker.planning import Planned
+from ci_bot.worker.apply.evidence import ApplyEvidence
+from ci_bot.worker.apply.recorder import ConsoleRecorder
+from ci_bot.worker.cost import MeteredModel
+from ci_bot.worker.messages import cancelled_failure
+from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.project import OpenProject, versions_of
 from ci_bot.worker.state_store import Say
 
@@ -56,8 +63,8 @@ class RunReport:
         self._started = started
         self._attempts = attempts
         self._keep_next: tuple[str, float] = ("", 0.0)
-        self._step: Step | None = None
-        self._recorder: Recorder | None = None
+        self._step: ApplyStep | None = None
+        self._recorder: ConsoleRecorder | None = None
         self._audits = 0
         self.plan_id: PlanId | None = full_id(request.plan_id, request.reviewed)
         self.identity: PlanIdentity | None = None
@@ -66,31 +73,31 @@ class RunReport:
         self.promoted = False
         self.lost_views: list[str] = []
         self.views: list[View] = []
-        self.evidence = Evidence()
+        self.evidence = ApplyEvidence()
         self.cost: ActualCost | None = None
-        self.metered: Callable[[], Mapping[str, Metered]] = dict
+        self.metered: Callable[[], Mapping[str, MeteredModel]] = dict
 
-    def begin(self, planned: Planned, recorder: Recorder, estimate: Cost) -> None:
+    def begin_writing(self, planned: BuiltPlan, recorder: ConsoleRecorder, estimate: Cost) -> None:
         """From now on something is written, so every end has something to tell."""
         self._recorder = recorder
         self._audits = _expected_audits(planned)
         self.estimate = estimate
 
-    def look_back(self, look: Callable[[Recorder], None]) -> None:
+    def look_back(self, look: Callable[[ConsoleRecorder], None]) -> None:
         """Something that adds to what was recorded of building."""
         if self._recorder is not None:
             look(self._recorder)
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         return self._recorder is not None
 
-    def progress(
+    def report_progress(
         self, phase: str, message: str, done: int | None = None, total: int | None = None
     ) -> None:
         """One step, remembered and told, in this order; from any thread."""
-        if self.begun and phase in BUILDING:
-            self._step = Step(
+        if self.has_begun and phase in BUILDING:
+            self._step = ApplyStep(
                 phase=phase,
                 message=message[:2_000],
                 done=done,
@@ -105,11 +112,11 @@ class RunReport:
                 self._keep_next = (phase, before + took / _KEEP_SHARE)
         self._tell(phase, message, done, total)
 
-    def document(self, result: Any, **parts: Any) -> ApplyDocument:
+    def make_document(self, result: Any, **parts: Any) -> ApplyDocument:
         """A document with what is known now."""
         if self._recorder is not None:
             parts = {
-                "models": self.models(),
+                "models": self.list_built_models(),
                 "audits": self._recorder.audit_totals(self._audits),
                 "views": self.views,
                 "table_diff": self.evidence.diffs,
@@ -127,16 +134,18 @@ class RunReport:
             difference=self.difference,
             seconds=round(self._clock.now() - self._started, 3),
             timings=dict(self._clock.phases),
-            versions=self._versions,
+            versions=self._current_versions,
             **parts,
         )
 
-    def models(self) -> list[AppliedModel]:
+    def list_built_models(self) -> list[AppliedModel]:
         """The models that were built, with what they have cost where that is known by now."""
         if self._recorder is None:
             return []
         found = (
-            self._recorder.applied(self.evidence.rows) if self.promoted else self._recorder.so_far()
+            self._recorder.list_applied_models(self.evidence.rows)
+            if self.promoted
+            else self._recorder.so_far()
         )
         if self.cost is None or self.cost.source != "counters":
             return found
@@ -153,17 +162,21 @@ class RunReport:
             for model in found
         ]
 
-    def applied(self) -> ApplyDocument:
+    def applied_document(self) -> ApplyDocument:
         """The document of an apply that came to its end."""
         if not self._attempts:
-            return self.document("applied", reason_code="evidence_collected")
-        return self.document("applied", reason_code="views_made_again" if self.lost_views else None)
+            return self.make_document("applied", reason_code="evidence_collected")
+        return self.make_document(
+            "applied", reason_code="views_made_again" if self.lost_views else None
+        )
 
-    def refused(self, failure: Failure, **parts: Any) -> ApplyDocument:
+    def refused_document(self, failure: Failure, **parts: Any) -> ApplyDocument:
         """The document of an apply that ended before its first write."""
-        return self.document("refused", reason_code=failure.reason_code, failure=failure, **parts)
+        return self.make_document(
+            "refused", reason_code=failure.reason_code, failure=failure, **parts
+        )
 
-    def unfinished(self, failure: Failure, *, then: str | None = None) -> ApplyDocument:
+    def unfinished_document(self, failure: Failure, *, then: str | None = None) -> ApplyDocument:
         """The document of an apply that did not come to its end.
 
         Args:
@@ -174,11 +187,11 @@ class RunReport:
         nothing = not self.has_built and failure.reason_code not in _CUT_OFF
         if self.has_built and not stopped:
             failure = failure.model_copy(update={"exit_code": EXIT_INCOMPLETE})
-        return self.document(
+        return self.make_document(
             "cancelled" if stopped else "failed",
             reason_code=failure.reason_code,
             failure=failure,
-            partial=[self._step.left(self._ask.environment, then, nothing=nothing)]
+            partial=[self._step.describe_state_left(self._ask.environment, then, nothing=nothing)]
             if self._step
             else [],
         )
@@ -187,7 +200,7 @@ class RunReport:
         """What is told where this process ends now and cannot say why."""
         step = self._step
         doing = f"{step.phase}: {step.message}" if step else "it began"
-        return self.unfinished(
+        return self.unfinished_document(
             Failure(
                 stage=step.phase if step else "apply",
                 reason_code="worker_ended",
@@ -199,9 +212,9 @@ class RunReport:
             )
         )
 
-    def stopped(self) -> ApplyDocument:
+    def stopped_document(self) -> ApplyDocument:
         """The last words of a run that was asked to stop."""
-        return self.unfinished(cancelled("apply"))
+        return self.unfinished_document(cancelled_failure("apply"))
 
     @property
     def has_built(self) -> bool:
@@ -209,14 +222,14 @@ class RunReport:
         return self.promoted or (self._recorder is not None and self._recorder.has_built)
 
     @cached_property
-    def _versions(self) -> Versions:
+    def _current_versions(self) -> Versions:
         return versions_of(self._opened)
 
 
-def _expected_audits(planned: Planned) -> int:
+def _expected_audits(planned: BuiltPlan) -> int:
     built = {item.snapshot_id for item in planned.plan.missing_intervals}
     return sum(
         len(snapshot.model.audits_with_args)
-        for snapshot in planned.changed
+        for snapshot in planned.changed_snapshots
         if snapshot.is_model and snapshot.snapshot_id in built
     )

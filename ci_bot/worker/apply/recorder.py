@@ -13,7 +13,7 @@ from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.protocol.apply_report import AppliedModel, AuditTotals, ModelAudit
 from ci_bot.protocol.plan import Backfill, BackfillAction
-from ci_bot.worker.messages import Names
+from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.planning import describe_plan
 from ci_bot.worker.sqlmesh_compat import AuditOutcome, AuditQuestion
 
@@ -43,10 +43,10 @@ class ModelRecord:
     questions: dict[str, AuditQuestion] = field(default_factory=dict)
 
 
-class Recorder(NoopConsole):
+class ConsoleRecorder(NoopConsole):
     """SQLMesh's console, turned into records and progress lines. Called from several threads."""
 
-    def __init__(self, names: Names, progress: ReportBatch) -> None:
+    def __init__(self, names: ModelNames, progress: ReportBatch) -> None:
         super().__init__()
         self._names = names
         self._progress = progress
@@ -61,7 +61,7 @@ class Recorder(NoopConsole):
         self._total = 0
         self._done = 0
 
-    def expect(self, item: Backfill) -> None:
+    def expect_model(self, item: Backfill) -> None:
         """Announces a model that will be built, counted as the review counts it."""
         self.models.setdefault(
             item.model, ModelRecord(item.table, item.batches, item.intervals, item.action)
@@ -84,7 +84,7 @@ class Recorder(NoopConsole):
             self._done = 0
             self._audits_only = audit_only
             for snapshot, batches in batched_intervals.items():
-                record = self.models.get(self._names.of(snapshot.name))
+                record = self.models.get(self._names.short_name(snapshot.name))
                 if record is not None and not audit_only:
                     # A second attempt is given what the first one left.
                     record.batches = record.done + len(batches)
@@ -101,7 +101,7 @@ class Recorder(NoopConsole):
         # SQLMesh calls this for a batch that raised, too, which then has no duration.
         if duration_ms is None:
             return
-        name = self._names.of(snapshot.name)
+        name = self._names.short_name(snapshot.name)
         with self._lock:
             self._done += not snapshot.is_view
             record = self.models.get(name)
@@ -121,7 +121,7 @@ class Recorder(NoopConsole):
     def on_table_written(self, snapshot: Snapshot) -> None:
         """A batch is in its table; its audits come next, and may stop it before it is recorded."""
         with self._lock:
-            record = self.models.get(self._names.of(snapshot.name))
+            record = self.models.get(self._names.short_name(snapshot.name))
             if record is not None and not self._audits_only:
                 record.written = True
 
@@ -139,17 +139,17 @@ class Recorder(NoopConsole):
         """Adds the audits of one batch; a failure in any batch is a failure of the audit."""
         with self._lock:
             record = self.models.setdefault(
-                self._names.of(snapshot.name),
-                ModelRecord(table=self._names.of(snapshot.name), batches=0, intervals=0),
+                self._names.short_name(snapshot.name),
+                ModelRecord(table=self._names.short_name(snapshot.name), batches=0, intervals=0),
             )
             seen: Counter[str] = Counter()
             for outcome in outcomes:
                 # A model can name an audit twice, with other arguments; they keep their order.
                 seen[outcome.audit] += 1
                 key = f"{outcome.audit} {seen[outcome.audit]}"
-                record.audits[key] = _merged(record.audits.get(key), outcome)
+                record.audits[key] = _merge_audit(record.audits.get(key), outcome)
                 if outcome.question is not None:
-                    record.questions[key] = outcome.question.over(record.questions.get(key))
+                    record.questions[key] = outcome.question.cover_both(record.questions.get(key))
 
     def failed_audits(self) -> list[tuple[str, str, AuditQuestion]]:
         """Model, key and question of each audit that has failed."""
@@ -169,16 +169,16 @@ class Recorder(NoopConsole):
                 update={"prod_rows": rows, "prod_unknown_because": why}
             )
 
-    def applied(self, rows: Mapping[str, int]) -> list[AppliedModel]:
+    def list_applied_models(self, rows: Mapping[str, int]) -> list[AppliedModel]:
         """The models that were built, slowest first. Call it when all of them are."""
-        return self._shown(
+        return self._merge_rows(
             {name: (record.intervals, record.batches) for name, record in self.models.items()}, rows
         )
 
     def so_far(self) -> list[AppliedModel]:
         """The models of which something was built, or audited, with how much; at any moment."""
         with self._lock:
-            return self._shown(
+            return self._merge_rows(
                 {
                     name: (record.filled, record.done)
                     for name, record in self.models.items()
@@ -195,7 +195,7 @@ class Recorder(NoopConsole):
                 record.done or record.written for record in self.models.values()
             )
 
-    def _shown(
+    def _merge_rows(
         self, counts: Mapping[str, tuple[int, int]], rows: Mapping[str, int]
     ) -> list[AppliedModel]:
         found = [
@@ -227,15 +227,17 @@ class Recorder(NoopConsole):
         )
 
 
-def recorder_of(work: Iterable[Backfill], names: Names, progress: ReportBatch) -> Recorder:
+def recorder_of(
+    work: Iterable[Backfill], names: ModelNames, progress: ReportBatch
+) -> ConsoleRecorder:
     """A recorder that knows what a plan will build."""
-    recorder = Recorder(names, progress)
+    recorder = ConsoleRecorder(names, progress)
     for item in work:
-        recorder.expect(item)
+        recorder.expect_model(item)
     return recorder
 
 
-def _merged(before: ModelAudit | None, outcome: AuditOutcome) -> ModelAudit:
+def _merge_audit(before: ModelAudit | None, outcome: AuditOutcome) -> ModelAudit:
     rows = outcome.failed_rows
     if before is not None and before.failed_rows is not None:
         rows = (rows or 0) + before.failed_rows

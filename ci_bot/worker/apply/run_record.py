@@ -13,15 +13,15 @@ from ci_bot.protocol.cost import ActualCost, Price
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Cost
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost import Meter, clock_cost, counted_cost
-from ci_bot.worker.messages import names_and_times, sentence
-from ci_bot.worker.planning import Planned
-from ci_bot.worker.runtime import Catalog, log, spark_catalog
+from ci_bot.worker.cost import BatchMeter, clock_cost, counted_cost
+from ci_bot.worker.messages import error_sentence, names_and_times
+from ci_bot.worker.planning import BuiltPlan
+from ci_bot.worker.runtime import SparkCatalog, spark_catalog, write_log_line
 from ci_bot.worker.state_store import (
     KEEP_DAYS,
     ApplyRow,
     CostLedger,
-    Hold,
+    LeaseHold,
     LeaseLostError,
     Ledger,
     LedgerObject,
@@ -34,11 +34,16 @@ from ci_bot.worker.state_store import (
 )
 
 
-class Record:
+class RunRecord:
     """The ledger's row of one apply. It is written under the lease, or not at all."""
 
     def __init__(
-        self, request: ApplyRequest, context: Any, ledger: Ledger, catalog: Catalog, hold: Hold
+        self,
+        request: ApplyRequest,
+        context: Any,
+        ledger: Ledger,
+        catalog: SparkCatalog,
+        hold: LeaseHold,
     ) -> None:
         self._ask = request
         self._context = context
@@ -46,9 +51,9 @@ class Record:
         self._catalog = catalog
         self._hold = hold
 
-    def begin(
+    def write_begin(
         self,
-        planned: Planned,
+        planned: BuiltPlan,
         plan_id: str | None,
         made: Collection[SnapshotId] | None = None,
     ) -> None:
@@ -63,18 +68,18 @@ class Record:
         """
         default_catalog = str(self._context.default_catalog)
         environment = planned.plan.environment
-        changed = [s for s in planned.changed if made is None or s.snapshot_id in made]
+        changed = [s for s in planned.changed_snapshots if made is None or s.snapshot_id in made]
         tables = spark_catalog.physical_tables(changed, planned.deployable, default_catalog)
         views = spark_catalog.views_of(self._context, environment) if made is None else {}
-        self._ledger.prepare()
-        before = self._ledger.get(self._ask.environment)
+        self._ledger.prepare_tables()
+        before = self._ledger.read_row(self._ask.environment)
         found = ledger_objects(views.values(), tables, self._catalog)
         if before is not None:
             found = _keep_first_observation(before, found)
-        now = names_and_times.iso(names_and_times.now_milliseconds())
+        now = names_and_times.format_iso(names_and_times.now_milliseconds())
         owner = self._ask.owner
-        with self._hold.fence():
-            self._ledger.put(
+        with self._hold.fence_write():
+            self._ledger.write_row(
                 LedgerRow(
                     environment=self._ask.environment,
                     owner=owner.name,
@@ -85,31 +90,33 @@ class Record:
                     gateway=self._context.selected_gateway,
                     catalog=default_catalog,
                     suffix_target=str(environment.naming_info.suffix_target.value),
-                    snapshots=_snapshots(planned, changed, before, whole=made is None),
+                    snapshots=_list_ledger_snapshots(planned, changed, before, whole=made is None),
                     objects=found,
                     created_at=before.created_at if before else now,
                     updated_at=now,
                 )
             )
 
-    def end(self, phase: LedgerPhase) -> None:
+    def write_end(self, phase: LedgerPhase) -> None:
         """How far it got. Without the lease the row is another run's, and stays as it is; and a
         state that cannot be told costs no report: the row then says less than there is.
         """
         try:
-            with self._hold.fence():
-                row = self._ledger.get(self._ask.environment)
+            with self._hold.fence_write():
+                row = self._ledger.read_row(self._ask.environment)
                 if row is not None:
-                    now = names_and_times.iso(names_and_times.now_milliseconds())
-                    self._ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
+                    now = names_and_times.format_iso(names_and_times.now_milliseconds())
+                    self._ledger.write_row(
+                        row.model_copy(update={"phase": phase, "updated_at": now})
+                    )
         except LeaseLostError:
             pass
         except Exception as error:
-            log(f"The ledger was not told of `{phase}`: {sentence(error)}")
+            write_log_line(f"The ledger was not told of `{phase}`: {error_sentence(error)}")
 
 
-def _snapshots(
-    planned: Planned, changed: Sequence[Snapshot], before: LedgerRow | None, *, whole: bool
+def _list_ledger_snapshots(
+    planned: BuiltPlan, changed: Sequence[Snapshot], before: LedgerRow | None, *, whole: bool
 ) -> list[LedgerSnapshot]:
     """Those of the plan that are made now, then those that only an earlier plan of it made.
 
@@ -136,16 +143,17 @@ def _snapshots(
 
 def _keep_first_observation(before: LedgerRow, found: list[LedgerObject]) -> list[LedgerObject]:
     """What an earlier apply of ours created is still ours, although it exists by now."""
-    known = {_place(item): item.existed for item in before.objects}
+    known = {_snapshot_tables(item): item.existed for item in before.objects}
     kept = [
-        item.model_copy(update={"existed": known.get(_place(item), item.existed)}) for item in found
+        item.model_copy(update={"existed": known.get(_snapshot_tables(item), item.existed)})
+        for item in found
     ]
-    seen = {_place(item) for item in kept}
+    seen = {_snapshot_tables(item) for item in kept}
     # Objects of an earlier plan that this one no longer has must still be found by a cleanup.
-    return kept + [item for item in before.objects if _place(item) not in seen]
+    return kept + [item for item in before.objects if _snapshot_tables(item) not in seen]
 
 
-def _place(item: LedgerObject) -> tuple[str, str, str, str]:
+def _snapshot_tables(item: LedgerObject) -> tuple[str, str, str, str]:
     return item.kind, item.catalog, item.db, item.name
 
 
@@ -163,7 +171,7 @@ class CostRecord:
         environment: str,
         context: Any,
         ledger: CostLedger,
-        meter: Meter,
+        meter: BatchMeter,
         hour_price: Price | None = None,
     ) -> None:
         self._environment = environment
@@ -175,7 +183,7 @@ class CostRecord:
         self._written = False
         self.rows: list[RunRow] = []
 
-    def write(
+    def write_cost(
         self,
         outcome: Outcome,
         models: Sequence[AppliedModel],
@@ -197,27 +205,27 @@ class CostRecord:
                 return None
             self._written = True
         try:
-            self._meter.finish()
+            self._meter.finish_metering()
             if self._meter.failure is not None:
-                log(f"Spark's counters could not be read: {self._meter.failure}")
-            cost = self._cost(wall_seconds)
+                write_log_line(f"Spark's counters could not be read: {self._meter.failure}")
+            cost = self._measure_cost(wall_seconds)
         except Exception as error:
-            log(f"The costs are not known: {sentence(error)}")
+            write_log_line(f"The costs are not known: {error_sentence(error)}")
             return None
         try:
-            self._keep(cost, outcome, models, versions, plan_id, expected)
+            self._keep_cost(cost, outcome, models, versions, plan_id, expected)
         except Exception as error:
-            log(f"The costs were not recorded: {sentence(error)}")
+            write_log_line(f"The costs were not recorded: {error_sentence(error)}")
         return cost
 
-    def _cost(self, wall_seconds: float) -> ActualCost:
-        if self._meter.counted:
+    def _measure_cost(self, wall_seconds: float) -> ActualCost:
+        if self._meter.is_complete:
             return counted_cost(self._meter, hour_price=self._hour_price)
         return clock_cost(
             wall_seconds, sqlmesh_compat.executor_count(self._context), hour_price=self._hour_price
         )
 
-    def _keep(
+    def _keep_cost(
         self,
         cost: ActualCost,
         outcome: Outcome,
@@ -227,10 +235,13 @@ class CostRecord:
         expected: Cost | None,
     ) -> None:
         now = names_and_times.now_milliseconds()
-        at, oldest = names_and_times.iso(now), names_and_times.iso(now - KEEP_DAYS * 86_400_000)
+        at, oldest = (
+            names_and_times.format_iso(now),
+            names_and_times.format_iso(now - KEEP_DAYS * 86_400_000),
+        )
         known = {model.model: model for model in models if model.model in versions}
         self.rows = rows = (
-            self._counted(known, versions, outcome, at)
+            self._list_run_rows(known, versions, outcome, at)
             if cost.source == "counters"
             else _by_the_clock(known, versions, self._environment, cost, outcome, at)
         )
@@ -250,7 +261,7 @@ class CostRecord:
             forget_before=oldest,
         )
 
-    def _counted(
+    def _list_run_rows(
         self,
         models: Mapping[str, AppliedModel],
         versions: Mapping[str, str],
@@ -273,7 +284,7 @@ class CostRecord:
                 counters=metered.counters,
                 lost_seconds=round(metered.lost.executors, 3),
             )
-            for name, metered in self._meter.models().items()
+            for name, metered in self._meter.list_models().items()
             if name in versions
         ]
 

@@ -18,17 +18,17 @@ from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.worker.apply import evidence
 from ci_bot.worker.apply.evidence import ask_prod
 from ci_bot.worker.apply.progress_report import RunReport
-from ci_bot.worker.apply.run_record import Record
+from ci_bot.worker.apply.run_record import RunRecord
 from ci_bot.worker.data_diff import SparkPort
-from ci_bot.worker.messages import Names, sentence
-from ci_bot.worker.planning import Planned
-from ci_bot.worker.runtime import Catalog, Clock, log, spark_catalog
-from ci_bot.worker.state_store import Hold
+from ci_bot.worker.messages import ModelNames, error_sentence
+from ci_bot.worker.planning import BuiltPlan
+from ci_bot.worker.runtime import PhaseClock, SparkCatalog, spark_catalog, write_log_line
+from ci_bot.worker.state_store import LeaseHold
 
 _SHOWN = 5
 
 
-class Proof:
+class EnvironmentVerification:
     """Collects what shows that an environment is as it should be, into its report.
 
     Args:
@@ -40,13 +40,13 @@ class Proof:
         self,
         request: ApplyRequest,
         context: Any,
-        catalog: Catalog,
+        catalog: SparkCatalog,
         *,
-        names: Names,
-        hold: Hold,
-        record: Record,
+        names: ModelNames,
+        hold: LeaseHold,
+        record: RunRecord,
         report: RunReport,
-        clock: Clock,
+        clock: PhaseClock,
         looking: evidence.EvidencePorts,
         count: Callable[[], None],
     ) -> None:
@@ -61,15 +61,15 @@ class Proof:
         self._looking = looking
         self._count = count
 
-    def collect(self, planned: Planned, attempts: Sequence[Attempt]) -> Failure | None:
+    def verify_environment(self, planned: BuiltPlan, attempts: Sequence[Attempt]) -> Failure | None:
         """Why the environment cannot be said to work; None where all of its views resolve."""
         self._report.promoted = True
-        self._record.end("promoted")
+        self._record.write_end("promoted")
         port = SparkPort(self._context.engine_adapter.spark)
-        failure = self._verify(planned, port)
+        failure = self._verify_views(planned, port)
         if failure is None:
-            with self._clock.phase("evidence"):
-                self._report.evidence = evidence.collected(
+            with self._clock.time_phase("evidence"):
+                self._report.evidence = evidence.try_collect_evidence(
                     self._ask,
                     self._context,
                     planned,
@@ -79,17 +79,17 @@ class Proof:
                     self._looking,
                 )
                 self._ask_prod()
-        if self._hold.stop():
-            return self._hold.failure()
+        if self._hold.should_stop():
+            return self._hold.make_failure()
         if attempts:
             self._count()
         if failure is None and self._report.evidence.missing is None:
-            self._record.end("applied")
+            self._record.write_end("applied")
         return failure
 
     def _ask_prod(self) -> None:
         """What prod says to the audits that have failed; an apply without it is as good."""
-        if not self._ask.table_diff or self._hold.stop():
+        if not self._ask.table_diff or self._hold.should_stop():
             return
         try:
             prod = self._context.state_reader.get_environment(c.PROD)
@@ -99,32 +99,32 @@ class Proof:
                 lambda recorder: ask_prod(recorder, SparkPort(adapter.spark), adapter, there)
             )
         except Exception as error:
-            log(f"Prod was not asked the audits: {sentence(error)}")
+            write_log_line(f"Prod was not asked the audits: {error_sentence(error)}")
 
-    def _verify(self, planned: Planned, port: SparkPort) -> Failure | None:
+    def _verify_views(self, planned: BuiltPlan, port: SparkPort) -> Failure | None:
         report, environment = self._report, self._ask.environment
         try:
-            with self._clock.phase("verify"):
-                report.views = evidence.resolve(
+            with self._clock.time_phase("verify"):
+                report.views = evidence.resolve_views(
                     self._context, planned, self._catalog, port, self._looking
                 )
         except Exception as error:
-            report.evidence = evidence.Evidence(missing="its views could not be asked for")
+            report.evidence = evidence.ApplyEvidence(missing="its views could not be asked for")
             return Failure(
                 stage="verify",
                 reason_code="not_verified",
                 exit_code=EXIT_INCOMPLETE,
                 message=f"{environment} is built, and Spark could not be asked whether its views "
-                f"resolve: {sentence(error)}",
+                f"resolve: {error_sentence(error)}",
                 hint="Apply again: it builds nothing anew, and looks at them.",
             )
-        failure = _unresolved(report.views)
+        failure = _find_unresolved(report.views)
         if failure is not None:
-            report.evidence = evidence.Evidence(missing="some of its views do not resolve")
+            report.evidence = evidence.ApplyEvidence(missing="some of its views do not resolve")
         return failure
 
 
-def _unresolved(views: list[View]) -> Failure | None:
+def _find_unresolved(views: list[View]) -> Failure | None:
     broken = [view.view for view in views if not view.resolves]
     if not broken:
         return None

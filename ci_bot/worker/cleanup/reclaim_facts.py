@@ -6,7 +6,7 @@ from typing import Any
 
 from ci_bot.protocol.environment import PROD
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cleanup.reclaim_rules import StateRow, TableFacts, TableNames, Use
+from ci_bot.worker.cleanup.reclaim_rules import SnapshotUse, StateRow, TableFacts, TableNames
 from ci_bot.worker.runtime import Relation
 from ci_bot.worker.state_store import REMOVED, Ledger, LedgerRow
 
@@ -27,7 +27,7 @@ def facts_of(
     default = str(context.default_catalog)
 
     def shown(name: str) -> str:
-        return Relation.parse(name, default).shown
+        return Relation.parse_name(name, default).shown_name
 
     snapshots = sqlmesh_compat.full_snapshots(
         context, [(item.name, item.identifier) for item in row.snapshots]
@@ -44,10 +44,10 @@ def facts_of(
     in_prod = {(str(info.name), str(info.identifier)) for info in found.get(PROD, ())}
     others = {
         other.environment: other
-        for other in ledger.all()
+        for other in ledger.list_rows()
         if other.environment != row.environment and other.phase not in REMOVED
     }
-    references: dict[str, list[Use]] = {}
+    references: dict[str, list[SnapshotUse]] = {}
     used: dict[str, str] = {}
     for environment, infos in found.items():
         recorded = others.get(environment)
@@ -56,7 +56,7 @@ def facts_of(
             key = (str(info.name), str(info.identifier))
             reads = environment != PROD and _may_read(preview, key, in_prod, recorded)
             references.setdefault(environment, []).append(
-                Use(*key, str(info.version), str(info.dev_version), reads_preview=reads)
+                SnapshotUse(*key, str(info.version), str(info.dev_version), reads_preview=reads)
             )
             used[shown(info.table_name(True))] = environment
             if reads:
@@ -65,7 +65,7 @@ def facts_of(
         # What an apply in flight, or one that died, uses: the state does not know of it yet.
         tables = _tables_of(other)
         references.setdefault(environment, []).extend(
-            Use(
+            SnapshotUse(
                 item.name,
                 item.identifier,
                 item.version,
@@ -108,7 +108,7 @@ def _may_read(
 
 def _tables_of(row: LedgerRow) -> set[str]:
     return {
-        Relation(item.catalog, item.db, item.name).shown
+        Relation(item.catalog, item.db, item.name).shown_name
         for item in row.objects
         if item.kind == "table"
     }
@@ -131,4 +131,4 @@ def state_rows(row: LedgerRow, context: Any) -> list[StateRow]:
 
 def table_names(row: LedgerRow) -> list[str]:
     """`recorded_tables`, as people read them."""
-    return [table.shown for table in recorded_tables(row)]
+    return [table.shown_name for table in recorded_tables(row)]

@@ -39,22 +39,22 @@ class SnapshotFact:
     dev_version: str
 
     @property
-    def key(self) -> SnapshotKey:
+    def snapshot_key(self) -> SnapshotKey:
         return self.name, self.identifier
 
     @property
-    def table(self) -> tuple[str, str]:
+    def table_key(self) -> tuple[str, str]:
         """Equal for snapshots that share the table that prod would read."""
         return self.name, self.version
 
     @property
-    def preview(self) -> tuple[str, str]:
+    def preview_key(self) -> tuple[str, str]:
         """Equal for snapshots that share a `__dev` preview table."""
         return self.name, self.dev_version
 
 
 @dataclass(frozen=True)
-class Use(SnapshotFact):
+class SnapshotUse(SnapshotFact):
     """A snapshot that somebody uses, and whether it is the preview that is read."""
 
     reads_preview: bool
@@ -91,16 +91,16 @@ class TableFacts:
     recorded: Collection[str]
     rows: Collection[StateRow] = ()
     names: Mapping[SnapshotKey, TableNames] = field(default_factory=dict)
-    references: Mapping[str, Collection[Use]] = field(default_factory=dict)
+    references: Mapping[str, Collection[SnapshotUse]] = field(default_factory=dict)
     used: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def uses(self) -> list[Use]:
+    def list_uses(self) -> list[SnapshotUse]:
         return [use for group in self.references.values() for use in group]
 
 
 @dataclass(frozen=True)
-class Kept:
+class TableToKeep:
     """A table that stays; `until` in milliseconds, None where nothing is known to take it."""
 
     table: str
@@ -120,83 +120,89 @@ class TableFate:
 
     forget: dict[SnapshotKey, Forget] = field(default_factory=dict)
     drop: list[str] = field(default_factory=list)
-    keep: list[Kept] = field(default_factory=list)
+    keep: list[TableToKeep] = field(default_factory=list)
 
 
-def decide(row: LedgerRow, facts: TableFacts, pushed_before: int) -> TableFate:
+def decide_table_fates(row: LedgerRow, facts: TableFacts, pushed_before: int) -> TableFate:
     """What of a removed environment goes now.
 
     Args:
         pushed_before: A snapshot whose row is newer than this (ms) is somebody else's by now.
     """
     ours = {(item.name, item.identifier) for item in row.snapshots if item.ours}
-    used = {use.key for use in facts.uses}
+    used = {use.snapshot_key for use in facts.list_uses}
     stays: dict[SnapshotKey, str] = {}
     for item in facts.rows:
-        if item.key not in ours:
-            stays[item.key] = SHARED
+        if item.snapshot_key not in ours:
+            stays[item.snapshot_key] = SHARED
         elif item.updated > pushed_before:
-            stays[item.key] = PUSHED_AGAIN
-        elif item.key in used:
-            stays[item.key] = IN_USE
-        elif item.key not in facts.names:
-            stays[item.key] = SHARED
-    claims = _Claims.of(stays, facts, ours)
+            stays[item.snapshot_key] = PUSHED_AGAIN
+        elif item.snapshot_key in used:
+            stays[item.snapshot_key] = IN_USE
+        elif item.snapshot_key not in facts.names:
+            stays[item.snapshot_key] = SHARED
+    claims = _TableClaims.from_facts(stays, facts, ours)
     while more := _holding_a_preview(facts.rows, stays, claims):
         # What is known of their version is also what is known of the preview that others read.
         stays |= dict.fromkeys(more, SHARED)
-        claims = _Claims.of(stays, facts, ours)
+        claims = _TableClaims.from_facts(stays, facts, ours)
     decision = TableFate(
-        forget={item.key: claims.leave(item) for item in facts.rows if item.key not in stays}
+        forget={
+            item.snapshot_key: claims.leave_snapshot(item)
+            for item in facts.rows
+            if item.snapshot_key not in stays
+        }
     )
     for table in sorted(facts.recorded):
-        owners = _owners(table, row, facts)
-        why = claims.on(table, owners)
+        owners = _list_owners(table, row, facts)
+        why = claims.find_claim_on(table, owners)
         if why is None and not any(owner.ours for owner, _ in owners):
             why = NOT_OURS
         if why is None:
             decision.drop.append(table)
         else:
-            decision.keep.append(Kept(table, why, expires(table, row, facts)))
+            decision.keep.append(TableToKeep(table, why, find_expiry(table, row, facts)))
     return decision
 
 
-def claimed(table: str, row: LedgerRow, facts: TableFacts) -> str | None:
+def find_new_claim(table: str, row: LedgerRow, facts: TableFacts) -> str | None:
     """Who has taken up a table since it was decided to drop it, None where nobody has.
 
     Its state rows are gone since then, so a row that is there is somebody's new push, unless it is
     one that shares the preview's name and is known not to read it.
     """
-    claims = _Claims.of(dict.fromkeys((item.key for item in facts.rows), PUSHED_AGAIN), facts)
-    owners = _owners(table, row, facts)
+    claims = _TableClaims.from_facts(
+        dict.fromkeys((item.snapshot_key for item in facts.rows), PUSHED_AGAIN), facts
+    )
+    owners = _list_owners(table, row, facts)
     # A name that does not tell its snapshot may belong to any of them.
-    return claims.on(
+    return claims.find_claim_on(
         table, owners or [(item, preview) for item in row.snapshots for preview in (False, True)]
     )
 
 
-def expires(table: str, row: LedgerRow, facts: TableFacts) -> int | None:
+def find_expiry(table: str, row: LedgerRow, facts: TableFacts) -> int | None:
     """When SQLMesh's janitor may take a table; None where that is not known.
 
     It takes a table with the last snapshot that shares it, and one that an environment has never
     expires, whichever of its two tables is read there.
     """
     found: list[int] = []
-    for owner, preview in _owners(table, row, facts):
+    for owner, preview in _list_owners(table, row, facts):
         fact = SnapshotFact(owner.name, owner.identifier, owner.version, owner.dev_version)
-        if any(_share(fact, use, preview=preview) for use in facts.uses):
+        if any(_share_table(fact, use, preview=preview) for use in facts.list_uses):
             return None
-        found += [item.expires for item in facts.rows if _share(fact, item, preview=preview)]
+        found += [item.expires for item in facts.rows if _share_table(fact, item, preview=preview)]
     return max(found, default=None)
 
 
 def is_preview(table: str, row: LedgerRow, facts: TableFacts) -> bool:
     """Whether a recorded table is a preview, which no prod ever reads."""
-    owners = _owners(table, row, facts)
+    owners = _list_owners(table, row, facts)
     return bool(owners) and all(preview for _, preview in owners)
 
 
-def inherited(heir: LedgerRow, row: LedgerRow, kept: Collection[str]) -> LedgerRow | None:
+def inherit_tables(heir: LedgerRow, row: LedgerRow, kept: Collection[str]) -> LedgerRow | None:
     """The row of another environment that uses what this one made, as the maker that is left; None
     where it uses nothing of it.
 
@@ -222,7 +228,7 @@ def inherited(heir: LedgerRow, row: LedgerRow, kept: Collection[str]) -> LedgerR
 
 
 @dataclass(frozen=True)
-class _Claims:
+class _TableClaims:
     """Why tables stay: by what snapshots share, and by name.
 
     A snapshot that was pushed again can have another version than the ledger recorded.
@@ -233,47 +239,49 @@ class _Claims:
     named: Mapping[str, str]
 
     @classmethod
-    def of(
+    def from_facts(
         cls, stays: Mapping[SnapshotKey, str], facts: TableFacts, ours: Collection[SnapshotKey] = ()
-    ) -> _Claims:
+    ) -> _TableClaims:
         """
         Args:
             stays: The snapshots whose rows stay, and why.
             ours: Those that the environment made. Their previews stay with them, because nothing
                 but a row could say that they are gone.
         """
-        elsewhere = {use.key for use in facts.uses}
+        elsewhere = {use.snapshot_key for use in facts.list_uses}
         tables: dict[tuple[str, str], str] = {}
         previews: dict[tuple[str, str], str] = {}
         named: dict[str, str] = {}
         for item in facts.rows:
-            why = stays.get(item.key)
+            why = stays.get(item.snapshot_key)
             if why is None:
                 continue
-            names = facts.names.get(item.key)
-            tables[item.table] = why
+            names = facts.names.get(item.snapshot_key)
+            tables[item.table_key] = why
             if names is not None:
                 named[names.table] = why
             # Of one that is in use it is known which of its tables is read.
-            if item.key in ours or item.key not in elsewhere:
-                previews[item.preview] = why
+            if item.snapshot_key in ours or item.snapshot_key not in elsewhere:
+                previews[item.preview_key] = why
                 if names is not None:
                     named[names.preview] = why
         for who, group in facts.references.items():
             for use in group:
-                tables[use.table] = f"{who} uses its version"
+                tables[use.table_key] = f"{who} uses its version"
                 if use.reads_preview:
-                    previews[use.preview] = f"{who} reads it"
+                    previews[use.preview_key] = f"{who} reads it"
         named |= {name: f"{who} uses it" for name, who in facts.used.items()}
         return cls(tables, previews, named)
 
-    def leave(self, item: SnapshotFact) -> Forget:
+    def leave_snapshot(self, item: SnapshotFact) -> Forget:
         """What goes with the row of a snapshot."""
-        if item.table not in self.tables:
+        if item.table_key not in self.tables:
             return "version"
-        return "row" if item.preview in self.previews else "preview"
+        return "row" if item.preview_key in self.previews else "preview"
 
-    def on(self, table: str, owners: Iterable[tuple[LedgerSnapshot, bool]]) -> str | None:
+    def find_claim_on(
+        self, table: str, owners: Iterable[tuple[LedgerSnapshot, bool]]
+    ) -> str | None:
         """Why a table of these snapshots stays (True: it is their preview); None: it may go."""
         for owner, preview in owners:
             why = (
@@ -287,23 +295,25 @@ class _Claims:
 
 
 def _holding_a_preview(
-    rows: Collection[StateRow], stays: Mapping[SnapshotKey, str], claims: _Claims
+    rows: Collection[StateRow], stays: Mapping[SnapshotKey, str], claims: _TableClaims
 ) -> set[SnapshotKey]:
     """Snapshots that nobody shares the version of, but somebody the preview."""
     return {
-        item.key
+        item.snapshot_key
         for item in rows
-        if item.key not in stays
-        and item.table not in claims.tables
-        and item.preview in claims.previews
+        if item.snapshot_key not in stays
+        and item.table_key not in claims.tables
+        and item.preview_key in claims.previews
     }
 
 
-def _share(one: SnapshotFact, other: SnapshotFact, *, preview: bool) -> bool:
-    return one.preview == other.preview if preview else one.table == other.table
+def _share_table(one: SnapshotFact, other: SnapshotFact, *, preview: bool) -> bool:
+    return one.preview_key == other.preview_key if preview else one.table_key == other.table_key
 
 
-def _owners(table: str, row: LedgerRow, facts: TableFacts) -> list[tuple[LedgerSnapshot, bool]]:
+def _list_owners(
+    table: str, row: LedgerRow, facts: TableFacts
+) -> list[tuple[LedgerSnapshot, bool]]:
     """The recorded snapshots that a table belongs to, and whether it is their preview.
 
     SQLMesh says so for snapshots that are in the state; for the others its default naming does
@@ -311,7 +321,7 @@ def _owners(table: str, row: LedgerRow, facts: TableFacts) -> list[tuple[LedgerS
     been pushed again with other versions than were recorded is there with both.
     """
     found = []
-    pushed = {item.key: item for item in facts.rows}
+    pushed = {item.snapshot_key: item for item in facts.rows}
     for item in row.snapshots:
         names = facts.names.get((item.name, item.identifier))
         if names is not None:

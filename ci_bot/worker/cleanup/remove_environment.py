@@ -16,25 +16,25 @@ from typing import Any
 from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.environment import Environment
 
-from ci_bot.errors import BadInput, Refused
+from ci_bot.errors import BadInput, RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument, Leftover
 from ci_bot.protocol.environment import PROD
 from ci_bot.protocol.messages import CleanupRequest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim
-from ci_bot.worker.cleanup.reclaim import Tables, record
-from ci_bot.worker.messages import cancelled, names_and_times
+from ci_bot.worker.cleanup.reclaim import CleanupTables, write_phase
+from ci_bot.worker.messages import cancelled_failure, names_and_times
 from ci_bot.worker.project import (
     OpenProject,
-    configure,
+    configure_projects,
     new_context,
     opening,
     place_of,
     require_spark,
     versions_of,
 )
-from ci_bot.worker.runtime import AdapterSql, Catalog, Clock, Relation, spark_catalog
+from ci_bot.worker.runtime import AdapterSql, PhaseClock, Relation, SparkCatalog, spark_catalog
 from ci_bot.worker.state_store import Ledger, LedgerRow, leases, ownership
 
 # An environment whose time is over is dropped by the janitor at its next run, with CASCADE. So long
@@ -50,7 +50,7 @@ class CleanupPorts:
     to answer where the run is stopped in the middle.
     """
 
-    clock: Clock
+    clock: PhaseClock
     progress: Callable[[str, str, int | None, int | None], None]
     on_spark_start: Callable[[], None]
     spark_is_done: Callable[[], None] = lambda: None
@@ -77,17 +77,19 @@ def separate_from_prod(
             the schema is prod's, and is never a candidate.
     """
     of_prod = list(of_prod)
-    taken, places = {view.key for view in of_prod}, {view.place for view in of_prod}
-    every = {view.key: view for view in named}
+    taken, places = {view.object_key for view in of_prod}, {view.schema_key for view in of_prod}
+    every = {view.object_key: view for view in named}
     views = sorted(view for key, view in every.items() if key not in taken)
-    schemas = {view.place: (view.catalog, view.schema) for view in views} if own_schemas else {}
+    schemas = (
+        {view.schema_key: (view.catalog, view.schema) for view in views} if own_schemas else {}
+    )
     return (
         CleanupObjects(views, sorted(where for at, where in schemas.items() if at not in places)),
-        sorted(every[key].shown for key in every.keys() & taken),
+        sorted(every[key].shown_name for key in every.keys() & taken),
     )
 
 
-def cleanup(request: CleanupRequest, ports: CleanupPorts) -> CleanupDocument:
+def remove_environment(request: CleanupRequest, ports: CleanupPorts) -> CleanupDocument:
     """Removes one PR environment and proves it. Idempotent: nothing there is a quiet success.
 
     Raises:
@@ -108,9 +110,9 @@ def cleanup(request: CleanupRequest, ports: CleanupPorts) -> CleanupDocument:
             versions=versions_of(None),
         )
     try:
-        return _Cleanup(request, ports, opened, started).execute()
+        return _EnvironmentRemoval(request, ports, opened, started).execute()
     finally:
-        opened.close()
+        opened.close_state()
 
 
 def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProject | None:
@@ -119,10 +121,10 @@ def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProjec
     Nothing of the project is loaded, so that broken models and macros do not stop a cleanup.
     """
     place = place_of(request, request.projects)
-    configs, starts = configure(place, ports.on_spark_start, clock=ports.clock)
+    configs, starts = configure_projects(place, ports.on_spark_start, clock=ports.clock)
     context = new_context(configs, place)
     require_spark(context)
-    with ports.clock.phase("state"):
+    with ports.clock.time_phase("state"):
         state, facts = opening.open_state(context, place, write=True)
     if state is None:
         return None
@@ -133,7 +135,7 @@ def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProjec
         context = new_context(configs, place)
         sqlmesh_compat.give_state(context, state)
     if request.environment in context.pinned_environments:
-        raise Refused(
+        raise RequestRefused(
             f"{request.environment} is pinned in the project's configuration, so it is not "
             "removed.",
             hint="Take it out of `pinned_environments` first.",
@@ -142,7 +144,7 @@ def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProjec
     return OpenProject(context, "state", facts, ports.clock, starts)
 
 
-class _Cleanup:
+class _EnvironmentRemoval:
     """One cleanup, from the enumeration to the state record."""
 
     def __init__(
@@ -154,31 +156,33 @@ class _Cleanup:
         self.context: Any = opened.context
         self.started = started
         self.ledger = Ledger(sqlmesh_compat.state_adapter(self.context))
-        self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
+        self.catalog = SparkCatalog(AdapterSql(self.context.engine_adapter))
         self.views_dropped: list[str] = []
         self.schemas_dropped: list[str] = []
         self.leftovers: list[Leftover] = []
         self.foreign: list[str] = []
         self.record_removed = False
         self.record_left = False
-        self.tables = Tables(request, self.context, self.ledger, self.catalog, ports.progress)
+        self.tables = CleanupTables(
+            request, self.context, self.ledger, self.catalog, ports.progress
+        )
 
     def execute(self) -> CleanupDocument:
         # Before an apply is asked to stop: it may be another repository's.
-        self._look()
+        self._read_records()
         with leases.for_cleanup(
             self.context, self.request.environment, self.request.owner, self.ports.progress
         ):
-            return self._remove()
+            return self._remove_objects()
 
-    def _remove(self) -> CleanupDocument:
-        stored, row = self._look()
+    def _remove_objects(self) -> CleanupDocument:
+        stored, row = self._read_records()
         if stored is None and (row is None or row.phase == "removed"):
-            return self._document("nothing_to_do", existed=False)
+            return self._make_document("nothing_to_do", existed=False)
         if stored is None and row is not None and row.phase in reclaim.PHASES:
-            with self.ports.clock.phase("reclaim"):
+            with self.ports.clock.time_phase("reclaim"):
                 self.tables.settle_later(row)
-            return self._ended(existed=False)
+            return self._ended_document(existed=False)
         if stored is not None and stored.suffix_target is EnvironmentSuffixTarget.CATALOG:
             raise BadInput(
                 f"{self.request.environment} was made with `environment_suffix_target: catalog`, "
@@ -188,23 +192,23 @@ class _Cleanup:
                 reason_code="suffix_target",
             )
         self.record_left = stored is not None
-        found = self._enumerate(stored, row)
-        self.ports.last_words(self._stopped)
+        found = self._enumerate_objects(stored, row)
+        self.ports.last_words(self._stopped_document)
         if self.request.claim:
-            row = ownership.claimed(self.request, self.context, self.ledger, row, stored)
+            row = ownership.claim_environment(self.request, self.context, self.ledger, row, stored)
         if row is not None:
-            row = record(self.ledger, self.tables.before(row), "cleaning")
+            row = write_phase(self.ledger, self.tables.prepare_row(row), "cleaning")
         if stored is not None:
             lives_until = names_and_times.now_milliseconds() + JANITOR_WAITS_MS
             sqlmesh_compat.mark_environment_unfinished(
                 self.context, stored, lives_until=lives_until
             )
-        with self.ports.clock.phase("drop"):
+        with self.ports.clock.time_phase("drop"):
             self._drop_views(found)
         self.ports.progress("verify", "asking Spark what is left", None, None)
-        with self.ports.clock.phase("verify"):
+        with self.ports.clock.time_phase("verify"):
             try:
-                self._settle(found)
+                self._verify_schemas(found)
             except Exception as error:
                 # Spark may be gone. Whatever was not asked counts as left.
                 what = f"what {self.request.environment} consists of, which could not be verified"
@@ -213,31 +217,33 @@ class _Cleanup:
             self.ports.spark_is_done()
         self.ports.progress("records", "closing the records in the state database", None, None)
         try:
-            self._finish(stored, row)
+            self._delete_state_record(stored, row)
             if row is not None:
-                with self.ports.clock.phase("tables"):
+                with self.ports.clock.time_phase("tables"):
                     complete = not self.foreign and not self.leftovers
-                    self.tables.settle(row, complete=complete)
+                    self.tables.settle_tables(row, complete=complete)
         except Exception as error:
             # What is dropped stays told; the next run finds it gone and finishes the records.
             records = f"records of {self.request.environment} in the state database"
             self.leftovers.append(Leftover(object=records, why=reclaim.first_line(error)))
-        return self._ended(existed=True)
+        return self._ended_document(existed=True)
 
-    def _look(self) -> tuple[Environment | None, LedgerRow | None]:
+    def _read_records(self) -> tuple[Environment | None, LedgerRow | None]:
         """The records of the environment in the state and in the ledger, in this order.
 
         Raises:
             Refused: they do not say that it is ours, and nobody claims it.
         """
         stored = self.context.state_sync.get_environment(self.request.environment)
-        row = self.ledger.get(self.request.environment)
-        ownership.check(
+        row = self.ledger.read_row(self.request.environment)
+        ownership.check_ownership(
             self.request.environment, self.request.owner, row, stored, claim=self.request.claim
         )
         return stored, row
 
-    def _enumerate(self, stored: Environment | None, row: LedgerRow | None) -> CleanupObjects:
+    def _enumerate_objects(
+        self, stored: Environment | None, row: LedgerRow | None
+    ) -> CleanupObjects:
         self.ports.progress("enumerate", "asking ledger, state and Spark", None, None)
         named = (
             [*spark_catalog.views_of(self.context, stored).values()] if stored is not None else []
@@ -259,36 +265,38 @@ class _Cleanup:
 
     def _drop_views(self, found: CleanupObjects) -> None:
         for number, view in enumerate(found.views, start=1):
-            self.ports.progress("drop", f"view {view.shown}", number, len(found.views))
+            self.ports.progress("drop", f"view {view.shown_name}", number, len(found.views))
             try:
                 was_there = self.catalog.drop_view(view)
             except Exception as error:
-                self.leftovers.append(Leftover(object=view.shown, why=reclaim.first_line(error)))
+                self.leftovers.append(
+                    Leftover(object=view.shown_name, why=reclaim.first_line(error))
+                )
             else:
                 if was_there:
-                    self.views_dropped.append(view.shown)
+                    self.views_dropped.append(view.shown_name)
 
-    def _settle(self, found: CleanupObjects) -> None:
+    def _verify_schemas(self, found: CleanupObjects) -> None:
         """Asks Spark what is left of each schema, drops it once it is empty, and asks again.
 
         What Spark still shows was not removed, whatever the drops said. Tables and views that are
         not ours stay, and keep their schema.
         """
         known = {leftover.object for leftover in self.leftovers}
-        ours = {view.key: view for view in found.views}
-        places = {view.place: (view.catalog, view.schema) for view in found.views}
+        ours = {view.object_key: view for view in found.views}
+        places = {view.schema_key: (view.catalog, view.schema) for view in found.views}
         for catalog, schema in sorted(places.values()):
-            left = self.catalog.names(catalog, schema)
+            left = self.catalog.list_names(catalog, schema)
             if left is None:
                 continue
             for name in sorted(left):
-                view = ours.get(Relation(catalog, schema, name).key)
+                view = ours.get(Relation(catalog, schema, name).object_key)
                 if view is None:
                     if (catalog, schema) in found.schemas:
                         self.foreign.append(f"{schema}.{name}")
-                elif view.shown not in known:
+                elif view.shown_name not in known:
                     why = "Spark still shows it after the drop."
-                    self.leftovers.append(Leftover(object=view.shown, why=why))
+                    self.leftovers.append(Leftover(object=view.shown_name, why=why))
             if (catalog, schema) in found.schemas and not left:
                 self._drop_schema(catalog, schema)
         gone = {leftover.object for leftover in self.leftovers}
@@ -307,7 +315,7 @@ class _Cleanup:
         else:
             self.schemas_dropped.append(schema)
 
-    def _finish(self, stored: Environment | None, row: LedgerRow | None) -> None:
+    def _delete_state_record(self, stored: Environment | None, row: LedgerRow | None) -> None:
         """Deletes the state's record, last; keeps it for a retry where a drop of ours failed.
 
         With foreign objects the record goes although the schema stays: once its time had come, the
@@ -321,22 +329,22 @@ class _Cleanup:
                 self.leftovers.append(Leftover(object=f"record of {stored.name}", why=why))
         if row is not None and (self.foreign or self.leftovers):
             # A row that stands for no record in the state stands for none that is made later.
-            record(self.ledger, row, "cleaning" if self.record_left else "leftover")
+            write_phase(self.ledger, row, "cleaning" if self.record_left else "leftover")
 
-    def _ended(self, *, existed: bool) -> CleanupDocument:
+    def _ended_document(self, *, existed: bool) -> CleanupDocument:
         self.leftovers += self.tables.leftovers
         complete = not self.leftovers and not self.foreign
         done = existed or bool(self.tables.reclaimed)
-        return self._document(
+        return self._make_document(
             ("removed" if done else "nothing_to_do") if complete else "incomplete",
             existed=existed,
-            failure=None if complete else self._incomplete(),
+            failure=None if complete else self._incomplete_failure(),
         )
 
-    def _stopped(self) -> CleanupDocument:
-        return self._document("incomplete", existed=True, failure=cancelled("cleanup"))
+    def _stopped_document(self) -> CleanupDocument:
+        return self._make_document("incomplete", existed=True, failure=cancelled_failure("cleanup"))
 
-    def _incomplete(self) -> Failure:
+    def _incomplete_failure(self) -> Failure:
         left = [leftover.object for leftover in self.leftovers] + self.foreign
         objects_are = "1 object is" if len(left) == 1 else f"{len(left)} objects are"
         message = f"{objects_are} left of {self.request.environment}: {', '.join(left[:5])}."
@@ -356,7 +364,7 @@ class _Cleanup:
             hint=" ".join([*steps, "Then run the cleanup again; it finishes the job."]),
         )
 
-    def _document(self, result: Any, **parts: Any) -> CleanupDocument:
+    def _make_document(self, result: Any, **parts: Any) -> CleanupDocument:
         return CleanupDocument(
             environment=self.request.environment,
             result=result,

@@ -28,8 +28,8 @@ from ci_bot.protocol.messages import CleanupRequest, ListRequest, SweepRequest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim, remove_environment
 from ci_bot.worker.messages import failure_of, names_and_times
-from ci_bot.worker.project import configure, new_context, opening, place_of, versions_of
-from ci_bot.worker.runtime import Clock
+from ci_bot.worker.project import configure_projects, new_context, opening, place_of, versions_of
+from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import Ledger, LedgerRow, ownership
 
 # Wrong for one environment only; every other bad input is wrong for all of them.
@@ -53,14 +53,14 @@ class SweepPorts:
     now: Callable[[], float] = time.perf_counter
 
 
-def answer(
+def answer_sweep_request(
     request: ListRequest | SweepRequest, ports: SweepPorts
 ) -> EnvironmentList | SweepDocument:
     """The answer to either question."""
     return (
         list_environments(request, ports)
         if isinstance(request, ListRequest)
-        else sweep(request, ports)
+        else sweep_environments(request, ports)
     )
 
 
@@ -71,18 +71,18 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
     Raises:
         BadInput, Refused: the configuration or the state cannot be used; see `project`.
     """
-    clock = Clock(ports.now)
+    clock = PhaseClock(ports.now)
     started = clock.now()
     opening.read_only_environment()
     place = place_of(request, request.projects)
-    configs, _ = configure(place, ports.on_spark_start, clock=clock)
+    configs, _ = configure_projects(place, ports.on_spark_start, clock=clock)
     context = new_context(configs, place)
-    with clock.phase("state"):
+    with clock.time_phase("state"):
         state, _ = opening.open_state(context, place, write=False)
         found: list[FoundEnvironment] = []
         if state is not None:
             try:
-                found = _found(state, context.pinned_environments, request)
+                found = _list_found_environments(state, context.pinned_environments, request)
             finally:
                 state.close()
     return EnvironmentList(
@@ -93,9 +93,11 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
     )
 
 
-def _found(state: StateSync, pinned: Any, request: ListRequest) -> list[FoundEnvironment]:
+def _list_found_environments(
+    state: StateSync, pinned: Any, request: ListRequest
+) -> list[FoundEnvironment]:
     prefix = request.environment_prefix
-    recorded = Ledger(sqlmesh_compat.state_adapter_of(state)).all()
+    recorded = Ledger(sqlmesh_compat.state_adapter_of(state)).list_rows()
     expires = {str(item.name): item.expiration_ts for item in state.get_environments_summary()}
     rows = {row.environment: row for row in recorded if number_of(row.environment, prefix)}
     rows |= {
@@ -120,24 +122,26 @@ def _found(state: StateSync, pinned: Any, request: ListRequest) -> list[FoundEnv
                 phase=row.phase if row else None,
                 pinned=name in pinned,
                 updated_at=row.updated_at if row else None,
-                expires_at=names_and_times.iso(expires_at) if expires_at is not None else None,
-                **_tables(row if name not in records else None),
+                expires_at=names_and_times.format_iso(expires_at)
+                if expires_at is not None
+                else None,
+                **_table_times(row if name not in records else None),
             )
         )
     return found
 
 
-def _tables(row: LedgerRow | None) -> dict[str, Any]:
+def _table_times(row: LedgerRow | None) -> dict[str, Any]:
     """When the tables of an environment go that is removed already."""
     if row is None or row.phase not in reclaim.PHASES:
         return {}
     return {
-        "tables_due_at": names_and_times.iso(reclaim.due_at(row)),
+        "tables_due_at": names_and_times.format_iso(reclaim.due_at(row)),
         "tables_due": reclaim.is_due(row),
     }
 
 
-def sweep(request: SweepRequest, ports: SweepPorts) -> SweepDocument:
+def sweep_environments(request: SweepRequest, ports: SweepPorts) -> SweepDocument:
     """Cleans up one environment after the other. A failure of one does not stop the others.
 
     Each goes through the same `cleanup` as at the end of its pull request, which opens and closes
@@ -170,15 +174,15 @@ def sweep(request: SweepRequest, ports: SweepPorts) -> SweepDocument:
         if ports.stop():
             break
         ports.progress("sweep", f"removing {target.environment}", number, len(request.targets))
-        done.append(_clean(request, target, inner, first=not done))
+        done.append(_clean_environment(request, target, inner, first=not done))
         ports.keep(document())
     return document()
 
 
-def _clean(
+def _clean_environment(
     request: SweepRequest, target: SweepTarget, ports: SweepPorts, *, first: bool
 ) -> CleanupDocument:
-    clock = Clock(ports.now)
+    clock = PhaseClock(ports.now)
     started = clock.now()
     cleanup_request = CleanupRequest(
         projects=request.projects,
@@ -192,7 +196,7 @@ def _clean(
         merged=target.merged,
     )
     try:
-        return remove_environment.cleanup(
+        return remove_environment.remove_environment(
             cleanup_request,
             remove_environment.CleanupPorts(clock, ports.progress, ports.on_spark_start),
         )

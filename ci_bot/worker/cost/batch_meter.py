@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ci_bot.protocol.cost import ActualCost, Counters, Price, Skew
-from ci_bot.protocol.durations import duration
+from ci_bot.protocol.durations import format_duration
 from ci_bot.worker.cost.spark_counters import (
-    Allocated,
-    Busy,
-    Executor,
-    added,
-    allocated,
+    AllocatedTime,
+    BusySpan,
+    ExecutorSpan,
+    add_counters,
     counters_of,
     executors_of,
-    shares,
+    share_allocation,
+    sum_allocation,
 )
-from ci_bot.worker.messages import sentence
+from ci_bot.worker.messages import error_sentence
 
 _SETTLE_MILLISECONDS = 2_000
 
@@ -35,19 +35,19 @@ _LOOK_EVERY_SECONDS = 5.0
 SKEW_RATIO, SKEW_SECONDS, SKEW_TASKS = 5.0, 30.0, 4
 
 
-class Store(Protocol):
+class BatchStore(Protocol):
     """What is asked of Spark; see `SparkStore`."""
 
-    def begin(self, group: str, description: str) -> None: ...
-    def end(self) -> None: ...
-    def settle(self, milliseconds: int) -> None: ...
-    def stages(self, group: str) -> tuple[list[dict[str, Any]], int]: ...
-    def executors(self) -> list[dict[str, Any]]: ...
+    def begin_group(self, group: str, description: str) -> None: ...
+    def end_group(self) -> None: ...
+    def settle_store(self, milliseconds: int) -> None: ...
+    def list_stages(self, group: str) -> tuple[list[dict[str, Any]], int]: ...
+    def list_executors(self) -> list[dict[str, Any]]: ...
     def task_seconds(self, stage: int, attempt: int) -> tuple[float, float] | None: ...
 
 
 @dataclass
-class Batch:
+class MeteredBatch:
     """One batch; `counters` is None until Spark was asked."""
 
     model: str
@@ -61,18 +61,18 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Metered:
+class MeteredModel:
     """What one model has cost: the batches that were completed, and what went into the others."""
 
     intervals: int
     batches: int
-    allocated: Allocated
-    lost: Allocated
+    allocated: AllocatedTime
+    lost: AllocatedTime
     counters: Counters
     skews: Sequence[Skew]
 
 
-class Meter:
+class BatchMeter:
     """The meter of one apply. Methods may be called from any thread.
 
     Args:
@@ -83,43 +83,45 @@ class Meter:
     `seconds` is what counting took, all threads together.
     """
 
-    def __init__(self, store: Callable[[], Store], now: Callable[[], float], name: str) -> None:
+    def __init__(
+        self, store: Callable[[], BatchStore], now: Callable[[], float], name: str
+    ) -> None:
         self._make, self._now, self._name = store, now, name
-        self._store: Store | None = None
+        self._store: BatchStore | None = None
         self._lock = threading.Lock()
-        self._batches: list[Batch] = []
-        self._executors: dict[str, Executor] = {}
+        self._batches: list[MeteredBatch] = []
+        self._executors: dict[str, ExecutorSpan] = {}
         self._looked = float("-inf")
         self._from: float | None = None
         self._until: float | None = None
         self.failure: str | None = None
         self.seconds = 0.0
 
-    def start(self) -> None:
+    def start_metering(self) -> None:
         """Building begins. Spark is awake by now."""
         self._from = self._now()
-        self._guarded(self._open)
+        self._run_guarded(self._open_store)
 
     @contextmanager
-    def batch(self, model: str, intervals: int) -> Iterator[None]:
+    def meter_batch(self, model: str, intervals: int) -> Iterator[None]:
         """Around the work of one batch, in the thread that does it."""
         with self._lock:
             group = f"{self._name}/{len(self._batches) + 1}"
-            batch = Batch(model, group, intervals, self._now())
+            batch = MeteredBatch(model, group, intervals, self._now())
             self._batches.append(batch)
         store = self._store
         if store is not None:
-            self._guarded(lambda: store.begin(group, f"{model} {group}"))
+            self._run_guarded(lambda: store.begin_group(group, f"{model} {group}"))
         try:
             yield
             batch.done = True
         finally:
             batch.end = self._now()
             if store is not None:
-                self._guarded(store.end)
-                self._guarded(lambda: self._read(store, besides=batch))
+                self._run_guarded(store.end_group)
+                self._run_guarded(lambda: self._read_batches(store, besides=batch))
 
-    def finish(self) -> None:
+    def finish_metering(self) -> None:
         """Building has ended, however; what is still unread is read. A second call does nothing."""
         with self._lock:
             if self._until is not None:
@@ -127,45 +129,47 @@ class Meter:
             self._until = self._now()
         store = self._store
         if store is not None:
-            self._guarded(lambda: store.settle(_SETTLE_MILLISECONDS))
-            self._guarded(lambda: self._read(store, besides=None))
+            self._run_guarded(lambda: store.settle_store(_SETTLE_MILLISECONDS))
+            self._run_guarded(lambda: self._read_batches(store, besides=None))
 
     @property
-    def started(self) -> bool:
+    def has_started(self) -> bool:
         """Whether building has begun."""
         return self._from is not None
 
     @property
-    def counted(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether Spark has told everything that was asked of it."""
         return self._store is not None and self.failure is None and bool(self._executors)
 
-    def total(self) -> Allocated:
+    def total_allocation(self) -> AllocatedTime:
         """What was occupied from the start of building to its end, idle or not."""
         if self._from is None:
-            return Allocated()
-        return allocated(self._executors.values(), self._from, self._until or self._now())
+            return AllocatedTime()
+        return sum_allocation(self._executors.values(), self._from, self._until or self._now())
 
-    def counters(self) -> Counters:
+    def total_counters(self) -> Counters:
         """What all batches together have cost, the failed ones included."""
         with self._lock:
-            return added([b.counters for b in self._batches if b.counters is not None])
+            return add_counters([b.counters for b in self._batches if b.counters is not None])
 
-    def models(self) -> Mapping[str, Metered]:
+    def list_models(self) -> Mapping[str, MeteredModel]:
         """What each model has cost so far."""
         with self._lock:
             batches, now = list(self._batches), self._now()
-        parts = shares(list(self._executors.values()), [_span(batch, now) for batch in batches])
-        found: dict[str, list[Batch]] = {}
+        parts = share_allocation(
+            list(self._executors.values()), [_batch_span(batch, now) for batch in batches]
+        )
+        found: dict[str, list[MeteredBatch]] = {}
         for batch in batches:
             found.setdefault(batch.model, []).append(batch)
-        return {model: _metered(each, parts) for model, each in found.items()}
+        return {model: _meter_model(each, parts) for model, each in found.items()}
 
-    def _open(self) -> None:
+    def _open_store(self) -> None:
         self._store = self._make()
-        self._look(self._store)
+        self._read_executors(self._store)
 
-    def _read(self, store: Store, *, besides: Batch | None) -> None:
+    def _read_batches(self, store: BatchStore, *, besides: MeteredBatch | None) -> None:
         """Asks for the batches that have ended. Not for the one that ends now: Spark may not have
         noticed yet."""
         with self._lock:
@@ -175,45 +179,47 @@ class Meter:
                 if batch.end is not None and batch.counters is None and batch is not besides
             ]
             for batch in waiting:
-                stages, lost = store.stages(batch.group)
+                stages, lost = store.list_stages(batch.group)
                 batch.counters = counters_of(stages, lost=lost)
-                batch.skews = _skews(store, stages)
+                batch.skews = _list_skews(store, stages)
             if besides is None or self._now() - self._looked >= _LOOK_EVERY_SECONDS:
-                self._look(store)
+                self._read_executors(store)
 
-    def _look(self, store: Store) -> None:
+    def _read_executors(self, store: BatchStore) -> None:
         # Spark forgets executors that are long gone, so those that were seen are kept.
-        self._executors |= executors_of(store.executors())
+        self._executors |= executors_of(store.list_executors())
         self._looked = self._now()
 
-    def _guarded(self, action: Callable[[], None]) -> None:
+    def _run_guarded(self, action: Callable[[], None]) -> None:
         before = self._now()
         try:
             action()
         except Exception as error:
-            self.failure = self.failure or sentence(error)
+            self.failure = self.failure or error_sentence(error)
         self.seconds += max(0.0, self._now() - before)
 
 
-def _span(batch: Batch, now: float) -> Busy:
+def _batch_span(batch: MeteredBatch, now: float) -> BusySpan:
     end = now if batch.end is None else batch.end
     used = batch.counters.used_seconds if batch.counters else 0.0
-    return Busy(key=batch.group, start=batch.start, end=end, used=used)
+    return BusySpan(key=batch.group, start=batch.start, end=end, used=used)
 
 
-def _metered(batches: Sequence[Batch], parts: Mapping[str, Allocated]) -> Metered:
+def _meter_model(
+    batches: Sequence[MeteredBatch], parts: Mapping[str, AllocatedTime]
+) -> MeteredModel:
     done = [batch for batch in batches if batch.done]
-    return Metered(
+    return MeteredModel(
         intervals=sum(batch.intervals for batch in done),
         batches=len(done),
-        allocated=sum((parts[b.group] for b in done), start=Allocated()),
-        lost=sum((parts[b.group] for b in batches if not b.done), start=Allocated()),
-        counters=added([batch.counters for batch in done if batch.counters is not None]),
+        allocated=sum((parts[b.group] for b in done), start=AllocatedTime()),
+        lost=sum((parts[b.group] for b in batches if not b.done), start=AllocatedTime()),
+        counters=add_counters([batch.counters for batch in done if batch.counters is not None]),
         skews=[skew for batch in batches for skew in batch.skews],
     )
 
 
-def _skews(store: Store, stages: Sequence[Mapping[str, Any]]) -> list[Skew]:
+def _list_skews(store: BatchStore, stages: Sequence[Mapping[str, Any]]) -> list[Skew]:
     found = []
     for stage in stages:
         tasks = int(stage.get("numCompleteTasks") or 0)
@@ -239,19 +245,19 @@ SPILLED_BYTES = 256 * 1024 * 1024
 _HOUR, _GIGABYTE = 3_600, 1e9
 
 
-def counted_cost(meter: Meter, *, hour_price: Price | None = None) -> ActualCost:
+def counted_cost(meter: BatchMeter, *, hour_price: Price | None = None) -> ActualCost:
     """What Spark has counted, from the begin of building to its end."""
-    total, counters = meter.total(), meter.counters()
+    total, counters = meter.total_allocation(), meter.total_counters()
     hours = total.executors / _HOUR
     return ActualCost(
         source="counters",
         allocated_hours=round(hours, 5),
         core_hours=round(total.cores / _HOUR, 5),
         used_share=round(min(1.0, counters.used_seconds / total.cores), 4) if total.cores else None,
-        price=hour_price.of(hours) if hour_price else None,
+        price=hour_price.price_of(hours) if hour_price else None,
         currency=hour_price.currency if hour_price else None,
         counters=counters,
-        remarks=remarks(meter.models()),
+        remarks=list_remarks(meter.list_models()),
     )
 
 
@@ -263,12 +269,12 @@ def clock_cost(
     return ActualCost(
         source="clock",
         allocated_hours=round(hours, 5),
-        price=hour_price.of(hours) if hour_price else None,
+        price=hour_price.price_of(hours) if hour_price else None,
         currency=hour_price.currency if hour_price else None,
     )
 
 
-def remarks(models: Mapping[str, Metered]) -> list[str]:
+def list_remarks(models: Mapping[str, MeteredModel]) -> list[str]:
     """Models that spilled much, or had one task that the others waited for; a sentence each."""
     found = []
     for name, model in sorted(models.items()):
@@ -281,8 +287,10 @@ def remarks(models: Mapping[str, Metered]) -> list[str]:
         if model.skews:
             worst = max(model.skews, key=lambda skew: skew.longest_seconds)
             found.append(
-                f"One task of {name} took {duration(worst.longest_seconds)}, and half of its "
-                f"{worst.tasks:,} took at most {duration(worst.median_seconds)}: its data is "
+                f"One task of {name} took {format_duration(worst.longest_seconds)}, and half of "
+                "its "
+                f"{worst.tasks:,} took at most {format_duration(worst.median_seconds)}: its data "
+                "is "
                 "skewed."
             )
     return found

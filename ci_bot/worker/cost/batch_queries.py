@@ -16,7 +16,7 @@ from sqlmesh.core.snapshot import Snapshot
 from sqlmesh.utils.date import make_inclusive
 
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.planning import Interval, Planned
+from ci_bot.worker.planning import BuiltPlan, Interval
 
 _BATCH = "_batch"
 
@@ -32,7 +32,7 @@ class BatchQueries:
 
     def __init__(
         self,
-        planned: Planned,
+        planned: BuiltPlan,
         prod: Callable[[Collection[str]], Mapping[str, Snapshot]],
         building: Collection[str],
         dialect: str,
@@ -42,9 +42,9 @@ class BatchQueries:
 
     @cached_property
     def _by_name(self) -> dict[str, Snapshot]:
-        return {snapshot.name: snapshot for snapshot in self._planned.snapshots.values()}
+        return {snapshot.name: snapshot for snapshot in self._planned.plan_snapshots.values()}
 
-    def of(self, snapshot: Snapshot, span: Interval) -> str | None:
+    def batch_query(self, snapshot: Snapshot, span: Interval) -> str | None:
         """The query's text; None where there is none: a Python model, or a parent that nobody has
         built and prod does not have."""
         model = snapshot.model
@@ -78,13 +78,13 @@ class BatchQueries:
         for name, parent in read.items():
             if name in self._building:
                 query = _with_columns(query, parent, stand_ins.get(name))
-        return sqlmesh_compat.executed_text(self._bounded(query, model, span), self._dialect)
+        return sqlmesh_compat.executed_text(self._bound_query(query, model, span), self._dialect)
 
     def _read_by(self, snapshot: Snapshot) -> tuple[dict[str, Snapshot], set[str]]:
         """The tables that it reads, and the views on the way that are not there yet."""
         tables: dict[str, Snapshot] = {}
         views: set[str] = set()
-        changed = {item.name for item in self._planned.changed}
+        changed = {item.name for item in self._planned.changed_snapshots}
         waiting = list(snapshot.model.depends_on)
         while waiting:
             name = waiting.pop()
@@ -98,7 +98,7 @@ class BatchQueries:
                 tables[name] = parent
         return tables, views
 
-    def _bounded(self, query: exp.Query, model: Any, span: Interval) -> exp.Query:
+    def _bound_query(self, query: exp.Query, model: Any, span: Interval) -> exp.Query:
         """As SQLMesh writes it: only rows of the batch. (`insert_overwrite_by_time_partition`)"""
         if model.time_column is None or not model.kind.is_incremental_by_time_range:
             return query
@@ -124,11 +124,13 @@ def _with_columns(query: exp.Query, parent: Snapshot, prod: Snapshot | None) -> 
     table = exp.to_table(prod.table_name() if prod is not None else parent.table_name())
 
     # The subqueries hold the table, too, so the nodes are listed before any is replaced.
-    for node in [each for each in query.find_all(exp.Table) if _parts(each) == _parts(table)]:
+    for node in [
+        each for each in query.find_all(exp.Table) if _table_parts(each) == _table_parts(table)
+    ]:
         shaped = exp.select(*nulls) if prod is None else exp.select("*", *nulls).from_(table.copy())
         node.replace(shaped.subquery(node.alias or table.name))
     return query
 
 
-def _parts(table: exp.Table) -> tuple[str, ...]:
+def _table_parts(table: exp.Table) -> tuple[str, ...]:
     return tuple(part.name for part in table.parts)

@@ -16,20 +16,20 @@ from sqlmesh.core.config.connection import SparkConnectionConfig
 from ci_bot.protocol.cost import LearnDocument
 from ci_bot.protocol.messages import LearnRequest
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost.event_log_application import Application, TableWrite
+from ci_bot.worker.cost.event_log_application import LoggedApplication, TableWrite
 from ci_bot.worker.cost.event_log_files import (
     IN_PROGRESS,
+    EventLog,
     FileSystem,
     HadoopFiles,
     LocalFiles,
-    Log,
+    list_logs,
     local_path,
-    logs,
-    unreadable,
+    unreadable_logs_error,
 )
-from ci_bot.worker.messages import names_and_times, sentence
+from ci_bot.worker.messages import error_sentence, names_and_times
 from ci_bot.worker.project import opening, place_of, versions_of
-from ci_bot.worker.runtime import Clock
+from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import KEEP_DAYS, CostLedger, ProdRunRow
 
 # Event logs into the ledger: each application once, whatever state its log is in.
@@ -44,7 +44,7 @@ _DAY = 86_400
 
 
 @dataclass
-class Learned:
+class LearnedLogs:
     """What became of the logs, by count, and why one could not be opened."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -52,7 +52,7 @@ class Learned:
     remark: str | None = None
 
 
-def learn(
+def learn_from_logs(
     files: FileSystem,
     directory: str,
     ledger: CostLedger,
@@ -60,7 +60,7 @@ def learn(
     now: float,
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[str], None] = lambda _message: None,
-) -> Learned:
+) -> LearnedLogs:
     """Reads the logs that are not known yet, the newest first, and writes what they tell.
 
     Args:
@@ -71,10 +71,10 @@ def learn(
     Raises:
         OSError: the directory cannot be listed.
     """
-    found = Learned()
-    known = ledger.sources()
-    oldest = names_and_times.iso(int((now - KEEP_DAYS * _DAY) * 1_000))
-    for log in logs(files, directory):
+    found = LearnedLogs()
+    known = ledger.list_sources()
+    oldest = names_and_times.format_iso(int((now - KEEP_DAYS * _DAY) * 1_000))
+    for log in list_logs(files, directory):
         if stop():
             break
         found.counts["logs"] += 1
@@ -86,14 +86,14 @@ def learn(
             continue
         progress(f"reading {log.name}")
         try:
-            application = read(files, log)
+            application = read_log(files, log)
         except OSError as error:
             found.counts["unreadable"] += 1
-            found.remark = found.remark or f"{log.name}: {sentence(error)}"[:4_000]
+            found.remark = found.remark or f"{log.name}: {error_sentence(error)}"[:4_000]
             continue
-        writes = _judged(application, log, found)
+        writes = _list_judged_writes(application, log, found)
         if not writes and not log.in_progress:
-            ledger.remember_source(log.name, names_and_times.iso(int(log.changed * 1_000)))
+            ledger.remember_source(log.name, names_and_times.format_iso(int(log.changed * 1_000)))
         if writes:
             name = log.name.removesuffix(IN_PROGRESS)
             running = f"{name}{IN_PROGRESS}"
@@ -106,17 +106,17 @@ def learn(
     return found
 
 
-def read(files: FileSystem, log: Log) -> Application:
+def read_log(files: FileSystem, log: EventLog) -> LoggedApplication:
     """One log, to its end or to where it is cut.
 
     Raises:
         OSError: a part of it cannot be opened.
     """
-    application = Application()
+    application = LoggedApplication()
     for part in log.parts:
-        lines: Iterator[bytes] = files.lines(part)
-        application.read(lines)
-        if application.cut or not _fits(application.spark):
+        lines: Iterator[bytes] = files.read_lines(part)
+        application.read_lines(lines)
+        if application.cut or not _is_readable_version(application.spark):
             break
     return application
 
@@ -127,31 +127,33 @@ def row_of(write: TableWrite, source: str) -> ProdRunRow:
     return ProdRunRow(
         source=source,
         table=write.table,
-        at=names_and_times.iso(int(write.start * 1_000)),
+        at=names_and_times.format_iso(int(write.start * 1_000)),
         seconds=round(write.end - write.start, 3),
         executor_seconds=round(write.executor_seconds, 3),
-        start=names_and_times.iso(start) if start else None,
-        end=names_and_times.iso(end) if end else None,
+        start=names_and_times.format_iso(start) if start else None,
+        end=names_and_times.format_iso(end) if end else None,
         counters=write.counters,
     )
 
 
-def _judged(application: Application, log: Log, found: Learned) -> list[TableWrite]:
+def _list_judged_writes(
+    application: LoggedApplication, log: EventLog, found: LearnedLogs
+) -> list[TableWrite]:
     if application.spark is None:
         found.counts["unreadable"] += 1
         found.remark = found.remark or f"{log.name} does not begin as an event log of Spark does."
         return []
-    if not _fits(application.spark):
+    if not _is_readable_version(application.spark):
         found.counts["other_version"] += 1
         return []
-    writes = application.writes()
+    writes = application.list_writes()
     if not application.ended and not log.in_progress:
         found.counts["cut"] += 1
     found.counts["read" if writes else "foreign"] += 1
     return writes
 
 
-def _fits(version: str | None) -> bool:
+def _is_readable_version(version: str | None) -> bool:
     match = _VERSION.match(version or "")
     return match is not None and OLDEST_SPARK <= (int(match[1]), int(match[2])) <= NEWEST_SPARK
 
@@ -160,7 +162,7 @@ def _fits(version: str | None) -> bool:
 class LearnPorts:
     """What learning needs from its surroundings. `before_java` is called before a JVM starts."""
 
-    clock: Clock
+    clock: PhaseClock
     progress: Callable[[str, str], None]
     before_java: Callable[[], None]
     stop: Callable[[], bool]
@@ -176,8 +178,8 @@ def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
     place = place_of(request, request.projects)
     with opening.state_to_write(place, ports.before_java, ports.clock) as context:
         ledger = CostLedger(sqlmesh_compat.state_adapter(context))
-        ledger.prepare()
-        found = into_ledger(ledger, request.event_logs, _settings(context), ports)
+        ledger.prepare_tables()
+        found = into_ledger(ledger, request.event_logs, _hadoop_settings(context), ports)
     return LearnDocument(
         directory=request.event_logs,
         logs=found.counts["logs"],
@@ -198,7 +200,7 @@ def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
 
 def into_ledger(
     ledger: CostLedger, directory: str, settings: dict[str, str], ports: LearnPorts
-) -> Learned:
+) -> LearnedLogs:
     """`learn`, with the file system that the directory is on.
 
     Raises:
@@ -208,15 +210,15 @@ def into_ledger(
     @cache
     def hadoop() -> HadoopFiles:
         ports.before_java()
-        return HadoopFiles(_jvm(), settings)
+        return HadoopFiles(_spark_jvm(), settings)
 
     def decompressed(path: str) -> AbstractContextManager[str]:
-        return hadoop().plain(f"file://{path}")
+        return hadoop().decompress_log(f"file://{path}")
 
     here = local_path(directory)
     try:
         files: FileSystem = LocalFiles(decompressed) if here is not None else hadoop()
-        return learn(
+        return learn_from_logs(
             files,
             here or directory,
             ledger,
@@ -225,17 +227,17 @@ def into_ledger(
             progress=lambda message: ports.progress("learn", message),
         )
     except OSError as error:
-        raise unreadable(directory, error) from error
+        raise unreadable_logs_error(directory, error) from error
 
 
-def _settings(context: Any) -> dict[str, str]:
+def _hadoop_settings(context: Any) -> dict[str, str]:
     connection = context.config.get_connection(context.selected_gateway)
     if not isinstance(connection, SparkConnectionConfig):
         return {}
     return {key: str(value) for key, value in connection.config.items()}
 
 
-def _jvm() -> Any:
+def _spark_jvm() -> Any:
     """Spark's classes, without a session: the JVM of one that runs here, or a new one."""
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway

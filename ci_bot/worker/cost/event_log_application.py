@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ci_bot.protocol.cost import Counters
-from ci_bot.worker.cost.spark_counters import Busy, Executor, added, shares
+from ci_bot.worker.cost.spark_counters import BusySpan, ExecutorSpan, add_counters, share_allocation
 
 # What a physical plan in an event log says: which table it writes, which it reads, which range.
 #
@@ -54,7 +54,7 @@ def written_table(plan: Mapping[str, Any]) -> str | None:
     Args:
         plan: `sparkPlanInfo` of the event that a statement has begun.
     """
-    for node in _nodes(plan):
+    for node in _iterate_nodes(plan):
         if any(sign in str(node.get("nodeName", "")) for sign in _WRITES):
             found = _first_table(str(node.get("simpleString", "")))
             if found is not None:
@@ -66,7 +66,7 @@ def read_tables(plan: Mapping[str, Any]) -> set[str]:
     """The physical tables that a plan scans, as `schema.table`."""
     return {
         found
-        for node in _nodes(plan)
+        for node in _iterate_nodes(plan)
         if "Scan" in str(node.get("nodeName", ""))
         and (found := _first_table(f"{node.get('nodeName')} {node.get('simpleString')}"))
     }
@@ -82,31 +82,31 @@ def written_range(text: str) -> Range | None:
     Args:
         text: `physicalPlanDescription`.
     """
-    found = [span for line in text.splitlines() if (span := _range(line)) is not None]
+    found = [span for line in text.splitlines() if (span := _parse_range(line)) is not None]
     return min(found, key=lambda span: span[1] - span[0], default=None)
 
 
-def _range(line: str) -> Range | None:
+def _parse_range(line: str) -> Range | None:
     if line.lstrip().startswith("PushedFilters"):
         return None  # cut at a hundred characters, and the conditions say the same
-    lower = [_lower(*match) for match in _LOWER.findall(line)]
-    upper = [_upper(*match) for match in _UPPER.findall(line)]
+    lower = [_lower_bound(*match) for match in _LOWER.findall(line)]
+    upper = [_upper_bound(*match) for match in _UPPER.findall(line)]
     if not lower or not upper or max(lower) >= min(upper):
         return None
     return max(lower), min(upper)
 
 
-def _lower(operator: str, text: str) -> datetime:
-    moment, step = _moment(text)
+def _lower_bound(operator: str, text: str) -> datetime:
+    moment, step = _parse_moment(text)
     return moment if operator == ">=" else moment + step
 
 
-def _upper(operator: str, text: str) -> datetime:
-    moment, step = _moment(text)
+def _upper_bound(operator: str, text: str) -> datetime:
+    moment, step = _parse_moment(text)
     return moment + step if operator == "<=" else moment
 
 
-def _moment(text: str) -> tuple[datetime, timedelta]:
+def _parse_moment(text: str) -> tuple[datetime, timedelta]:
     """A moment, and the smallest step of how it is written."""
     try:
         moment = datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
@@ -123,7 +123,7 @@ def _first_table(text: str) -> str | None:
     return f"{match[1]}.{match[2]}".lower() if match else None
 
 
-def _nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _iterate_nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     waiting = [plan]
     while waiting:
         node = waiting.pop()
@@ -155,7 +155,7 @@ _SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 
 
 @dataclass
-class Execution:
+class SqlExecution:
     """One SQL statement; `table` is what it writes, `reads` what it scans."""
 
     table: str | None
@@ -179,7 +179,7 @@ class TableWrite:
 
 
 @dataclass
-class Application:
+class LoggedApplication:
     """What was read so far. `cut`: a line was not whole; `ended`: the log says that it is."""
 
     id: str | None = None
@@ -187,24 +187,24 @@ class Application:
     spark: str | None = None
     ended: bool = False
     cut: bool = False
-    executors: dict[str, Executor] = field(default_factory=dict)
-    statements: dict[int, Execution] = field(default_factory=dict)
+    executors: dict[str, ExecutorSpan] = field(default_factory=dict)
+    statements: dict[int, SqlExecution] = field(default_factory=dict)
     _of_stage: dict[int, int] = field(default_factory=dict)
 
-    def read(self, lines: Iterable[bytes]) -> None:
+    def read_lines(self, lines: Iterable[bytes]) -> None:
         """Takes the lines of a log, or of the next part of a rolling one.
 
         A line that is no JSON ends it: what comes after a cut nobody can trust.
         """
         readers = {
             "SparkListenerLogStart": self._log_start,
-            "SparkListenerApplicationStart": self._application,
-            "SparkListenerApplicationEnd": self._end,
-            "SparkListenerExecutorAdded": self._executor,
-            "SparkListenerExecutorRemoved": self._removed,
-            "SparkListenerJobStart": self._job,
-            "SparkListenerStageCompleted": self._stage,
-            f"{_SQL}ExecutionStart": self._statement,
+            "SparkListenerApplicationStart": self._on_application,
+            "SparkListenerApplicationEnd": self._on_application_end,
+            "SparkListenerExecutorAdded": self._on_executor_added,
+            "SparkListenerExecutorRemoved": self._on_executor_removed,
+            "SparkListenerJobStart": self._on_job,
+            "SparkListenerStageCompleted": self._on_stage,
+            f"{_SQL}ExecutionStart": self._on_statement,
             f"{_SQL}ExecutionEnd": self._statement_end,
         }
         wanted = {f'{{"Event":"{name}"'.encode(): reader for name, reader in readers.items()}
@@ -218,12 +218,12 @@ class Application:
                 self.cut = True
                 return
 
-    def writes(self) -> list[TableWrite]:
+    def list_writes(self) -> list[TableWrite]:
         """The statements that wrote physical tables of SQLMesh and came to their end."""
         done = {number: item for number, item in self.statements.items() if item.end is not None}
-        spans = _spans(done)
-        parts = shares(list(self.executors.values()), spans)
-        found: list[tuple[Execution, list[Counters], list[float]]] = []
+        spans = _list_spans(done)
+        parts = share_allocation(list(self.executors.values()), spans)
+        found: list[tuple[SqlExecution, list[Counters], list[float]]] = []
         last: dict[str, int] = {}
         for number, item in sorted(done.items()):
             seconds = parts[str(number)].executors
@@ -243,7 +243,7 @@ class Application:
                 end=item.end or item.start,
                 executor_seconds=sum(seconds),
                 span=item.span,
-                counters=added(stages),
+                counters=add_counters(stages),
             )
             for item, stages, seconds in found
         ]
@@ -251,43 +251,43 @@ class Application:
     def _log_start(self, event: Mapping[str, Any]) -> None:
         self.spark = str(event["Spark Version"])
 
-    def _application(self, event: Mapping[str, Any]) -> None:
+    def _on_application(self, event: Mapping[str, Any]) -> None:
         self.id = event.get("App ID")
         self.attempt = event.get("App Attempt ID")
 
-    def _end(self, event: Mapping[str, Any]) -> None:
+    def _on_application_end(self, event: Mapping[str, Any]) -> None:
         self.ended = True
 
-    def _executor(self, event: Mapping[str, Any]) -> None:
+    def _on_executor_added(self, event: Mapping[str, Any]) -> None:
         name, cores = str(event["Executor ID"]), int(event["Executor Info"]["Total Cores"])
         if name != _DRIVER:
             # A cluster's driver runs no tasks; in local mode there is nobody else.
             self.executors.pop(_DRIVER, None)
-        self.executors[name] = Executor(event["Timestamp"] / _MS, None, cores)
+        self.executors[name] = ExecutorSpan(event["Timestamp"] / _MS, None, cores)
 
-    def _removed(self, event: Mapping[str, Any]) -> None:
+    def _on_executor_removed(self, event: Mapping[str, Any]) -> None:
         known = self.executors.get(str(event["Executor ID"]))
         if known is not None:
-            gone = Executor(known.added, event["Timestamp"] / _MS, known.cores)
+            gone = ExecutorSpan(known.added, event["Timestamp"] / _MS, known.cores)
             self.executors[str(event["Executor ID"])] = gone
 
-    def _job(self, event: Mapping[str, Any]) -> None:
+    def _on_job(self, event: Mapping[str, Any]) -> None:
         number = (event.get("Properties") or {}).get("spark.sql.execution.id")
         if number is not None:
             # A stage that a later job needs again was computed for the first one.
             for stage in event["Stage IDs"]:
                 self._of_stage.setdefault(int(stage), int(number))
 
-    def _stage(self, event: Mapping[str, Any]) -> None:
+    def _on_stage(self, event: Mapping[str, Any]) -> None:
         info = event["Stage Info"]
         statement = self.statements.get(self._of_stage.get(int(info["Stage ID"]), -1))
         if statement is not None:
-            statement.stages.append(_counters(info))
+            statement.stages.append(_read_counters(info))
 
-    def _statement(self, event: Mapping[str, Any]) -> None:
+    def _on_statement(self, event: Mapping[str, Any]) -> None:
         plan = event["sparkPlanInfo"]
         table = written_table(plan)
-        self.statements[int(event["executionId"])] = Execution(
+        self.statements[int(event["executionId"])] = SqlExecution(
             table=table,
             reads=read_tables(plan) if table is None else set(),
             span=written_range(event["physicalPlanDescription"]) if table else None,
@@ -300,7 +300,7 @@ class Application:
             known.end = event["time"] / _MS
 
 
-def _spans(done: Mapping[int, Execution]) -> list[Busy]:
+def _list_spans(done: Mapping[int, SqlExecution]) -> list[BusySpan]:
     """Each statement, with the pause before it in which no other one ran.
 
     An apply is charged for its batches from their begin to their end, in which Spark also analyses
@@ -312,7 +312,7 @@ def _spans(done: Mapping[int, Execution]) -> list[Busy]:
         end = item.end or item.start
         pause = item.start - busy_until
         start = busy_until if 0 < pause <= LONGEST_PAUSE_SECONDS else item.start
-        spans.append(Busy(str(number), start, end, added(item.stages).used_seconds))
+        spans.append(BusySpan(str(number), start, end, add_counters(item.stages).used_seconds))
         busy_until = max(busy_until, end)
     return spans
 
@@ -324,7 +324,7 @@ def _moved_nothing(stages: Iterable[Counters]) -> bool:
     )
 
 
-def _counters(info: Mapping[str, Any]) -> Counters:
+def _read_counters(info: Mapping[str, Any]) -> Counters:
     values = {
         str(item.get("Name", ""))[len(_PREFIX) :]: int(item.get("Value") or 0)
         for item in info.get("Accumulables") or ()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.messages import headline, sentence
+from ci_bot.worker.messages import error_headline, error_sentence
 
 IN_PROGRESS = ".inprogress"
 _ROLLING = "eventlog_v2_"
@@ -38,12 +38,12 @@ class ListedFile:
 class FileSystem(Protocol):
     """How files are listed and read. Times are seconds since the epoch."""
 
-    def entries(self, path: str) -> list[ListedFile]: ...
-    def lines(self, entry: ListedFile) -> Iterator[bytes]: ...
+    def list_entries(self, path: str) -> list[ListedFile]: ...
+    def read_lines(self, entry: ListedFile) -> Iterator[bytes]: ...
 
 
 @dataclass(frozen=True)
-class Log:
+class EventLog:
     """One application's log: its files in order."""
 
     name: str
@@ -52,28 +52,28 @@ class Log:
     in_progress: bool
 
 
-def logs(files: FileSystem, directory: str) -> Iterator[Log]:
+def list_logs(files: FileSystem, directory: str) -> Iterator[EventLog]:
     """The logs in a directory, the newest first.
 
     Raises:
         OSError: it cannot be listed.
     """
-    for entry in sorted(files.entries(directory), key=lambda entry: -entry.changed):
+    for entry in sorted(files.list_entries(directory), key=lambda entry: -entry.changed):
         if entry.directory and entry.name.startswith(_ROLLING):
-            inside = files.entries(entry.path)
-            parts = _rolling(inside)
+            inside = files.list_entries(entry.path)
+            parts = _list_rolling_parts(inside)
             if parts:
-                yield Log(
+                yield EventLog(
                     name=entry.name,
                     changed=max(part.changed for part in parts),
                     parts=parts,
                     in_progress=any(item.name.endswith(IN_PROGRESS) for item in inside),
                 )
         elif not entry.directory and not entry.name.startswith((".", "_")):
-            yield Log(entry.name, entry.changed, (entry,), entry.name.endswith(IN_PROGRESS))
+            yield EventLog(entry.name, entry.changed, (entry,), entry.name.endswith(IN_PROGRESS))
 
 
-def _rolling(entries: list[ListedFile]) -> tuple[ListedFile, ...]:
+def _list_rolling_parts(entries: list[ListedFile]) -> tuple[ListedFile, ...]:
     """The parts in order; what a compaction has taken together is not read twice."""
     numbered = sorted(
         ((int(match[1]), entry) for entry in entries if (match := _PART.match(entry.name))),
@@ -102,7 +102,7 @@ class LocalFiles:
     def __init__(self, decompressed: Callable[[str], Any]) -> None:
         self._decompressed = decompressed
 
-    def entries(self, path: str) -> list[ListedFile]:
+    def list_entries(self, path: str) -> list[ListedFile]:
         found = []
         for item in Path(path).iterdir():
             try:
@@ -112,7 +112,7 @@ class LocalFiles:
             found.append(ListedFile(str(item), item.name, item.is_dir(), status.st_mtime))
         return found
 
-    def lines(self, entry: ListedFile) -> Iterator[bytes]:
+    def read_lines(self, entry: ListedFile) -> Iterator[bytes]:
         if is_compressed(entry.name):
             with self._decompressed(entry.path) as plain, Path(plain).open("rb") as file:
                 yield from file
@@ -136,8 +136,8 @@ class HadoopFiles:
             spark.set(key, value)
         self._conf = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark)
 
-    def entries(self, path: str) -> list[ListedFile]:
-        where = self._path(path)
+    def list_entries(self, path: str) -> list[ListedFile]:
+        where = self._hadoop_path(path)
         try:
             return [
                 ListedFile(
@@ -149,21 +149,21 @@ class HadoopFiles:
                 for status in where.getFileSystem(self._conf).listStatus(where)
             ]
         except Exception as error:
-            raise OSError(sentence(error)) from error
+            raise OSError(error_sentence(error)) from error
 
-    def lines(self, entry: ListedFile) -> Iterator[bytes]:
-        with self.plain(entry.path) as plain, Path(plain).open("rb") as file:
+    def read_lines(self, entry: ListedFile) -> Iterator[bytes]:
+        with self.decompress_log(entry.path) as plain, Path(plain).open("rb") as file:
             yield from file
 
     @contextmanager
-    def plain(self, path: str) -> Iterator[str]:
+    def decompress_log(self, path: str) -> Iterator[str]:
         """A local file with the plain content of a log, for as long as the block lasts."""
         with tempfile.TemporaryDirectory(prefix="event-log-") as directory:
             target = str(Path(directory, "plain"))
-            self._copy(self._path(path), target)
+            self._copy_file(self._hadoop_path(path), target)
             yield target
 
-    def _copy(self, source: Any, target: str) -> None:
+    def _copy_file(self, source: Any, target: str) -> None:
         reader = self._jvm.org.apache.spark.deploy.history.EventLogFileReader
         out = self._jvm.java.io.FileOutputStream(target)
         try:
@@ -172,11 +172,11 @@ class HadoopFiles:
             self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(stream, out, 1 << 16, True)
         except Exception as error:
             if not Path(target).stat().st_size:
-                raise OSError(sentence(error)) from error
+                raise OSError(error_sentence(error)) from error
         finally:
             out.close()
 
-    def _path(self, path: str) -> Any:
+    def _hadoop_path(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(path)
 
 
@@ -187,14 +187,14 @@ def local_path(directory: str) -> str | None:
     return None if "://" in directory else directory
 
 
-def unreadable(directory: str, error: Exception) -> BadInput:
+def unreadable_logs_error(directory: str, error: Exception) -> BadInput:
     """Why the logs cannot be read, in one sentence."""
     known: dict[type[Exception], str] = {
         FileNotFoundError: "it is not there",
         NotADirectoryError: "it is no directory",
         PermissionError: "reading it is not permitted",
     }
-    why = known.get(type(error)) or headline(error)
+    why = known.get(type(error)) or error_headline(error)
     return BadInput(
         f"The event logs in {directory} cannot be read: {why}.",
         hint="Name the directory that `spark.eventLog.dir` of prod's Spark names.",

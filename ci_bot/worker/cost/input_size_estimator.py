@@ -18,23 +18,23 @@ from sqlmesh.core import constants as c
 from sqlmesh.core.model import SeedModel
 from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.errors import BadInput, Refused
+from ci_bot.errors import BadInput, RequestRefused
 from ci_bot.protocol.apply_report import EstimateDocument
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.messages import EstimateRequest
 from ci_bot.protocol.plan import Backfill, Cost, tables_of
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost.batch_queries import BatchQueries
-from ci_bot.worker.cost.input_size_measurement import Asked, QuerySizes, measure
+from ci_bot.worker.cost.input_size_measurement import QuerySizes, UnknownModel, measure_inputs
 from ci_bot.worker.cost.input_size_rates import CountedRun, batches_of, by_size
 from ci_bot.worker.cost.known_costs import known_of, past_of_prod, table_key
-from ci_bot.worker.cost.plan_estimate import Known, estimate, past_of
-from ci_bot.worker.cost.prediction import BySize, Past
-from ci_bot.worker.messages import Names, sentence
+from ci_bot.worker.cost.plan_estimate import KnownCosts, past_of, predict_plan_cost
+from ci_bot.worker.cost.prediction import BySize, PastRun
+from ci_bot.worker.messages import ModelNames, error_sentence
 from ci_bot.worker.planning import (
+    BuiltPlan,
     Interval,
     Missing,
-    Planned,
     PlanRequest,
     describe_plan,
     identity_of,
@@ -44,7 +44,7 @@ from ci_bot.worker.planning import (
     work_of_merge,
 )
 from ci_bot.worker.project import OpenProject, opening, place_of, plan_settings, versions_of
-from ci_bot.worker.runtime import Clock, log
+from ci_bot.worker.runtime import PhaseClock, write_log_line
 from ci_bot.worker.state_store import CostLedger
 
 # The newest runs tell what a byte costs now; more of one model would outweigh the others.
@@ -52,7 +52,7 @@ _NEWEST_OF_A_MODEL, _NEWEST = 3, 2_000
 
 
 @dataclass(frozen=True)
-class Estimator:
+class PlanEstimator:
     """Estimates for the plans of one project, with every layer that can be asked.
 
     Args:
@@ -65,18 +65,18 @@ class Estimator:
 
     context: Any
     ledger: CostLedger
-    names: Names
+    names: ModelNames
     hour_price: Price | None
     say: Callable[[str], None]
     stop: Callable[[], bool]
-    probed: Mapping[str, Sequence[Past]] = field(default_factory=dict)
+    probed: Mapping[str, Sequence[PastRun]] = field(default_factory=dict)
 
     def by_runs(self, work: Sequence[Backfill]) -> Cost:
         """What earlier runs of the models tell. Spark sleeps on."""
-        return estimate(work, self._known(work), hour_price=self.hour_price)
+        return predict_plan_cost(work, self._collect_known(work), hour_price=self.hour_price)
 
-    def of(
-        self, planned: Planned, work: Sequence[Backfill], missing: Missing | None = None
+    def estimate_work(
+        self, planned: BuiltPlan, work: Sequence[Backfill], missing: Missing | None = None
     ) -> Cost:
         """The same with what the sizes of inputs say of the models that no run tells of.
 
@@ -87,27 +87,27 @@ class Estimator:
             work: Of the plan, or of a part of it.
             missing: The ranges that `work` will build; None: all that the plan lacks.
         """
-        known = self._known(work)
-        cost = estimate(work, known, hour_price=self.hour_price)
-        seen = self._seen(planned) if cost.unknown else []
+        known = self._collect_known(work)
+        cost = predict_plan_cost(work, known, hour_price=self.hour_price)
+        seen = self._list_counted_runs(planned) if cost.unknown else []
         if not seen:
             return cost
         self.say("looking at how much the models will read that were never built")
-        ranges = planned.lacks() if missing is None else missing
-        sizes = measure(
-            self._asked(cost.unknown, work, planned, ranges),
+        ranges = planned.list_missing() if missing is None else missing
+        sizes = measure_inputs(
+            self._list_unknown_models(cost.unknown, work, planned, ranges),
             now=time.monotonic,
             stop=self.stop,
-            log=log,
+            log=write_log_line,
         )
         found: dict[str, BySize] = {
             model: expected
             for model, size in sizes.items()
             if (expected := by_size(model, size, seen)) is not None
         }
-        return estimate(work, replace(known, by_size=found), hour_price=self.hour_price)
+        return predict_plan_cost(work, replace(known, by_size=found), hour_price=self.hour_price)
 
-    def of_merge(self, planned: Planned) -> Cost | None:
+    def of_merge(self, planned: BuiltPlan) -> Cost | None:
         """What building the changed models in prod will cost, if they were merged now; None where
         nobody can say, which is logged, or where the merge changes nothing.
 
@@ -121,24 +121,32 @@ class Estimator:
             as_prod = merge_of(self.context, planned)
             if as_prod is None or as_prod.plan.uncategorized:
                 return None
-            return self.of(as_prod, work_of_merge(as_prod, self.names))
+            return self.estimate_work(as_prod, work_of_merge(as_prod, self.names))
         except Exception as error:
             # A merge that cannot be planned is the review's finding; what it costs is unknown then.
-            log(f"The cost of the merge is not known: {sentence(error)}")
+            write_log_line(f"The cost of the merge is not known: {error_sentence(error)}")
             return None
 
-    def _known(self, work: Sequence[Backfill]) -> Known:
+    def _collect_known(self, work: Sequence[Backfill]) -> KnownCosts:
         known = known_of(work, self.ledger, self.context, self.names)
         return replace(known, layers={"probe": self.probed, **known.layers})
 
-    def _asked(
-        self, models: Collection[str], work: Sequence[Backfill], planned: Planned, missing: Missing
-    ) -> list[Asked]:
+    def _list_unknown_models(
+        self,
+        models: Collection[str],
+        work: Sequence[Backfill],
+        planned: BuiltPlan,
+        missing: Missing,
+    ) -> list[UnknownModel]:
         built = {item.model for item in tables_of(work)}
         queries = BatchQueries(
             planned,
             partial(in_prod, self.context),
-            {s.name for s in planned.snapshots.values() if self.names.of(s.name) in built},
+            {
+                s.name
+                for s in planned.plan_snapshots.values()
+                if self.names.short_name(s.name) in built
+            },
             self.context.engine_adapter.dialect,
         )
         reading = QuerySizes(self.context.engine_adapter.spark)
@@ -146,29 +154,30 @@ class Estimator:
         def read(snapshot: Snapshot, span: Interval) -> int | None:
             if isinstance(snapshot.model, SeedModel):
                 return len(snapshot.model.seed.content.encode())
-            text = queries.of(snapshot, span)
+            text = queries.batch_query(snapshot, span)
             return None if text is None else reading.bytes_of(text)
 
         return [
-            Asked(
-                self.names.of(snapshot.name),
+            UnknownModel(
+                self.names.short_name(snapshot.name),
                 describe_plan.kind_name(snapshot),
                 batches_of(snapshot, intervals),
                 partial(read, snapshot),
             )
             for s_id, intervals in missing.items()
-            if (snapshot := planned.snapshots[s_id]).is_model
-            and self.names.of(snapshot.name) in models
+            if (snapshot := planned.plan_snapshots[s_id]).is_model
+            and self.names.short_name(snapshot.name) in models
         ]
 
-    def _seen(self, planned: Planned) -> list[CountedRun]:
+    def _list_counted_runs(self, planned: BuiltPlan) -> list[CountedRun]:
         """The newest counted runs of the project's models: their applies, else prod's own."""
         kinds = {
-            self.names.of(s.name): describe_plan.kind_name(s) for s in planned.snapshots.values()
+            self.names.short_name(s.name): describe_plan.kind_name(s)
+            for s in planned.plan_snapshots.values()
         }
-        newest = self.ledger.runs(newest=_NEWEST)
+        newest = self.ledger.list_runs(newest=_NEWEST)
         rows = [row for row in newest if row.model in kinds and row.counters]
-        runs: dict[str, list[Past]] = past_of(rows)
+        runs: dict[str, list[PastRun]] = past_of(rows)
         for model, found in self._of_prod().items():
             if model in kinds and model not in runs:
                 runs[model] = found
@@ -178,17 +187,17 @@ class Estimator:
             for run in found[:_NEWEST_OF_A_MODEL]
         ]
 
-    def _of_prod(self) -> dict[str, list[Past]]:
+    def _of_prod(self) -> dict[str, list[PastRun]]:
         reader = self.context.state_reader
         prod = reader.get_environment(c.PROD) if self.ledger.knows_prod else None
         if prod is None:
             return {}
         tables = {
-            table_key(info.table_name()): self.names.of(info.name)
+            table_key(info.table_name()): self.names.short_name(info.name)
             for info in prod.snapshots
             if info.is_model
         }
-        found: dict[str, list[Past]] = {}
+        found: dict[str, list[PastRun]] = {}
         for row in self.ledger.prod_runs(tables, newest=_NEWEST):
             # How many intervals a run wrote makes no difference to what a byte costs.
             past = past_of_prod(row, lambda *_: 1, whole=True)
@@ -210,7 +219,7 @@ def in_prod(context: Any, wanted: Collection[str]) -> Mapping[str, Snapshot]:
 class EstimatePorts:
     """What an estimate needs from its surroundings."""
 
-    clock: Clock
+    clock: PhaseClock
     progress: Callable[[str, str], None]
     on_spark_start: Callable[[], None]
     stop: Callable[[], bool]
@@ -236,31 +245,32 @@ def estimate_plan(request: EstimateRequest, ports: EstimatePorts) -> EstimateDoc
         if opened.baseline == "empty":
             missing = opened.prod_not_found
             raise BadInput(
-                f"{missing.sentence() if missing else 'There is no prod.'} So no run has told what "
+                f"{missing.describe_absence() if missing else 'There is no prod.'} So no run has "
+                "told what "
                 "anything costs.",
                 hint=f"{missing.hint if missing else ''} `sqlmesh plan` builds prod.".strip(),
                 reason_code="no_prod",
             )
-        return _estimated(request, ports, opened, started)
+        return _make_estimate_document(request, ports, opened, started)
     finally:
-        opened.close()
+        opened.close_state()
 
 
-def _estimated(
+def _make_estimate_document(
     request: EstimateRequest, ports: EstimatePorts, opened: OpenProject, started: float
 ) -> EstimateDocument:
     context = opened.context
-    names = Names(context.default_catalog, context.default_dialect)
+    names = ModelNames(context.default_catalog, context.default_dialect)
     options = plan_options.options_of(context, request, plan_settings(context.configs))
     ports.progress("plan", f"planning {len(context.models)} models against prod")
-    with ports.clock.phase("plan"):
+    with ports.clock.time_phase("plan"):
         planned = make_plan.plan_against_prod(
-            context, PlanRequest.of(request.environment, options, window=request.window)
+            context, PlanRequest.from_options(request.environment, options, window=request.window)
         )
-    plan_id, cost, after_merge = None, estimate([]), None
+    plan_id, cost, after_merge = None, predict_plan_cost([]), None
     if planned is not None and planned.plan.uncategorized:
-        waiting = ", ".join(names.of(s.name) for s in planned.plan.uncategorized)
-        raise Refused(
+        waiting = ", ".join(names.short_name(s.name) for s in planned.plan.uncategorized)
+        raise RequestRefused(
             f"These changes have no category, so nobody can say what they will build: {waiting}.",
             hint="Switch automatic categorization on for them.",
             reason_code="uncategorized",
@@ -273,7 +283,7 @@ def _estimated(
             repository=Path(request.workplace.repository),
         )
         plan_id = identity.plan_id()
-        estimator = Estimator(
+        estimator = PlanEstimator(
             context,
             CostLedger(sqlmesh_compat.state_adapter(context)),
             names,
@@ -281,8 +291,8 @@ def _estimated(
             say=lambda message: ports.progress("estimate", message),
             stop=ports.stop,
         )
-        with ports.clock.phase("estimate"):
-            cost = estimator.of(planned, describe_plan.work_left(planned, names))
+        with ports.clock.time_phase("estimate"):
+            cost = estimator.estimate_work(planned, describe_plan.work_left(planned, names))
             ports.progress("estimate", "the same for prod, after the merge")
             after_merge = estimator.of_merge(planned)
     return EstimateDocument(

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ci_bot.worker.cost.input_size_rates import InputSize, spread
-from ci_bot.worker.messages import sentence
+from ci_bot.worker.cost.input_size_rates import InputSize, spread_batches
+from ci_bot.worker.messages import error_sentence
 from ci_bot.worker.planning import Interval
 
 # Looking at a query takes tenths of a second. An apply of many models must not wait longer.
@@ -20,7 +20,7 @@ _EQUAL = 3
 
 
 @dataclass
-class Asked:
+class UnknownModel:
     """A model whose size is not known yet.
 
     Attributes:
@@ -36,8 +36,8 @@ class Asked:
     lost: bool = False
 
 
-def measure(
-    models: Sequence[Asked],
+def measure_inputs(
+    models: Sequence[UnknownModel],
     *,
     now: Callable[[], float],
     stop: Callable[[], bool],
@@ -52,23 +52,23 @@ def measure(
         log: Takes why a model could not be measured.
     """
     end = now() + budget_seconds
-    waiting = [(item, spread(item.batches)) for item in models if item.batches]
+    waiting = [(item, spread_batches(item.batches)) for item in models if item.batches]
     for turn in range(max((len(order) for _, order in waiting), default=0)):
         for item, order in waiting:
             if stop() or now() >= end:
-                return _sizes(models)
+                return _sum_sizes(models)
             if turn < len(order) and not item.lost and not _is_settled(item):
-                _ask(item, order[turn], log)
-    return _sizes(models)
+                _measure_model(item, order[turn], log)
+    return _sum_sizes(models)
 
 
-def _ask(item: Asked, span: Interval, log: Callable[[str], None]) -> None:
+def _measure_model(item: UnknownModel, span: Interval, log: Callable[[str], None]) -> None:
     try:
         size = item.read(span)
     except (
         Exception
     ) as error:  # of the renderer, of macros, of Spark: it is unknown, whatever it is
-        log(f"How much {item.model} will read is not known: {sentence(error)}")
+        log(f"How much {item.model} will read is not known: {error_sentence(error)}")
         size = None
     if size is None:
         item.lost = True
@@ -76,11 +76,11 @@ def _ask(item: Asked, span: Interval, log: Callable[[str], None]) -> None:
         item.found.append(size)
 
 
-def _is_settled(item: Asked) -> bool:
+def _is_settled(item: UnknownModel) -> bool:
     return len(item.found) >= _EQUAL and len(set(item.found)) == 1
 
 
-def _sizes(models: Sequence[Asked]) -> dict[str, InputSize]:
+def _sum_sizes(models: Sequence[UnknownModel]) -> dict[str, InputSize]:
     return {
         item.model: InputSize(
             bytes=round(sum(item.found) / len(item.found) * len(item.batches)),
@@ -173,62 +173,66 @@ class QuerySizes:
             PySparkException, Py4JError: Spark cannot analyse it.
         """
         plan = self._session.sql(sql)._jdf.queryExecution().optimizedPlan()
-        plans = [plan, *_items(plan.subqueriesAll())]
+        plans = [plan, *_iterate_items(plan.subqueriesAll())]
         leaves: list[Any] = []
         needed: set[str] = set()
         for each in plans:
-            needed |= _ids(each.output())
-            for node in _nodes(each):
+            needed |= _column_ids(each.output())
+            for node in _iterate_nodes(each):
                 if node.children().isEmpty():
                     leaves.append(node)
                 else:
-                    needed |= _ids(node.references())
-        sizes = [self._read(leaf, needed) for leaf in leaves]
+                    needed |= _column_ids(node.references())
+        sizes = [self._bytes_read(leaf, needed) for leaf in leaves]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
-    def _read(self, leaf: Any, needed: set[str]) -> int | None:
+    def _bytes_read(self, leaf: Any, needed: set[str]) -> int | None:
         """Bytes of a leaf that are read for the columns that somebody above it needs."""
-        files = self._files(leaf)
+        files = self._list_files(leaf)
         size = int(str(leaf.stats().sizeInBytes()))
         if size >= UNKNOWN_SIZE and files is not None:
             size = int(files.sizeInBytes())
         if size >= UNKNOWN_SIZE:
             return None
-        if files is None or _format(leaf) not in _COLUMNAR:
+        if files is None or _table_format(leaf) not in _COLUMNAR:
             return size
         paths = files.inputFiles()
-        share = self._share(leaf, paths, needed)
+        share = self._share_of_columns(leaf, paths, needed)
         return min(size, round(size * share) + len(paths) * BYTES_OF_A_FILE)
 
-    def _files(self, leaf: Any) -> Any | None:
+    def _list_files(self, leaf: Any) -> Any | None:
         """Spark's list of a leaf's files; None where it is no table of files.
 
         A partitioned table of which all is read was not listed yet: Spark does that when a filter
         prunes it, or when it runs.
         """
-        if leaf.nodeName() != "LogicalRelation" or not _is(leaf.relation(), "HadoopFsRelation"):
+        if leaf.nodeName() != "LogicalRelation" or not _is_instance(
+            leaf.relation(), "HadoopFsRelation"
+        ):
             return None
         location = leaf.relation().location()
-        if not _is(location, "CatalogFileIndex"):
+        if not _is_instance(location, "CatalogFileIndex"):
             return location
         nil = getattr(self._session._jvm.scala.collection.immutable, "Nil$")
         return location.filterPartitions(getattr(nil, "MODULE$"))
 
-    def _share(self, leaf: Any, paths: Any, needed: set[str]) -> float:
+    def _share_of_columns(self, leaf: Any, paths: Any, needed: set[str]) -> float:
         """The share of a leaf's bytes that are in the columns that are needed."""
         fields = json.loads(leaf.schema().json())["fields"]
         columns = str(leaf.output().mkString(_SEPARATOR)).split(_SEPARATOR)
         if len(columns) != len(fields):
             return 1.0
-        stored = self._stored(leaf, paths) if _format(leaf) == "parquet" else None
+        stored = self._stored_sizes(leaf, paths) if _table_format(leaf) == "parquet" else None
         sizes = [
-            _width(field["type"]) if stored is None else stored.get(field["name"].lower(), 0)
+            _type_width(field["type"]) if stored is None else stored.get(field["name"].lower(), 0)
             for field in fields
         ]
-        used = [size for text, size in zip(columns, sizes, strict=True) if _id(text) in needed]
+        used = [
+            size for text, size in zip(columns, sizes, strict=True) if _column_id(text) in needed
+        ]
         return sum(used) / sum(sizes) if sum(sizes) else 1.0
 
-    def _stored(self, leaf: Any, paths: Any) -> Mapping[str, int] | None:
+    def _stored_sizes(self, leaf: Any, paths: Any) -> Mapping[str, int] | None:
         """What each column of a table takes in one of its files; None where none can tell."""
         table = leaf.catalogTable()
         roots = leaf.relation().location().rootPaths()
@@ -240,44 +244,44 @@ class QuerySizes:
         return self._columns[key]
 
 
-def _format(leaf: Any) -> str:
+def _table_format(leaf: Any) -> str:
     return str(leaf.relation().toString()).lower()
 
 
-def _is(thing: Any, kind: str) -> bool:
+def _is_instance(thing: Any, kind: str) -> bool:
     return str(thing.getClass().getSimpleName()) == kind
 
 
-def _width(kind: Any) -> int:
-    return _WIDTHS.get(kind, _OTHER_WIDTH) if isinstance(kind, str) else _nested(kind)
+def _type_width(kind: Any) -> int:
+    return _WIDTHS.get(kind, _OTHER_WIDTH) if isinstance(kind, str) else _nested_width(kind)
 
 
-def _nested(kind: dict[str, Any]) -> int:
+def _nested_width(kind: dict[str, Any]) -> int:
     if kind["type"] == "struct":
-        return sum(_width(field["type"]) for field in kind["fields"])
+        return sum(_type_width(field["type"]) for field in kind["fields"])
     if kind["type"] == "array":
-        return _width(kind["elementType"])
+        return _type_width(kind["elementType"])
     if kind["type"] == "map":
-        return _width(kind["keyType"]) + _width(kind["valueType"])
+        return _type_width(kind["keyType"]) + _type_width(kind["valueType"])
     return _OTHER_WIDTH
 
 
-def _ids(attributes: Any) -> set[str]:
+def _column_ids(attributes: Any) -> set[str]:
     """The numbers by which Spark tells columns apart; a column's name may add one that is none."""
     return set(_ID.findall(str(attributes.mkString(_SEPARATOR))))
 
 
-def _id(attribute: str) -> str:
+def _column_id(attribute: str) -> str:
     found = _ID.findall(attribute)
     return str(found[-1]) if found else ""
 
 
-def _nodes(plan: Any) -> Iterator[Any]:
+def _iterate_nodes(plan: Any) -> Iterator[Any]:
     yield plan
-    for child in _items(plan.children()):
-        yield from _nodes(child)
+    for child in _iterate_items(plan.children()):
+        yield from _iterate_nodes(child)
 
 
-def _items(sequence: Any) -> Iterator[Any]:
+def _iterate_items(sequence: Any) -> Iterator[Any]:
     for number in range(sequence.size()):
         yield sequence.apply(number)

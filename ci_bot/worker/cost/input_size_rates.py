@@ -18,7 +18,7 @@ from statistics import median
 from sqlmesh.core.snapshot import Snapshot, merge_intervals
 from sqlmesh.core.snapshot.definition import expand_range
 
-from ci_bot.worker.cost.prediction import BySize, Expected, Past, line_of, on_line
+from ci_bot.worker.cost.prediction import BySize, ExpectedCost, PastRun, line_of, on_line
 from ci_bot.worker.planning import Interval
 
 # Runs of fewer models of a kind say less of the kind than the project's runs say of everything.
@@ -50,7 +50,7 @@ class CountedRun:
 
     model: str
     kind: str
-    run: Past
+    run: PastRun
 
 
 def by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) -> BySize | None:
@@ -59,13 +59,13 @@ def by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) -> BySize |
     Args:
         seen: The project's runs.
     """
-    like = _like(model, size.kind, [item for item in seen if _tells(item.run)])
+    like = _similar_runs(model, size.kind, [item for item in seen if _is_informative(item.run)])
     runs = [item.run for item in like]
-    if not runs or _beyond(size, runs):
+    if not runs or _is_beyond_runs(size, runs):
         return None
     of_model = Counter(item.model for item in like)
     smallest = min((run.input_bytes or 0) / run.batches for run in runs)
-    asked = Past(
+    asked = PastRun(
         intervals=1,
         batches=size.batches,
         seconds=0.0,
@@ -83,15 +83,15 @@ def by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) -> BySize |
         shortest = min(run.seconds / run.batches for run in runs)
         middle = max(rate * size.bytes, shortest * size.batches)
         off = [each / rate for each in rates]
-    expected = Expected(middle * min(SPREAD_LOW, *off), middle, middle * max(SPREAD_HIGH, *off))
+    expected = ExpectedCost(middle * min(SPREAD_LOW, *off), middle, middle * max(SPREAD_HIGH, *off))
     return BySize(expected, len(runs), size.bytes)
 
 
-def _tells(run: Past) -> bool:
+def _is_informative(run: PastRun) -> bool:
     return bool(run.input_bytes) and run.seconds > 0 and run.batches > 0
 
 
-def _like(model: str, kind: str, seen: Sequence[CountedRun]) -> Sequence[CountedRun]:
+def _similar_runs(model: str, kind: str, seen: Sequence[CountedRun]) -> Sequence[CountedRun]:
     own = [item for item in seen if item.model == model]
     if own:
         return own
@@ -99,7 +99,7 @@ def _like(model: str, kind: str, seen: Sequence[CountedRun]) -> Sequence[Counted
     return same if len({item.model for item in same}) >= FEWEST_OF_A_KIND else seen
 
 
-def _beyond(size: InputSize, runs: Sequence[Past]) -> bool:
+def _is_beyond_runs(size: InputSize, runs: Sequence[PastRun]) -> bool:
     largest = max((run.input_bytes or 0) / run.batches for run in runs)
     return largest < LARGE_BYTES and size.bytes / max(size.batches, 1) > REACH * largest
 
@@ -135,7 +135,7 @@ def batches_of(snapshot: Snapshot, intervals: Sequence[Interval]) -> list[Interv
     return found
 
 
-def spread(batches: Sequence[Interval], most: int = MOST_ASKED) -> list[Interval]:
+def spread_batches(batches: Sequence[Interval], most: int = MOST_ASKED) -> list[Interval]:
     """At most so many of them, the newest first, then the oldest, then ever finer between these."""
     if len(batches) <= most:
         chosen = list(range(len(batches)))

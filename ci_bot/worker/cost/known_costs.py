@@ -12,10 +12,10 @@ from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.protocol.cost import Accuracy
 from ci_bot.protocol.plan import Backfill, Cost, tables_of
-from ci_bot.worker.cost.plan_estimate import Known, estimate, past_of
-from ci_bot.worker.cost.prediction import Past, Upstream, line_of
-from ci_bot.worker.messages import Names, names_and_times
-from ci_bot.worker.planning import Planned, describe_plan, make_plan
+from ci_bot.worker.cost.plan_estimate import KnownCosts, past_of, predict_plan_cost
+from ci_bot.worker.cost.prediction import PastRun, UpstreamGrowth, line_of
+from ci_bot.worker.messages import ModelNames, names_and_times
+from ci_bot.worker.planning import BuiltPlan, describe_plan, make_plan
 from ci_bot.worker.state_store import ApplyRow, CostLedger, ProdRunRow
 
 # How far off our own estimates were: each apply's estimate beside what it has then cost.
@@ -27,7 +27,7 @@ NEWEST, FEWEST = 20, 5
 _LOOKED_AT = 200
 
 
-def accuracy(rows: Iterable[ApplyRow]) -> Accuracy | None:
+def measure_accuracy(rows: Iterable[ApplyRow]) -> Accuracy | None:
     """How far the newest complete estimates were off; None with fewer than five.
 
     Only an apply that came to its end tells: half of the work costs half. The error is the
@@ -53,7 +53,7 @@ def accuracy(rows: Iterable[ApplyRow]) -> Accuracy | None:
 
 def known_accuracy(ledger: CostLedger) -> Accuracy | None:
     """`accuracy` of what the ledger holds."""
-    return accuracy(ledger.applies(newest=_LOOKED_AT))
+    return measure_accuracy(ledger.list_applies(newest=_LOOKED_AT))
 
 
 def sentence_of(found: Accuracy) -> str:
@@ -72,31 +72,33 @@ def sentence_of(found: Accuracy) -> str:
 _OF_A_MODEL, _MOST_RUNS = 3, 200
 
 
-def known_of(work: Sequence[Backfill], ledger: CostLedger, context: Any, names: Names) -> Known:
+def known_of(
+    work: Sequence[Backfill], ledger: CostLedger, context: Any, names: ModelNames
+) -> KnownCosts:
     """What the ledger knows of the models that are worked on.
 
     Args:
         context: SQLMesh's; of models without an apply it tells which table they have in prod.
     """
     models = {item.model for item in work}
-    rows = ledger.runs(models)
+    rows = ledger.list_runs(models)
     above = _tables_above(work, context, names) if rows else {}
-    upstream = Upstream(_new(work, context) if above else {}, rows, above)
-    applied = past_of(rows, upstream.growth)
+    upstream = UpstreamGrowth(_list_new_tables(work, context) if above else {}, rows, above)
+    applied = past_of(rows, upstream.input_growth)
     rest = {item.model: item.action == "full_refresh" for item in work if item.model not in applied}
-    return Known(
+    return KnownCosts(
         layers={"ledger": applied, "event_logs": _of_prod(rest, ledger, context, names)},
         accuracy=known_accuracy(ledger),
-        line=_line(applied),
+        line=_accuracy_point(applied),
     )
 
 
-def _line(applied: Mapping[str, Sequence[Past]]) -> tuple[float, float] | None:
+def _accuracy_point(applied: Mapping[str, Sequence[PastRun]]) -> tuple[float, float] | None:
     counted = [run for runs in applied.values() for run in runs[:_OF_A_MODEL] if run.input_bytes]
     return line_of(counted[:_MOST_RUNS])
 
 
-def _new(work: Sequence[Backfill], context: Any) -> dict[str, Backfill]:
+def _list_new_tables(work: Sequence[Backfill], context: Any) -> dict[str, Backfill]:
     """The tables that nobody but applies has filled."""
     prod = context.state_reader.get_environment(c.PROD)
     of_prod = {table_key(info.table_name()) for info in prod.snapshots} if prod else set()
@@ -108,7 +110,7 @@ def _new(work: Sequence[Backfill], context: Any) -> dict[str, Backfill]:
 
 
 def _tables_above(
-    work: Sequence[Backfill], context: Any, names: Names
+    work: Sequence[Backfill], context: Any, names: ModelNames
 ) -> dict[str, frozenset[str]]:
     """The models whose tables are read by those that the work computes whole, also behind views."""
     whole = {item.model for item in work if item.action == "full_refresh"}
@@ -124,28 +126,32 @@ def _tables_above(
                 if kind is not None and (kind.is_view or kind.is_embedded):
                     waiting.add(parent)
                 else:
-                    found.add(names.of(parent))
+                    found.add(names.short_name(parent))
         return found
 
     return {
-        name: frozenset(above(fqn)) for fqn in context.models if (name := names.of(fqn)) in whole
+        name: frozenset(above(fqn))
+        for fqn in context.models
+        if (name := names.short_name(fqn)) in whole
     }
 
 
 def _of_prod(
-    models: Mapping[str, bool], ledger: CostLedger, context: Any, names: Names
-) -> dict[str, list[Past]]:
+    models: Mapping[str, bool], ledger: CostLedger, context: Any, names: ModelNames
+) -> dict[str, list[PastRun]]:
     prod = context.state_reader.get_environment(c.PROD) if models else None
     if prod is None or not ledger.knows_prod:
         return {}
-    wanted = [item for item in prod.snapshots if names.of(item.name) in models]
+    wanted = [item for item in prod.snapshots if names.short_name(item.name) in models]
     snapshots = context.state_reader.get_snapshots(wanted).values()
-    found: dict[str, list[Past]] = {}
+    found: dict[str, list[PastRun]] = {}
     tables = {table_key(s.table_name()): s for s in snapshots if s.is_model and s.version}
     for row in ledger.prod_runs(tables):
         snapshot = tables[row.table]
-        model = names.of(snapshot.name)
-        found.setdefault(model, []).append(past_of_prod(row, _intervals(snapshot), models[model]))
+        model = names.short_name(snapshot.name)
+        found.setdefault(model, []).append(
+            past_of_prod(row, _interval_counter(snapshot), models[model])
+        )
     return {model: [run for run in runs if run.intervals] for model, runs in found.items()}
 
 
@@ -154,7 +160,7 @@ def table_key(name: str) -> str:
     return ".".join(part.strip('`"') for part in name.split(".")[-2:]).lower()
 
 
-def past_of_prod(row: ProdRunRow, count: Callable[[int, int], int], whole: bool) -> Past:
+def past_of_prod(row: ProdRunRow, count: Callable[[int, int], int], whole: bool) -> PastRun:
     """A write of prod's as a run; without intervals where the log does not say which range.
 
     Args:
@@ -164,9 +170,9 @@ def past_of_prod(row: ProdRunRow, count: Callable[[int, int], int], whole: bool)
     intervals = 1 if whole else 0
     if not whole and row.start is not None and row.end is not None:
         intervals = count(
-            names_and_times.milliseconds(row.start), names_and_times.milliseconds(row.end)
+            names_and_times.to_milliseconds(row.start), names_and_times.to_milliseconds(row.end)
         )
-    return Past(
+    return PastRun(
         intervals=intervals,
         batches=1,
         seconds=row.executor_seconds,
@@ -174,7 +180,7 @@ def past_of_prod(row: ProdRunRow, count: Callable[[int, int], int], whole: bool)
     )
 
 
-def _intervals(snapshot: Snapshot) -> Callable[[int, int], int]:
+def _interval_counter(snapshot: Snapshot) -> Callable[[int, int], int]:
     return lambda start, end: describe_plan.count_intervals(snapshot, [(start, end)])
 
 
@@ -183,11 +189,11 @@ def _intervals(snapshot: Snapshot) -> Callable[[int, int], int]:
 
 def with_reused(
     cost: Cost,
-    planned: Planned,
+    planned: BuiltPlan,
     built: Collection[str],
     ledger: CostLedger,
     context: Any,
-    names: Names,
+    names: ModelNames,
 ) -> Cost:
     """The cost with the tables of prod that the plan needs and does not build.
 
@@ -200,21 +206,21 @@ def with_reused(
     needed = make_plan.changed_with_upstream(planned.plan)
     reused = [
         snapshot
-        for snapshot in planned.snapshots.values()
+        for snapshot in planned.plan_snapshots.values()
         if snapshot.name in needed
         and (snapshot.name, snapshot.version) in planned.versions_in_prod
         and snapshot.is_model
         and not (snapshot.is_view or snapshot.is_symbolic or snapshot.is_seed)
-        and names.of(snapshot.name) not in built
+        and names.short_name(snapshot.name) not in built
     ]
     if not reused:
         return cost
-    ran = {run.model for run in ledger.runs({names.of(s.name) for s in reused})}
-    asked = reused if ledger.knows_prod else [s for s in reused if names.of(s.name) in ran]
-    work = describe_plan.backfill(
+    ran = {run.model for run in ledger.list_runs({names.short_name(s.name) for s in reused})}
+    asked = reused if ledger.knows_prod else [s for s in reused if names.short_name(s.name) in ran]
+    work = describe_plan.list_backfill(
         planned, make_plan.target_windows(planned, asked), names, reused=lambda _snapshot: True
     )
-    saved = estimate(work, known_of(work, ledger, context, names)) if work else None
+    saved = predict_plan_cost(work, known_of(work, ledger, context, names)) if work else None
     return cost.model_copy(
         update={
             "reused": len(reused),

@@ -16,9 +16,9 @@ from ci_bot.errors import EXIT_REFUSED
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import Accuracy, CostLayer, ModelEstimate, Price
 from ci_bot.protocol.durations import executor_time
-from ci_bot.protocol.plan import Backfill, Confidence, Cost, tables_of, totals
+from ci_bot.protocol.plan import Backfill, Confidence, Cost, sum_work, tables_of
 from ci_bot.protocol.review_report import Impact
-from ci_bot.worker.cost.prediction import BySize, Expected, Past, predict
+from ci_bot.worker.cost.prediction import BySize, ExpectedCost, PastRun, predict_cost
 from ci_bot.worker.state_store import CostLedger, RunRow
 
 # The newest of each model; what it cost a year ago is no longer what it costs.
@@ -42,7 +42,7 @@ _SAYS: dict[CostLayer, str] = {
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownCosts:
     """What is known of models by their names, newest run first, layer by layer, the best first.
 
     Attributes:
@@ -50,12 +50,12 @@ class Known:
         line: seconds for a batch and for a byte, as runs of all of these models took.
     """
 
-    layers: Mapping[CostLayer, Mapping[str, Sequence[Past]]] = field(default_factory=dict)
+    layers: Mapping[CostLayer, Mapping[str, Sequence[PastRun]]] = field(default_factory=dict)
     by_size: Mapping[str, BySize] = field(default_factory=dict)
     accuracy: Accuracy | None = None
     line: tuple[float, float] | None = None
 
-    def of(self, model: str) -> tuple[CostLayer, Sequence[Past]] | None:
+    def find_runs(self, model: str) -> tuple[CostLayer, Sequence[PastRun]] | None:
         """The best layer that knows the model, with its runs."""
         for layer, models in self.layers.items():
             runs = [run for run in models.get(model, ()) if run.intervals > 0]
@@ -67,7 +67,7 @@ class Known:
 def builds_long(ledger: CostLedger) -> bool:
     """Whether a recent apply was so long that Java's optimizing compiler pays for itself."""
     totals: dict[tuple[str, str], float] = {}
-    for run in ledger.runs(newest=_RECENT_ROWS):
+    for run in ledger.list_runs(newest=_RECENT_ROWS):
         apply = (run.environment, run.at)
         totals[apply] = totals.get(apply, 0.0) + run.executor_seconds
     return max(totals.values(), default=0.0) > _LONG_SECONDS
@@ -76,7 +76,7 @@ def builds_long(ledger: CostLedger) -> bool:
 def row_counts(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
     """How many rows the newest apply has counted of each of these models, where one has."""
     found: dict[str, int] = {}
-    for run in ledger.runs(models):
+    for run in ledger.list_runs(models):
         if run.rows is not None:
             found.setdefault(run.model, run.rows)
     return found
@@ -84,7 +84,7 @@ def row_counts(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
 
 def past_of(
     rows: Iterable[RunRow], growth: Callable[[RunRow], float] = lambda _run: 1.0
-) -> dict[str, list[Past]]:
+) -> dict[str, list[PastRun]]:
     """The runs of each model that completed anything, newest first.
 
     What Spark has counted is exact; where any run of a model was counted, those that a clock has
@@ -98,18 +98,18 @@ def past_of(
         if row.intervals:
             found.setdefault(row.model, []).append(row)
     return {
-        model: [_past(row, growth(row)) for row in _best(each)[:_NEWEST]]
+        model: [_make_past_run(row, growth(row)) for row in _best_layer_rows(each)[:_NEWEST]]
         for model, each in found.items()
     }
 
 
-def _best(rows: list[RunRow]) -> list[RunRow]:
+def _best_layer_rows(rows: list[RunRow]) -> list[RunRow]:
     counted = [row for row in rows if row.source == "counters"]
     return counted or rows
 
 
-def _past(row: RunRow, growth: float) -> Past:
-    return Past(
+def _make_past_run(row: RunRow, growth: float) -> PastRun:
+    return PastRun(
         intervals=row.intervals,
         batches=row.batches,
         seconds=row.executor_seconds,
@@ -118,8 +118,8 @@ def _past(row: RunRow, growth: float) -> Past:
     )
 
 
-def estimate(
-    work: Sequence[Backfill], known: Known | None = None, *, hour_price: Price | None = None
+def predict_plan_cost(
+    work: Sequence[Backfill], known: KnownCosts | None = None, *, hour_price: Price | None = None
 ) -> Cost:
     """What `work` will take.
 
@@ -129,11 +129,11 @@ def estimate(
     Args:
         hour_price: The price of an executor-hour.
     """
-    known = known or Known()
-    total = totals(work)
+    known = known or KnownCosts()
+    total = sum_work(work)
     built = tables_of(work)
     models = sorted(
-        (found for item in built if (found := _model(item, known)) is not None),
+        (found for item in built if (found := _estimate_model(item, known)) is not None),
         key=lambda found: (-found.executor_hours_mid, found.model),
     )
     unknown = sorted({item.model for item in built} - {found.model for found in models})
@@ -156,22 +156,22 @@ def estimate(
     middle = sum(found.executor_hours_mid for found in models)
     return Cost(
         **counted,
-        executor_hours_low=_hours(sum(found.executor_hours_low for found in models)),
-        executor_hours_mid=_hours(middle),
-        executor_hours_high=_hours(sum(found.executor_hours_high for found in models)),
-        price=hour_price.of(middle) if hour_price else None,
+        executor_hours_low=_round_hours(sum(found.executor_hours_low for found in models)),
+        executor_hours_mid=_round_hours(middle),
+        executor_hours_high=_round_hours(sum(found.executor_hours_high for found in models)),
+        price=hour_price.price_of(middle) if hour_price else None,
         currency=hour_price.currency if hour_price else None,
-        confidence=_confidence(models, unknown),
-        basis=_basis(models, len(built), len(unknown)),
+        confidence=_judge_confidence(models, unknown),
+        basis=_describe_basis(models, len(built), len(unknown)),
         models=models,
     )
 
 
-def _model(item: Backfill, known: Known) -> ModelEstimate | None:
-    found = known.of(item.model)
+def _estimate_model(item: Backfill, known: KnownCosts) -> ModelEstimate | None:
+    found = known.find_runs(item.model)
     if found is not None:
         layer, runs = found
-        expected = predict(
+        expected = predict_cost(
             runs,
             intervals=item.intervals,
             batches=item.batches,
@@ -179,15 +179,17 @@ def _model(item: Backfill, known: Known) -> ModelEstimate | None:
             others=known.line,
         )
         if expected is not None:
-            return _told(item.model, layer, expected, len(runs))
+            return _make_model_estimate(item.model, layer, expected, len(runs))
     size = known.by_size.get(item.model)
     if size is None:
         return None
-    told = _told(item.model, "input_size", size.expected, size.runs)
+    told = _make_model_estimate(item.model, "input_size", size.expected, size.runs)
     return told.model_copy(update={"input_bytes": size.input_bytes})
 
 
-def _told(model: str, layer: CostLayer, expected: Expected, runs: int) -> ModelEstimate:
+def _make_model_estimate(
+    model: str, layer: CostLayer, expected: ExpectedCost, runs: int
+) -> ModelEstimate:
     return ModelEstimate(
         model=model,
         layer=layer,
@@ -198,7 +200,7 @@ def _told(model: str, layer: CostLayer, expected: Expected, runs: int) -> ModelE
     )
 
 
-def _basis(models: Sequence[ModelEstimate], built: int, unknown: int) -> str:
+def _describe_basis(models: Sequence[ModelEstimate], built: int, unknown: int) -> str:
     own = [found for found in models if found.layer != "input_size"]
     sized = [found for found in models if found.layer == "input_size"]
     parts = []
@@ -220,7 +222,7 @@ def _basis(models: Sequence[ModelEstimate], built: int, unknown: int) -> str:
     return " ".join(parts)
 
 
-def _confidence(models: Sequence[ModelEstimate], unknown: Sequence[str]) -> Confidence:
+def _judge_confidence(models: Sequence[ModelEstimate], unknown: Sequence[str]) -> Confidence:
     low, high = (
         sum(hours)
         for hours in zip(
@@ -235,7 +237,7 @@ def _confidence(models: Sequence[ModelEstimate], unknown: Sequence[str]) -> Conf
     return "high" if certain else "medium"
 
 
-def _hours(value: float) -> float:
+def _round_hours(value: float) -> float:
     """To a tenth of a second: small projects cost thousandths of an hour."""
     return round(value, 5)
 
@@ -288,16 +290,16 @@ def over_budget(
     here, there = cost.hours_above(hours), after_merge.hours_above(hours) if after_merge else None
     if hours is None or (here is None and there is None):
         return None
-    figures = [f"{what} {environment} would take {_about(cost)}"]
+    figures = [f"{what} {environment} would take {_describe_cost(cost)}"]
     if after_merge is not None:
-        figures.append(f"what prod builds after the merge {_about(after_merge)}")
+        figures.append(f"what prod builds after the merge {_describe_cost(after_merge)}")
     dearer = after_merge if after_merge is not None and (there or 0.0) > (here or 0.0) else cost
     return Failure(
         stage="estimate",
         reason_code="over_budget",
         exit_code=EXIT_REFUSED,
         message=f"{', and '.join(figures)}; the limit is {executor_time(hours)} of executor time. "
-        f"{_dearest(dearer)}. Nothing was built.",
+        f"{_describe_dearest(dearer)}. Nothing was built.",
         hint="Plan less (`start`, `select-model`), or raise `max-executor-hours`."
         if there is None
         else "Let prod rebuild less (a forward-only change, a later `start` of the model), or "
@@ -305,14 +307,14 @@ def over_budget(
     )
 
 
-def _about(cost: Cost) -> str:
+def _describe_cost(cost: Cost) -> str:
     middle = cost.executor_hours_mid
     if middle is None:
         return "a time that is not known" if cost.tables else "nothing"
     return f"{'at least' if cost.unknown else 'about'} {executor_time(middle)}"
 
 
-def _dearest(cost: Cost) -> str:
+def _describe_dearest(cost: Cost) -> str:
     named = ", ".join(
         f"{item.model} {executor_time(item.executor_hours_mid)} ({_FROM[item.layer]})"
         for item in cost.models[:_DEAREST]

@@ -34,7 +34,7 @@ _ZOOMS, _STEPS = 8, 40
 
 
 @dataclass(frozen=True)
-class Past:
+class PastRun:
     """One run of a model.
 
     Attributes:
@@ -51,7 +51,7 @@ class Past:
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedCost:
     """Executor seconds: the middle, and the least and the most that such runs have taken."""
 
     low: float
@@ -63,19 +63,19 @@ class Expected:
 class BySize:
     """What a model is expected to take by the size of its input, as so many runs took."""
 
-    expected: Expected
+    expected: ExpectedCost
     runs: int
     input_bytes: int
 
 
-def predict(
-    past: Sequence[Past],
+def predict_cost(
+    past: Sequence[PastRun],
     *,
     intervals: int,
     batches: int,
     grows: bool = False,
     others: tuple[float, float] | None = None,
-) -> Expected | None:
+) -> ExpectedCost | None:
     """What so many intervals in so many batches will take; None where nothing is known.
 
     Args:
@@ -95,15 +95,15 @@ def predict(
         fixed, per_byte = line
         middle = fixed * batches + per_byte * size
         off = [run.seconds / max(on_line(line, run), 1e-9) for run in runs]
-        return _spread(middle, middle * min(off), middle * max(off), len(runs))
+        return _widen_prediction(middle, middle * min(off), middle * max(off), len(runs))
     if _are_longer(runs, intervals, batches):
         return _of_longer_batches(runs, intervals, batches, others)
-    rates = [run.seconds / run.intervals * _longer(run, others) for run in runs]
+    rates = [run.seconds / run.intervals * _growth_factor(run, others) for run in runs]
     middle = median(rates) * intervals
-    return _spread(middle, min(rates) * intervals, max(rates) * intervals, len(runs))
+    return _widen_prediction(middle, min(rates) * intervals, max(rates) * intervals, len(runs))
 
 
-def _are_longer(runs: Sequence[Past], intervals: int, batches: int) -> bool:
+def _are_longer(runs: Sequence[PastRun], intervals: int, batches: int) -> bool:
     """Whether the batches hold many more intervals than any batch of the runs did."""
     if batches <= 0:
         return False
@@ -112,8 +112,8 @@ def _are_longer(runs: Sequence[Past], intervals: int, batches: int) -> bool:
 
 
 def _of_longer_batches(
-    runs: Sequence[Past], intervals: int, batches: int, others: tuple[float, float] | None
-) -> Expected:
+    runs: Sequence[PastRun], intervals: int, batches: int, others: tuple[float, float] | None
+) -> ExpectedCost:
     """What batches take that are longer than all that were seen.
 
     At least what as many short batches took, and at most what as many intervals took. Which of the
@@ -122,12 +122,12 @@ def _of_longer_batches(
     found = [_of_longer_batch(run, intervals, batches, others) for run in runs]
     middle = median(each.middle for each in found)
     low, high = min(each.low for each in found), max(each.high for each in found)
-    return _spread(middle, low, high, len(runs))
+    return _widen_prediction(middle, low, high, len(runs))
 
 
 def _of_longer_batch(
-    run: Past, intervals: int, batches: int, others: tuple[float, float] | None
-) -> Expected:
+    run: PastRun, intervals: int, batches: int, others: tuple[float, float] | None
+) -> ExpectedCost:
     of_a_batch = run.seconds / max(run.batches, 1)
     longest = min(of_a_batch, LONGEST_START)
 
@@ -137,21 +137,21 @@ def _of_longer_batch(
 
     if not run.input_bytes:
         least, most = sorted((taken(longest), taken(0.0)))
-        return Expected(least, math.sqrt(least * most), most)
+        return ExpectedCost(least, math.sqrt(least * most), most)
     line = others or (1.0, 1 / BYTES_OF_A_START)
     whole = on_line(line, run)
     start = of_a_batch * line[0] * run.batches / whole if whole else 0.0
     middle = taken(min(start, longest))
-    return Expected(middle * LONGER_LOW, middle, middle * LONGER_HIGH)
+    return ExpectedCost(middle * LONGER_LOW, middle, middle * LONGER_HIGH)
 
 
-def _spread(middle: float, low: float, high: float, runs: int) -> Expected:
+def _widen_prediction(middle: float, low: float, high: float, runs: int) -> ExpectedCost:
     if runs == 1:
         low, high = min(low, middle * SPREAD_LOW), max(high, middle * SPREAD_HIGH)
-    return Expected(min(low, middle), middle, max(high, middle))
+    return ExpectedCost(min(low, middle), middle, max(high, middle))
 
 
-def _longer(run: Past, others: tuple[float, float] | None) -> float:
+def _growth_factor(run: PastRun, others: tuple[float, float] | None) -> float:
     """By what factor a run would take longer now that it reads more: the batch itself does not."""
     if others is None or not run.input_bytes:
         return run.growth
@@ -160,13 +160,13 @@ def _longer(run: Past, others: tuple[float, float] | None) -> float:
     return on_line(others, read) / before if before else run.growth
 
 
-def on_line(line: tuple[float, float], run: Past) -> float:
+def on_line(line: tuple[float, float], run: PastRun) -> float:
     """The seconds that a run should have taken by `line_of`."""
     return line[0] * run.batches + line[1] * (run.input_bytes or 0)
 
 
 def line_of(
-    runs: Sequence[Past], *, fewest: int = FEWEST_RUNS, weights: Sequence[float] | None = None
+    runs: Sequence[PastRun], *, fewest: int = FEWEST_RUNS, weights: Sequence[float] | None = None
 ) -> tuple[float, float] | None:
     """Seconds for a batch and for a byte, neither below 0; None where the runs do not tell.
 
@@ -193,25 +193,25 @@ def line_of(
         return None
     batches, size = (sum(point[axis] for point in points) for axis in (0, 1))
     scaled = [(x / batches, y / size, weight) for x, y, weight in points]
-    share = _narrowest(scaled)
-    level = math.exp(-_level(scaled, share)[0])
+    share = _narrowest_share(scaled)
+    level = math.exp(-_line_level(scaled, share)[0])
     return level * (1 - share) / batches, level * share / size
 
 
-def _narrowest(points: Sequence[tuple[float, float, float]]) -> float:
+def _narrowest_share(points: Sequence[tuple[float, float, float]]) -> float:
     """The share of the bytes in a line that has the runs closest to it, from 0 to 1."""
     low, high = 0.0, 1.0
     for _ in range(_ZOOMS):
         step = (high - low) / _STEPS
         best = min(
             (low + step * number for number in range(_STEPS + 1)),
-            key=lambda share: _level(points, share)[1],
+            key=lambda share: _line_level(points, share)[1],
         )
         low, high = max(0.0, best - step), min(1.0, best + step)
     return best
 
 
-def _level(points: Sequence[tuple[float, float, float]], share: float) -> tuple[float, float]:
+def _line_level(points: Sequence[tuple[float, float, float]], share: float) -> tuple[float, float]:
     """Middle and spread of the logarithms of what a line of this direction says of the runs."""
     logs = [(math.log((1 - share) * x + share * y), weight) for x, y, weight in points]
     total = sum(weight for _, weight in logs)
@@ -228,7 +228,7 @@ def _level(points: Sequence[tuple[float, float, float]], share: float) -> tuple[
 
 
 @dataclass(frozen=True)
-class Upstream:
+class UpstreamGrowth:
     """What lies above the models of a plan.
 
     Attributes:
@@ -244,16 +244,16 @@ class Upstream:
     rows: Sequence[RunRow]
     tables: Mapping[str, frozenset[str]]
 
-    def growth(self, run: RunRow) -> float:
+    def input_growth(self, run: RunRow) -> float:
         """By what factor a model will read more than in `run`; 1.0 where nothing tells.
 
         Only where the plan makes, and the run's own apply has built, a table that it reads. What it
         read of others stays: the bytes that it read beyond those that were written then.
         """
         above = self.tables.get(run.model, frozenset())
-        apply = self._applies[run.environment, run.at]
+        apply = self._applied_runs[run.environment, run.at]
         built = [apply[model] for model in sorted(above & apply.keys())]
-        ratios = {row.model: ratio for row in built if (ratio := self._ratio(row)) is not None}
+        ratios = {row.model: ratio for row in built if (ratio := self._row_ratio(row)) is not None}
         if not ratios:
             return 1.0
         written = {row.model: row.counters.output_bytes if row.counters else 0 for row in built}
@@ -265,14 +265,14 @@ class Upstream:
         share = 1.0 if ratios.keys() == above else min(1.0, total / read) if read else 0.0
         return 1.0 + share * (changed - 1.0)
 
-    def _ratio(self, row: RunRow) -> float | None:
+    def _row_ratio(self, row: RunRow) -> float | None:
         """Of a table that an apply has built: what it will hold, in terms of what it held then."""
         item = self.new.get(row.model)
         if item is None:
             return None
         if row.model in self.tables:
-            return self.growth(row)
-        runs = self._models[row.model]
+            return self.input_growth(row)
+        runs = self._model_runs[row.model]
         same = [run for run in runs if run.version == row.version]
         if any(run.environment != row.environment for run in same):
             return None  # each of them may have had a preview of its own
@@ -283,14 +283,14 @@ class Upstream:
         return (item.intervals + there) / then if then else None
 
     @cached_property
-    def _applies(self) -> Mapping[tuple[str, str], Mapping[str, RunRow]]:
+    def _applied_runs(self) -> Mapping[tuple[str, str], Mapping[str, RunRow]]:
         found: dict[tuple[str, str], dict[str, RunRow]] = {}
         for row in self.rows:
             found.setdefault((row.environment, row.at), {})[row.model] = row
         return found
 
     @cached_property
-    def _models(self) -> Mapping[str, Sequence[RunRow]]:
+    def _model_runs(self) -> Mapping[str, Sequence[RunRow]]:
         found: dict[str, list[RunRow]] = {}
         for row in self.rows:
             found.setdefault(row.model, []).append(row)

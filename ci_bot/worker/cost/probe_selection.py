@@ -16,8 +16,8 @@ from sqlmesh.core.snapshot.definition import expand_range
 from ci_bot.protocol.apply_report import NotProbed
 from ci_bot.protocol.plan import Backfill
 from ci_bot.worker.cost.input_size_rates import batches_of
-from ci_bot.worker.messages import Names
-from ci_bot.worker.planning import Interval, Missing, Planned, describe_plan
+from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.planning import BuiltPlan, Interval, Missing, describe_plan
 
 # One batch is the whole model: to build it would be the apply.
 _FEWEST_BATCHES = 2
@@ -25,7 +25,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class Probe:
+class PlanProbe:
     """A part of a plan.
 
     Attributes:
@@ -42,17 +42,17 @@ class Probe:
     left_out: Sequence[NotProbed]
 
     @property
-    def made(self) -> frozenset[SnapshotId]:
+    def made_snapshots(self) -> frozenset[SnapshotId]:
         """The snapshots of which there is something after it that was not there before."""
         return self.views | self.batches.keys()
 
     @property
-    def missing(self) -> Missing:
+    def missing_ranges(self) -> Missing:
         """The ranges that are built of tables."""
         return {s_id: [span] for s_id, span in self.batches.items()}
 
 
-def choose(planned: Planned, missing: Missing, names: Names) -> Probe:
+def choose_probe(planned: BuiltPlan, missing: Missing, names: ModelNames) -> PlanProbe:
     """The probe of a plan.
 
     Args:
@@ -61,27 +61,29 @@ def choose(planned: Planned, missing: Missing, names: Names) -> Probe:
     building = {
         s_id: ranges
         for s_id, ranges in missing.items()
-        if ranges and (snapshot := planned.snapshots[s_id]).is_model and not snapshot.is_view
+        if ranges and (snapshot := planned.plan_snapshots[s_id]).is_model and not snapshot.is_view
     }
-    upstream = _Upstream(planned, building, missing)
+    upstream = _PlanUpstream(planned, building, missing)
     batches: dict[SnapshotId, Interval] = {}
     views: set[SnapshotId] = set()
     left_out: list[NotProbed] = []
     for s_id, ranges in building.items():
-        snapshot = planned.snapshots[s_id]
-        tables, on_the_way = upstream.of(snapshot)
-        why = _why_not(planned, snapshot, ranges) or _reads(sorted(map(names.of, tables)))
+        snapshot = planned.plan_snapshots[s_id]
+        tables, on_the_way = upstream.tables_and_views(snapshot)
+        why = _why_not(planned, snapshot, ranges) or _table_condition(
+            sorted(map(names.short_name, tables))
+        )
         if why is not None:
-            left_out.append(NotProbed(model=names.of(snapshot.name), why=why))
+            left_out.append(NotProbed(model=names.short_name(snapshot.name), why=why))
             continue
         batches[s_id] = newest_batch(snapshot, ranges)
         views |= on_the_way
     spans = {s_id: [span] for s_id, span in batches.items()}
     spans |= {s_id: list(missing[s_id]) for s_id in views}
-    return Probe(
+    return PlanProbe(
         batches=batches,
         views=frozenset(views),
-        work=describe_plan.backfill(planned, spans, names, reused=lambda _snapshot: True),
+        work=describe_plan.list_backfill(planned, spans, names, reused=lambda _snapshot: True),
         left_out=sorted(left_out, key=lambda item: item.model),
     )
 
@@ -100,7 +102,7 @@ def newest_batch(snapshot: Snapshot, ranges: Sequence[Interval]) -> Interval:
     return start, end
 
 
-def _why_not(planned: Planned, snapshot: Snapshot, ranges: Sequence[Interval]) -> str | None:
+def _why_not(planned: BuiltPlan, snapshot: Snapshot, ranges: Sequence[Interval]) -> str | None:
     """Why a model's newest batch tells nothing of the others, or could not be kept."""
     kind = describe_plan.kind_name(snapshot)
     if not snapshot.is_incremental:
@@ -117,7 +119,7 @@ def _why_not(planned: Planned, snapshot: Snapshot, ranges: Sequence[Interval]) -
     return None
 
 
-def _reads(tables: Sequence[str]) -> str | None:
+def _table_condition(tables: Sequence[str]) -> str | None:
     if not tables:
         return None
     more = len(tables) - _NAMED
@@ -126,14 +128,14 @@ def _reads(tables: Sequence[str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Upstream:
+class _PlanUpstream:
     """What models of a plan read, looking through views."""
 
-    planned: Planned
+    planned: BuiltPlan
     building: Collection[SnapshotId]
     missing: Collection[SnapshotId]
 
-    def of(self, snapshot: Snapshot) -> tuple[set[str], set[SnapshotId]]:
+    def tables_and_views(self, snapshot: Snapshot) -> tuple[set[str], set[SnapshotId]]:
         """The tables that it reads and that the plan builds, by name, and the views on the way that
         the plan makes."""
         tables: set[str] = set()
@@ -142,7 +144,7 @@ class _Upstream:
         waiting = list(snapshot.parents)
         while waiting:
             s_id = waiting.pop()
-            parent = self.planned.snapshots.get(s_id)
+            parent = self.planned.plan_snapshots.get(s_id)
             if parent is None or s_id in seen or s_id == snapshot.snapshot_id:
                 continue
             seen.add(s_id)

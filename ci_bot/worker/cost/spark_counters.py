@@ -23,7 +23,7 @@ _TICK_SECONDS = 0.001
 
 
 @dataclass(frozen=True)
-class Executor:
+class ExecutorSpan:
     """One executor, from when it was there until it went; None: it is still there."""
 
     added: float
@@ -32,7 +32,7 @@ class Executor:
 
 
 @dataclass(frozen=True)
-class Busy:
+class BusySpan:
     """A piece of work: when it ran, and the task time that it used.
 
     Attributes:
@@ -47,37 +47,39 @@ class Busy:
 
 
 @dataclass(frozen=True)
-class Allocated:
+class AllocatedTime:
     """Seconds of executors, and of their cores."""
 
     executors: float = 0.0
     cores: float = 0.0
 
-    def __add__(self, other: Allocated) -> Allocated:
-        return Allocated(self.executors + other.executors, self.cores + other.cores)
+    def __add__(self, other: AllocatedTime) -> AllocatedTime:
+        return AllocatedTime(self.executors + other.executors, self.cores + other.cores)
 
-    def scaled(self, factor: float) -> Allocated:
-        return Allocated(self.executors * factor, self.cores * factor)
+    def scale_by(self, factor: float) -> AllocatedTime:
+        return AllocatedTime(self.executors * factor, self.cores * factor)
 
 
-def allocated(executors: Iterable[Executor], start: float, end: float) -> Allocated:
+def sum_allocation(executors: Iterable[ExecutorSpan], start: float, end: float) -> AllocatedTime:
     """What was occupied between two moments, idle or not."""
-    total = Allocated()
+    total = AllocatedTime()
     for executor in executors:
         gone = end if executor.removed is None else min(end, executor.removed)
         seconds = max(0.0, gone - max(start, executor.added))
-        total += Allocated(seconds, seconds * executor.cores)
+        total += AllocatedTime(seconds, seconds * executor.cores)
     return total
 
 
-def shares(executors: Sequence[Executor], spans: Sequence[Busy]) -> Mapping[str, Allocated]:
+def share_allocation(
+    executors: Sequence[ExecutorSpan], spans: Sequence[BusySpan]
+) -> Mapping[str, AllocatedTime]:
     """What was occupied while work ran, by whose work it is.
 
     Where several pieces run at once, the executors of that moment are theirs by the task time that
     each uses in a second; where none uses any, in equal parts. The sum over all keys is what was
     occupied while any of them ran.
     """
-    found = {span.key: Allocated() for span in spans}
+    found = {span.key: AllocatedTime() for span in spans}
     running = [span for span in spans if span.end > span.start]
     moments = sorted({moment for span in running for moment in (span.start, span.end)})
     begins: dict[float, list[int]] = {}
@@ -91,16 +93,16 @@ def shares(executors: Sequence[Executor], spans: Sequence[Busy]) -> Mapping[str,
         active.update(begins.get(start, ()))
         if not active:
             continue
-        here = allocated(executors, start, end)
-        rates = {number: _rate(running[number]) for number in active}
+        here = sum_allocation(executors, start, end)
+        rates = {number: _task_rate(running[number]) for number in active}
         total = sum(rates.values())
         for number, rate in rates.items():
             part = rate / total if total > 0 else 1 / len(rates)
-            found[running[number].key] += here.scaled(part)
+            found[running[number].key] += here.scale_by(part)
     return found
 
 
-def _rate(span: Busy) -> float:
+def _task_rate(span: BusySpan) -> float:
     return span.used / max(span.end - span.start, _TICK_SECONDS)
 
 
@@ -139,7 +141,7 @@ def counters_of(stages: Iterable[Mapping[str, Any]], *, lost: int = 0) -> Counte
     )
 
 
-def added(items: Sequence[Counters]) -> Counters:
+def add_counters(items: Sequence[Counters]) -> Counters:
     """The counters of several pieces of work together."""
     if not items:
         return Counters()
@@ -152,13 +154,13 @@ def added(items: Sequence[Counters]) -> Counters:
     return Counters(**sums)
 
 
-def executors_of(items: Iterable[Mapping[str, Any]]) -> dict[str, Executor]:
+def executors_of(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan]:
     """The executors by id. The driver is one where there is no other: in local mode.
 
     Their times are milliseconds since the epoch.
     """
     known = {
-        str(item["id"]): Executor(
+        str(item["id"]): ExecutorSpan(
             added=int(item["addTime"]) * _MILLIS,
             removed=int(item["removeTime"]) * _MILLIS if item.get("removeTime") else None,
             cores=int(item.get("totalCores") or 0),
@@ -205,19 +207,19 @@ class SparkStore:
         self._nothing = self._jvm.java.util.ArrayList()
         self._no_quantiles = self._context._gateway.new_array(self._jvm.double, 0)
 
-    def begin(self, group: str, description: str) -> None:
+    def begin_group(self, group: str, description: str) -> None:
         """From now on jobs that this thread starts are of the group."""
         self._context.setJobGroup(group, description)
 
-    def end(self) -> None:
+    def end_group(self) -> None:
         """Jobs of this thread are of no group any more."""
         self._context._jsc.clearJobGroup()
 
-    def settle(self, milliseconds: int) -> None:
+    def settle_store(self, milliseconds: int) -> None:
         """Waits until what has happened is in the store, at most so long."""
         self._scala.listenerBus().waitUntilEmpty(milliseconds)
 
-    def stages(self, group: str) -> tuple[list[dict[str, Any]], int]:
+    def list_stages(self, group: str) -> tuple[list[dict[str, Any]], int]:
         """Every attempt at every stage of a group's jobs, and how many stages are forgotten."""
         found: list[dict[str, Any]] = []
         seen: set[int] = set()
@@ -225,7 +227,7 @@ class SparkStore:
         for number in self._context.statusTracker().getJobIdsForGroup(group):
             job = self._store.job(int(number))
             missing = 0
-            for stage in _numbers(job.stageIds()):
+            for stage in _list_numbers(job.stageIds()):
                 if stage in seen:
                     continue
                 seen.add(stage)
@@ -235,16 +237,16 @@ class SparkStore:
                 missing += not attempts.size()
                 found += [
                     {name: getattr(item, name)() for name in _OF_A_STAGE}
-                    for item in _items(attempts)
+                    for item in _list_items(attempts)
                     if str(item.status().toString()) != "SKIPPED"
                 ]
             lost += max(0, missing - int(job.numSkippedStages()))
         return found, lost
 
-    def executors(self) -> list[dict[str, Any]]:
+    def list_executors(self) -> list[dict[str, Any]]:
         """Every executor that there is, and the newest of those that are gone. Times are
         milliseconds since the epoch."""
-        return [_executor(item) for item in _items(self._store.executorList(False))]
+        return [_read_executor(item) for item in _list_items(self._store.executorList(False))]
 
     def task_seconds(self, stage: int, attempt: int) -> tuple[float, float] | None:
         """Of the tasks of a stage: seconds of the median one and of the longest one."""
@@ -253,11 +255,11 @@ class SparkStore:
         found = self._store.taskSummary(stage, attempt, quantiles)
         if found.isEmpty():
             return None
-        half, longest = _items(found.get().executorRunTime())
+        half, longest = _list_items(found.get().executorRunTime())
         return float(half) / 1_000, float(longest) / 1_000
 
 
-def _executor(item: Any) -> dict[str, Any]:
+def _read_executor(item: Any) -> dict[str, Any]:
     removed = item.removeTime()
     return {
         "id": item.id(),
@@ -267,9 +269,9 @@ def _executor(item: Any) -> dict[str, Any]:
     }
 
 
-def _numbers(sequence: Any) -> list[int]:
+def _list_numbers(sequence: Any) -> list[int]:
     return [int(text) for text in str(sequence.mkString(_COMMA)).split(_COMMA) if text]
 
 
-def _items(sequence: Any) -> list[Any]:
+def _list_items(sequence: Any) -> list[Any]:
     return [sequence.apply(number) for number in range(sequence.size())]

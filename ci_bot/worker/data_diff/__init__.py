@@ -36,9 +36,9 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.worker.data_diff.budgeted_run import (
         FAILED,
-        Budget,
-        Candidate,
-        Controls,
+        DiffBudget,
+        DiffCandidate,
+        DiffControls,
         compare_models,
     )
     from ci_bot.worker.data_diff.spark_port import SparkPort, side_by_side, spark_failures
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 __all__ = [
     "FAILED",
     "FEW_ROWS",
-    "Budget",
-    "Candidate",
-    "Controls",
+    "DiffBudget",
+    "DiffCandidate",
+    "DiffControls",
     "DiffPort",
     "DiffSpec",
     "SparkPort",
@@ -63,7 +63,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "budgeted_run": ["Budget", "Candidate", "Controls", "FAILED", "compare_models"],
+        "budgeted_run": ["DiffBudget", "DiffCandidate", "DiffControls", "FAILED", "compare_models"],
         "spark_port": ["SparkPort", "side_by_side", "spark_failures"],
         "spec": ["DiffPort", "DiffSpec", "FEW_ROWS", "SqlError", "TimeWindow"],
     },

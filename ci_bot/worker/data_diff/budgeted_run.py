@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from ci_bot.protocol.apply_report import TableDiff
-from ci_bot.worker.data_diff.compare import TimeSource, compare, compare_schema
+from ci_bot.worker.data_diff.compare import TimeSource, compare_schema, compare_tables
 from ci_bot.worker.data_diff.spec import DiffPort, DiffSpec, SqlError
 
 FAILED = "Spark could not compare it"
@@ -15,7 +15,7 @@ CANCELLED = "The run was cancelled before this model was compared."
 
 
 @dataclass(frozen=True)
-class Candidate:
+class DiffCandidate:
     """A model that could be compared.
 
     Args:
@@ -34,7 +34,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Budget:
+class DiffBudget:
     """How much all comparisons together may read; None is no limit.
 
     The largest models are left out until the rest fits. A model whose size nobody knows is left out
@@ -46,7 +46,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Controls:
+class DiffControls:
     """How a run is bounded and stopped.
 
     Args:
@@ -72,10 +72,10 @@ class Controls:
 
 def compare_models(
     port: DiffPort,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[DiffCandidate],
     *,
-    budget: Budget | None = None,
-    controls: Controls | None = None,
+    budget: DiffBudget | None = None,
+    controls: DiffControls | None = None,
     done: Callable[[TableDiff], None] | None = None,
 ) -> list[TableDiff]:
     """Compares every candidate, small ones first.
@@ -88,17 +88,17 @@ def compare_models(
         One result per candidate, in the order of `candidates`. A model that could not be compared
         says why in `skipped_because`; no failure of one model stops the others.
     """
-    controls = controls or Controls()
+    controls = controls or DiffControls()
     tell = done or (lambda _: None)
-    over = over_budget(candidates, budget or Budget())
+    over = over_budget(candidates, budget or DiffBudget())
     results: dict[int, TableDiff] = {}
 
     def run(number: int) -> TableDiff:
-        return _one(port, candidates[number], over.get(number), controls)
+        return _compare_candidate(port, candidates[number], over.get(number), controls)
 
     pool = ThreadPoolExecutor(max(1, controls.workers), thread_name_prefix="ci-bot-diff")
     try:
-        order = sorted(range(len(candidates)), key=lambda n: _weight(candidates[n]))
+        order = sorted(range(len(candidates)), key=lambda n: _candidate_weight(candidates[n]))
         waiting = {pool.submit(run, number): number for number in order}
         chances = max(1, round(controls.patience / controls.poll))
         while waiting and chances:
@@ -111,7 +111,7 @@ def compare_models(
                 controls.stop()
                 chances -= 1
         for number in waiting.values():
-            results[number] = _skipped(candidates[number], CANCELLED)
+            results[number] = _skipped_diff(candidates[number], CANCELLED)
             tell(results[number])
     finally:
         # No wait: a query that will not end must not keep a cancelled run alive.
@@ -119,7 +119,7 @@ def compare_models(
     return [results[number] for number in range(len(candidates))]
 
 
-def over_budget(candidates: Sequence[Candidate], budget: Budget) -> dict[int, str]:
+def over_budget(candidates: Sequence[DiffCandidate], budget: DiffBudget) -> dict[int, str]:
     """The candidates (by position) that must be left out, each with its sentence."""
     out: dict[int, str] = {}
     for limit, unit, sizes in (
@@ -131,7 +131,7 @@ def over_budget(candidates: Sequence[Candidate], budget: Budget) -> dict[int, st
         spent = 0
         for number in sorted(range(len(candidates)), key=lambda n: (sizes[n] is None, sizes[n])):
             size = sizes[number]
-            if number in out or not _runs(candidates[number]):
+            if number in out or not _is_compared(candidates[number]):
                 continue
             if size is None:
                 out[number] = (
@@ -148,36 +148,38 @@ def over_budget(candidates: Sequence[Candidate], budget: Budget) -> dict[int, st
     return out
 
 
-def _runs(candidate: Candidate) -> bool:
+def _is_compared(candidate: DiffCandidate) -> bool:
     return candidate.unavailable is None and bool(candidate.spec.keys)
 
 
-def _weight(candidate: Candidate) -> tuple[bool, int]:
+def _candidate_weight(candidate: DiffCandidate) -> tuple[bool, int]:
     size = candidate.size if candidate.size is not None else candidate.rows
     return size is None, size or 0
 
 
-def _one(port: DiffPort, candidate: Candidate, over: str | None, controls: Controls) -> TableDiff:
+def _compare_candidate(
+    port: DiffPort, candidate: DiffCandidate, over: str | None, controls: DiffControls
+) -> TableDiff:
     if candidate.unavailable is not None:
-        return _skipped(candidate, candidate.unavailable)
+        return _skipped_diff(candidate, candidate.unavailable)
     if controls.cancelled():
-        return _skipped(candidate, CANCELLED)
+        return _skipped_diff(candidate, CANCELLED)
     again = controls.again
     while True:
         try:
             if over is not None:
                 return compare_schema(port, candidate.spec, over)
-            return compare(port, candidate.spec, clock=controls.clock)
+            return compare_tables(port, candidate.spec, clock=controls.clock)
         except SqlError as error:
             if controls.cancelled():
-                return _skipped(candidate, CANCELLED)
+                return _skipped_diff(candidate, CANCELLED)
             if again is None:
-                return _skipped(candidate, f"{FAILED}: {error}")
+                return _skipped_diff(candidate, f"{FAILED}: {error}")
             again()
             again = None
 
 
-def _skipped(candidate: Candidate, reason: str) -> TableDiff:
+def _skipped_diff(candidate: DiffCandidate, reason: str) -> TableDiff:
     spec = candidate.spec
     return TableDiff(
         model=spec.model,

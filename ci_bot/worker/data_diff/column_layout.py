@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ci_bot.protocol.apply_report import SchemaDifference
-from ci_bot.worker.data_diff.spec import SparkType, parse
-from ci_bot.worker.data_diff.value_comparison import align, usable_as_key
+from ci_bot.worker.data_diff.spec import SparkType, parse_spark_type
+from ci_bot.worker.data_diff.value_comparison import align_types, usable_as_key
 
 Columns = Sequence[tuple[str, str]]
 
@@ -18,7 +18,7 @@ _NO_KEY = "The model has no grain and no unique key of columns, so its rows cann
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnPair:
     """A column of both sides. `kind` is the type it is compared in, None if it cannot be."""
 
     prod: str
@@ -28,75 +28,82 @@ class Column:
     kind: SparkType | None
 
     @property
-    def name(self) -> str:
+    def shown_name(self) -> str:
         """The name that the report shows: the PR's, because that is what is under review."""
         return self.pr
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """The columns of a comparison, or the sentence that says why there can be none."""
 
-    columns: list[Column] = field(default_factory=list)
-    keys: list[Column] = field(default_factory=list)
+    columns: list[ColumnPair] = field(default_factory=list)
+    keys: list[ColumnPair] = field(default_factory=list)
     schema: SchemaDifference = field(default_factory=SchemaDifference)
     impossible: str | None = None
 
     @property
-    def values(self) -> list[Column]:
+    def value_columns(self) -> list[ColumnPair]:
         """The columns outside the key, in prod's order."""
         return [column for column in self.columns if column not in self.keys]
 
     @property
-    def unknown(self) -> list[Column]:
+    def unknown_columns(self) -> list[ColumnPair]:
         """Columns that have one type on both sides, but a type that Spark cannot compare."""
-        return [c for c in self.values if c.kind is None and c.prod_type == c.pr_type]
+        return [c for c in self.value_columns if c.kind is None and c.prod_type == c.pr_type]
 
-    def named(self, name: str) -> Column | None:
+    def find_column(self, name: str) -> ColumnPair | None:
         """The pair that a column name of the model means."""
-        return _pick(name, {column.pr: column for column in self.columns})
+        return _pick_by_name(name, {column.pr: column for column in self.columns})
 
 
-def lay_out(prod: Columns, pr: Columns, keys: Sequence[str], skip: Iterable[str] = ()) -> Layout:
+def lay_out(
+    prod: Columns, pr: Columns, keys: Sequence[str], skip: Iterable[str] = ()
+) -> ColumnLayout:
     """Pairs the columns of both sides and finds the keys among them."""
-    pairs, schema = _paired(prod, pr)
-    layout = Layout(pairs, [], schema)
+    pairs, schema = _pair_columns(prod, pr)
+    layout = ColumnLayout(pairs, [], schema)
     if not keys:
-        return Layout(pairs, [], schema, _NO_KEY)
-    chosen: dict[Column, None] = {}
+        return ColumnLayout(pairs, [], schema, _NO_KEY)
+    chosen: dict[ColumnPair, None] = {}
     for key in keys:
-        found = layout.named(key)
+        found = layout.find_column(key)
         if found is None:
-            held = _pick(key, dict(prod)) is not None, _pick(key, dict(pr)) is not None
-            return Layout(pairs, [], schema, _no_key(key, *held))
+            held = (
+                _pick_by_name(key, dict(prod)) is not None,
+                _pick_by_name(key, dict(pr)) is not None,
+            )
+            return ColumnLayout(pairs, [], schema, _no_key(key, *held))
         if found.kind is None or not usable_as_key(found.kind):
-            return Layout(pairs, [], schema, _bad_key(found))
+            return ColumnLayout(pairs, [], schema, _bad_key(found))
         chosen[found] = None
-    skipped = {column for name in skip if (column := layout.named(name))}
+    skipped = {column for name in skip if (column := layout.find_column(name))}
     kept = [column for column in pairs if column in chosen or column not in skipped]
-    return Layout(kept, list(chosen), schema)
+    return ColumnLayout(kept, list(chosen), schema)
 
 
-def _paired(prod: Columns, pr: Columns) -> tuple[list[Column], SchemaDifference]:
+def _pair_columns(prod: Columns, pr: Columns) -> tuple[list[ColumnPair], SchemaDifference]:
     theirs = dict(pr)
     taken: dict[str, str] = {}
     for name, _ in prod:
-        found = _pick(name, {other: other for other in theirs if other not in taken.values()})
+        found = _pick_by_name(
+            name, {other: other for other in theirs if other not in taken.values()}
+        )
         if found is not None:
             taken[name] = found
     pairs = []
     for name, ddl in prod:
         if name in taken:
-            old, new = parse(ddl), parse(theirs[taken[name]])
-            pairs.append(Column(name, taken[name], old, new, align(old, new)))
+            old, new = parse_spark_type(ddl), parse_spark_type(theirs[taken[name]])
+            pairs.append(ColumnPair(name, taken[name], old, new, align_types(old, new)))
     return pairs, SchemaDifference(
         added=[name for name, _ in pr if name not in taken.values()],
         removed=[name for name, _ in prod if name not in taken],
-        changed=[column.name for column in pairs if column.prod_type != column.pr_type],
+        changed=[column.shown_name for column in pairs if column.prod_type != column.pr_type],
     )
 
 
-def _pick(name: str, named: dict[str, Value]) -> Value | None:
+def _pick_by_name(name: str, named: dict[str, Value]) -> Value | None:
     """The entry of that name, or else the only one that differs from it in case alone.
 
     Spark does not tell the case of names apart unless `spark.sql.caseSensitive` is set.
@@ -115,8 +122,8 @@ def _no_key(key: str, in_prod: bool, in_pr: bool) -> str:
     return f"The key column {key} is in neither table."
 
 
-def _bad_key(key: Column) -> str:
+def _bad_key(key: ColumnPair) -> str:
     if key.prod_type != key.pr_type:
-        change = f"{key.prod_type.ddl} to {key.pr_type.ddl}"
-        return f"The key column {key.name} changed its type from {change}."
-    return f"Spark cannot join on the key column {key.name}, a {key.prod_type.ddl}."
+        change = f"{key.prod_type.ddl_text} to {key.pr_type.ddl_text}"
+        return f"The key column {key.shown_name} changed its type from {change}."
+    return f"Spark cannot join on the key column {key.shown_name}, a {key.prod_type.ddl_text}."

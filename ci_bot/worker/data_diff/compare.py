@@ -9,11 +9,17 @@ from itertools import islice
 from typing import Any
 
 from ci_bot.protocol.apply_report import ColumnMatch, DiffWindow, Profile, TableDiff
-from ci_bot.redaction import shortened
+from ci_bot.redaction import shorten_redacted
 from ci_bot.worker.data_diff import spec as windows
 from ci_bot.worker.data_diff import value_comparison
-from ci_bot.worker.data_diff.column_layout import Column, Layout, lay_out
-from ci_bot.worker.data_diff.query import COUNTS, DiffQuery, build, build_counts, table_name
+from ci_bot.worker.data_diff.column_layout import ColumnLayout, ColumnPair, lay_out
+from ci_bot.worker.data_diff.query import (
+    COUNTS,
+    DiffQuery,
+    build_counts,
+    build_diff_query,
+    table_name,
+)
 from ci_bot.worker.data_diff.spec import (
     FEW_BYTES,
     DiffPort,
@@ -22,14 +28,16 @@ from ci_bot.worker.data_diff.spec import (
     SparkType,
     SqlError,
 )
-from ci_bot.worker.runtime import quoted
+from ci_bot.worker.runtime import quote_identifier
 
 TimeSource = Callable[[], float]
 _LINE = 1_000
 """Characters of a sentence that lists columns; the contract allows 4,000."""
 
 
-def compare(spark_sql: DiffPort, spec: DiffSpec, *, clock: TimeSource | None = None) -> TableDiff:
+def compare_tables(
+    spark_sql: DiffPort, spec: DiffSpec, *, clock: TimeSource | None = None
+) -> TableDiff:
     """Diffs one model, in one query over both tables.
 
     Args:
@@ -44,7 +52,7 @@ def compare(spark_sql: DiffPort, spec: DiffSpec, *, clock: TimeSource | None = N
         SqlError: Spark could not answer.
     """
     began = clock() if clock else 0.0
-    found = _compare(spark_sql, spec)
+    found = _compare_model(spark_sql, spec)
     if clock:
         return found.model_copy(update={"seconds": max(0.0, clock() - began)})
     return found
@@ -56,23 +64,25 @@ def compare_schema(spark_sql: DiffPort, spec: DiffSpec, reason: str) -> TableDif
     Raises:
         SqlError: Spark could not answer.
     """
-    with _seen(spark_sql, spec, few=False) as (prod, pr):
+    with _analyse_tables(spark_sql, spec, few=False) as (prod, pr):
         layout = lay_out(prod.columns, pr.columns, spec.keys, spec.skip_columns)
-    return TableDiff(**_shown(spec, layout), compared=False, skipped_because=reason)
+    return TableDiff(**_shown_fields(spec, layout), compared=False, skipped_because=reason)
 
 
-def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
+def _compare_model(port: DiffPort, spec: DiffSpec) -> TableDiff:
     if spec.few:
         # What Spark refuses of its own plans it takes in the ordinary way, or says why not.
-        with suppress(SqlError), _seen(port, spec, few=True) as (prod, pr):
+        with suppress(SqlError), _analyse_tables(port, spec, few=True) as (prod, pr):
             if _is_little(prod, pr):
-                return _compared(port, spec, prod, pr, few=True)
-    with _seen(port, spec, few=False) as (prod, pr):
-        return _compared(port, spec, prod, pr, few=False)
+                return _run_comparison(port, spec, prod, pr, few=True)
+    with _analyse_tables(port, spec, few=False) as (prod, pr):
+        return _run_comparison(port, spec, prod, pr, few=False)
 
 
 @contextmanager
-def _seen(port: DiffPort, spec: DiffSpec, *, few: bool) -> Iterator[tuple[SeenTable, SeenTable]]:
+def _analyse_tables(
+    port: DiffPort, spec: DiffSpec, *, few: bool
+) -> Iterator[tuple[SeenTable, SeenTable]]:
     with (
         port.look_at(table_name(spec.prod), few=few) as prod,
         port.look_at(table_name(spec.pr), few=few) as pr,
@@ -85,24 +95,24 @@ def _is_little(*tables: SeenTable) -> bool:
     return all(size is not None for size in sizes) and sum(filter(None, sizes)) <= FEW_BYTES
 
 
-def _compared(
+def _run_comparison(
     port: DiffPort, spec: DiffSpec, prod: SeenTable, pr: SeenTable, *, few: bool
 ) -> TableDiff:
     layout = lay_out(prod.columns, pr.columns, spec.keys, spec.skip_columns)
-    window = _window(spec, layout)
+    window = _find_window(spec, layout)
     reason = layout.impossible or window.impossible
     if reason:
         # Rows that cannot be paired can be counted: some evidence is better than none.
         counted = {} if window.impossible else _row_counts(port, prod, pr, window, few=few)
         return TableDiff(
-            **_shown(spec, layout),
+            **_shown_fields(spec, layout),
             compared=False,
             window=window.part,
             window_of=window.whole,
             skipped_because=f"{reason}{_in_words(counted)}",
             **counted,
         )
-    query = build(
+    query = build_diff_query(
         layout,
         prod=prod.name,
         pr=pr.name,
@@ -114,25 +124,25 @@ def _compared(
     if "${" in query.sql:
         # Spark replaces ${...} in every statement, and quoting does not stop it.
         raise SqlError("A name in the tables holds ${, which Spark would replace.")
-    (answer,) = port.rows(query.sql, few=few)
+    (answer,) = port.query_rows(query.sql, few=few)
     return TableDiff(
-        **_shown(spec, layout),
+        **_shown_fields(spec, layout),
         compared=True,
         window=window.part,
         window_of=window.whole,
         complete=window.complete,
-        **_counts(query, answer, spec, layout),
+        **_read_counts(query, answer, spec, layout),
     )
 
 
 def _row_counts(
-    port: DiffPort, prod: SeenTable, pr: SeenTable, window: _Window, *, few: bool
+    port: DiffPort, prod: SeenTable, pr: SeenTable, window: _ComparedWindow, *, few: bool
 ) -> dict[str, Any]:
     """The rows of both sides in the window, as fields of the contract."""
     sql = build_counts(prod.name, pr.name, window.conditions)
     if "${" in sql:
         return {}  # Spark would replace it
-    ((rows_prod, rows_pr),) = port.rows(sql, few=few)
+    ((rows_prod, rows_pr),) = port.query_rows(sql, few=few)
     return {"rows_prod": int(rows_prod), "rows_pr": int(rows_pr)}
 
 
@@ -142,13 +152,13 @@ def _in_words(counted: Mapping[str, Any]) -> str:
     return f" Prod has {counted['rows_prod']:,} rows of it, and this has {counted['rows_pr']:,}."
 
 
-def _shown(spec: DiffSpec, layout: Layout) -> dict[str, Any]:
-    keys = [key.name for key in layout.keys] or list(spec.keys)
+def _shown_fields(spec: DiffSpec, layout: ColumnLayout) -> dict[str, Any]:
+    keys = [key.shown_name for key in layout.keys] or list(spec.keys)
     return {"model": spec.model, "keys": keys, "schema_": layout.schema}
 
 
 @dataclass(frozen=True)
-class _Window:
+class _ComparedWindow:
     """The range that is compared, prod's range, and the condition on each side."""
 
     part: DiffWindow | None = None
@@ -158,33 +168,41 @@ class _Window:
     complete: bool = False
 
 
-def _window(spec: DiffSpec, layout: Layout) -> _Window:
+def _find_window(spec: DiffSpec, layout: ColumnLayout) -> _ComparedWindow:
     if spec.window is None:
-        return _Window(complete=True)
+        return _ComparedWindow(complete=True)
     name, form = spec.window.column, spec.window.format
-    whole = windows.span(name, spec.window.prod)
-    common = windows.shared(spec.window.prod, spec.window.pr)
-    column = layout.named(name)
+    whole = windows.covering_span(name, spec.window.prod)
+    common = windows.intersect_intervals(spec.window.prod, spec.window.pr)
+    column = layout.find_column(name)
     if not common:
-        return _Window(
+        return _ComparedWindow(
             whole=whole, impossible="Prod and the PR environment have no interval in common."
         )
     if column is None:
-        return _Window(whole=whole, impossible=f"The time column {name} is not on both sides.")
-    old = windows.condition(f"src.{quoted(column.prod)}", column.prod_type, common, form)
-    new = windows.condition(f"src.{quoted(column.pr)}", column.pr_type, common, form)
+        return _ComparedWindow(
+            whole=whole, impossible=f"The time column {name} is not on both sides."
+        )
+    old = windows.interval_condition(
+        f"src.{quote_identifier(column.prod)}", column.prod_type, common, form
+    )
+    new = windows.interval_condition(
+        f"src.{quote_identifier(column.pr)}", column.pr_type, common, form
+    )
     if old is None or new is None:
-        kinds = " and ".join(dict.fromkeys((column.prod_type.ddl, column.pr_type.ddl)))
-        return _Window(
+        kinds = " and ".join(dict.fromkeys((column.prod_type.ddl_text, column.pr_type.ddl_text)))
+        return _ComparedWindow(
             whole=whole, impossible=f"The time column {name} is of type {kinds}, which is no time."
         )
     # Compared as intervals: between the first and the last of them there may be gaps.
-    complete = common == windows.merged(spec.window.prod)
-    return _Window(windows.span(name, common), whole, (old, new), complete=complete)
+    complete = common == windows.merge_intervals(spec.window.prod)
+    return _ComparedWindow(
+        windows.covering_span(name, common), whole, (old, new), complete=complete
+    )
 
 
-def _counts(
-    query: DiffQuery, answer: tuple[Any, ...], spec: DiffSpec, layout: Layout
+def _read_counts(
+    query: DiffQuery, answer: tuple[Any, ...], spec: DiffSpec, layout: ColumnLayout
 ) -> dict[str, Any]:
     """The fields of the contract, from the query's only row."""
     rest = iter(answer)
@@ -192,11 +210,11 @@ def _counts(
     crowded = counts.pop("crowded_keys")
     agreed = {column: int(next(rest)) for column in query.columns}
     # Of a key that is on too many rows only some have come as far as the aggregates.
-    profiles = {} if crowded else {c: _profiles(c, rest, query) for c in query.columns}
+    profiles = {} if crowded else {c: _read_profiles(c, rest, query) for c in query.columns}
     pairs = 0 if crowded else counts["matched"]
     counts["columns"] = [
-        _match(column, agreed.get(column) if pairs else None, pairs, profiles.get(column))
-        for column in layout.values
+        _match_column(column, agreed.get(column) if pairs else None, pairs, profiles.get(column))
+        for column in layout.value_columns
     ]
     if crowded:
         counts["full_match"] = counts["same"] = None
@@ -205,28 +223,33 @@ def _counts(
             f"Columns were not compared: {keys} on more than {spec.rows_per_key} rows of one side, "
             "so the key does not say which rows belong together."
         )
-    elif layout.unknown:
+    elif layout.unknown_columns:
         counts["full_match"] = counts["same"] = None
-        names = ", ".join(f"{c.name} ({c.prod_type.ddl})" for c in layout.unknown)
+        names = ", ".join(
+            f"{c.shown_name} ({c.prod_type.ddl_text})" for c in layout.unknown_columns
+        )
         told = f"Spark cannot compare these columns: {names}."
-        counts["skipped_because"] = shortened(told, _LINE)
+        counts["skipped_because"] = shorten_redacted(told, _LINE)
     return counts
 
 
-def _profiles(column: Column, answer: Iterator[Any], query: DiffQuery) -> tuple[Profile, Profile]:
+def _read_profiles(
+    column: ColumnPair, answer: Iterator[Any], query: DiffQuery
+) -> tuple[Profile, Profile]:
     """Of prod and of the PR; takes their part of the answer."""
     kind, distinct = column.kind or SparkType("void"), query.distinct
-    width = len(value_comparison.measures(kind, distinct=distinct))
+    width = len(value_comparison.list_measures(kind, distinct=distinct))
     prod, pr = (
-        value_comparison.read(kind, [*islice(answer, width)], distinct=distinct) for _ in range(2)
+        value_comparison.read_profile(kind, [*islice(answer, width)], distinct=distinct)
+        for _ in range(2)
     )
     return prod, pr
 
 
-def _match(
-    column: Column, agreed: int | None, pairs: int, found: tuple[Profile, Profile] | None
+def _match_column(
+    column: ColumnPair, agreed: int | None, pairs: int, found: tuple[Profile, Profile] | None
 ) -> ColumnMatch:
     """How far a column agrees; its profiles only where it does not, because there they say why."""
     rate = None if agreed is None else agreed / pairs
     prod, pr = found if found and rate != 1.0 else (None, None)
-    return ColumnMatch(name=column.name, match_rate=rate, prod=prod, pr=pr)
+    return ColumnMatch(name=column.shown_name, match_rate=rate, prod=prod, pr=pr)

@@ -20,9 +20,9 @@ import re
 from dataclasses import dataclass
 
 from ci_bot.worker.data_diff import value_comparison
-from ci_bot.worker.data_diff.column_layout import Column, Layout
+from ci_bot.worker.data_diff.column_layout import ColumnLayout, ColumnPair
 from ci_bot.worker.data_diff.spec import SparkType, SqlError
-from ci_bot.worker.runtime import quoted
+from ci_bot.worker.runtime import quote_identifier
 
 # Names that no table of a team has: a CTE would hide a table of the same, unqualified name.
 _PROD, _PR, _PAIRS = "ci_bot_diff_prod", "ci_bot_diff_pr", "ci_bot_diff_pairs"
@@ -51,7 +51,7 @@ class DiffQuery:
     `columns`, then their profiles, of prod and of the PR."""
 
     sql: str
-    columns: list[Column]
+    columns: list[ColumnPair]
     distinct: bool = True
 
 
@@ -64,7 +64,7 @@ def table_name(text: str) -> str:
     if not re.fullmatch(rf"{_PART}(\.{_PART})*", text):
         raise SqlError(f"{text!r} is not the name of a table.")
     return ".".join(
-        part if part.startswith("`") else quoted(part) for part in re.findall(_PART, text)
+        part if part.startswith("`") else quote_identifier(part) for part in re.findall(_PART, text)
     )
 
 
@@ -76,14 +76,15 @@ def build_counts(prod: str, pr: str, conditions: tuple[str | None, str | None]) 
         conditions: Which rows of prod and of the PR take part; columns are qualified with `src`.
     """
     counts = [
-        _select(["COUNT(*)"], f"{table} AS src") + (f"\nWHERE {condition}" if condition else "")
+        _render_select(["COUNT(*)"], f"{table} AS src")
+        + (f"\nWHERE {condition}" if condition else "")
         for table, condition in zip((prod, pr), conditions, strict=True)
     ]
     return "SELECT\n  (" + "),\n  (".join(counts) + ")"  # nosec B608
 
 
-def build(
-    layout: Layout,
+def build_diff_query(
+    layout: ColumnLayout,
     *,
     prod: str,
     pr: str,
@@ -100,19 +101,23 @@ def build(
         rows_per_key: How many rows of a key are paired up on each side.
         distinct: Whether profiles count distinct values.
     """
-    values = [column for column in layout.values if column.kind is not None]
+    values = [column for column in layout.value_columns if column.kind is not None]
     kinds = [column.kind for column in values if column.kind is not None]
-    old = _side(
+    old = _render_side(
         prod,
-        _key([_aligned(f"src.{quoted(c.prod)}", c.prod_type, c) for c in layout.keys]),
-        [_carried(f"src.{quoted(c.prod)}", c.prod_type, c) for c in values],
+        _render_key(
+            [_align_value(f"src.{quote_identifier(c.prod)}", c.prod_type, c) for c in layout.keys]
+        ),
+        [_carry_value(f"src.{quote_identifier(c.prod)}", c.prod_type, c) for c in values],
         conditions[0],
         rows_per_key,
     )
-    new = _side(
+    new = _render_side(
         pr,
-        _key([_aligned(f"src.{quoted(c.pr)}", c.pr_type, c) for c in layout.keys]),
-        [_carried(f"src.{quoted(c.pr)}", c.pr_type, c) for c in values],
+        _render_key(
+            [_align_value(f"src.{quote_identifier(c.pr)}", c.pr_type, c) for c in layout.keys]
+        ),
+        [_carry_value(f"src.{quote_identifier(c.pr)}", c.pr_type, c) for c in values],
         conditions[1],
         rows_per_key,
     )
@@ -128,9 +133,9 @@ def build(
         # A row stands in as many pairs as it has partners, and counts in the first one.
         "a.nth IS NOT NULL AND COALESCE(b.nth, 1) = 1 AS of_prod",
         "b.nth IS NOT NULL AND COALESCE(a.nth, 1) = 1 AS of_pr",
-        *(_compared(number, column, decimals) for number, column in enumerate(values)),
+        *(_compare_value(number, column, decimals) for number, column in enumerate(values)),
         *(
-            f"{value_comparison.same(f'a.v{number}', f'b.v{number}', kind)} AS s{number}"
+            f"{value_comparison.values_are_same(f'a.v{number}', f'b.v{number}', kind)} AS s{number}"
             for number, kind in enumerate(kinds)
             if value_comparison.is_rounded(kind, decimals)
         ),
@@ -160,7 +165,7 @@ def build(
             item
             for number, kind in enumerate(kinds)
             for value, rows in ((f"p{number}", "of_prod"), (f"q{number}", "of_pr"))
-            for item in value_comparison.items(value, kind, rows, distinct=distinct)
+            for item in value_comparison.list_measure_items(value, kind, rows, distinct=distinct)
         ),
     ]
     on = "a.h = b.h AND a.k = b.k" if composite else "a.k = b.k"
@@ -170,9 +175,9 @@ def build(
                 f"WITH {_PROD} AS ({old}),",
                 f"{_PR} AS ({new}),",
                 f"{_PAIRS} AS (",
-                _select(joined, f"{_PROD} AS a FULL OUTER JOIN {_PR} AS b ON {on}"),
+                _render_select(joined, f"{_PROD} AS a FULL OUTER JOIN {_PR} AS b ON {on}"),
                 ")",
-                _select(counted, _PAIRS),
+                _render_select(counted, _PAIRS),
             ]
         ),
         values,
@@ -180,12 +185,12 @@ def build(
     )
 
 
-def _select(items: list[str], source: str) -> str:
+def _render_select(items: list[str], source: str) -> str:
     # Every item and the source are built here from quoted identifiers; no value of a user's.
     return "SELECT " + ",\n  ".join(items) + "\nFROM " + source  # nosec B608
 
 
-def _side(
+def _render_side(
     table: str, key: list[str], values: list[str], condition: str | None, rows_per_key: int
 ) -> str:
     """One table's rows: key, place within the key, and the values that are compared."""
@@ -193,10 +198,10 @@ def _side(
     # it compares anything else; sorting by the struct alone takes twice as long.
     by = "h, k" if len(key) > 1 else "k"
     taken = [*key, *(f"{value} AS v{number}" for number, value in enumerate(values))]
-    rows = _select(taken, f"{table} AS src") + (f"\nWHERE {condition}" if condition else "")
+    rows = _render_select(taken, f"{table} AS src") + (f"\nWHERE {condition}" if condition else "")
     within = f"PARTITION BY {by} ORDER BY {by}"
     whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-    placed = _select(
+    placed = _render_select(
         [
             "*",
             f"ROW_NUMBER() OVER ({within}) AS nth",
@@ -204,10 +209,10 @@ def _side(
         ],
         f"({rows})",
     )
-    return _select(["*"], f"({placed}) WHERE nth <= {rows_per_key}")
+    return _render_select(["*"], f"({placed}) WHERE nth <= {rows_per_key}")
 
 
-def _key(parts: list[str]) -> list[str]:
+def _render_key(parts: list[str]) -> list[str]:
     """The select items of the key: itself, or a struct of its parts with a hash to sort by."""
     if len(parts) == 1:
         return [f"{parts[0]} AS k"]
@@ -222,18 +227,19 @@ def _has_null(parts: int) -> str:
     return "(" + " OR ".join(f"{key}.p{number} IS NULL" for number in range(parts)) + ")"
 
 
-def _aligned(value: str, held: SparkType, column: Column) -> str:
-    return value_comparison.cast(value, held, column.kind) if column.kind else value
+def _align_value(value: str, held: SparkType, column: ColumnPair) -> str:
+    return value_comparison.cast_value(value, held, column.kind) if column.kind else value
 
 
-def _carried(value: str, held: SparkType, column: Column) -> str:
-    aligned = _aligned(value, held, column)
-    return value_comparison.carried(aligned, column.kind) if column.kind else aligned
+def _carry_value(value: str, held: SparkType, column: ColumnPair) -> str:
+    aligned = _align_value(value, held, column)
+    return value_comparison.carry_value(aligned, column.kind) if column.kind else aligned
 
 
-def _compared(number: int, column: Column, decimals: int) -> str:
+def _compare_value(number: int, column: ColumnPair, decimals: int) -> str:
     left, right = f"a.v{number}", f"b.v{number}"
     kind = column.kind
     return (
-        f"{value_comparison.equal(left, right, kind, decimals) if kind else 'FALSE'} AS e{number}"
+        f"{value_comparison.values_agree(left, right, kind, decimals) if kind else 'FALSE'} AS "
+        f"e{number}"
     )

@@ -15,9 +15,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from ci_bot.redaction import shortened
+from ci_bot.redaction import shorten_redacted
 from ci_bot.worker.data_diff.spec import SeenTable, SqlError
-from ci_bot.worker.runtime import quoted
+from ci_bot.worker.runtime import quote_identifier
 
 # Where Spark keeps the declared type of a CHAR or VARCHAR column, which its schema calls a string:
 # CharVarcharUtils.CHAR_VARCHAR_TYPE_STRING_METADATA_KEY.
@@ -56,7 +56,7 @@ class SparkPort:
         self._quick: SparkSession | None = None
         self._kept: dict[str, DataFrame] = {}
 
-    def analyse(self, table: str) -> DataFrame:
+    def analyse_table(self, table: str) -> DataFrame:
         """Has Spark analyse a table, and keeps what it has found for `keep`.
 
         Raises:
@@ -67,7 +67,7 @@ class SparkPort:
         return self._kept[table]
 
     @contextmanager
-    def keep(self, tables: Sequence[str], *, at_once: int) -> Iterator[Mapping[str, str]]:
+    def keep_tables(self, tables: Sequence[str], *, at_once: int) -> Iterator[Mapping[str, str]]:
         """Analyses tables once for all that is asked about them inside; not those of `analyse`.
 
         Of a view upon views the look takes longer than most questions.
@@ -79,11 +79,11 @@ class SparkPort:
             What queries call each table.
         """
         with spark_failures(), ThreadPoolExecutor(at_once, "ci-bot-look") as pool:
-            found = dict(zip(tables, pool.map(self.analyse, tables), strict=True))
+            found = dict(zip(tables, pool.map(self.analyse_table, tables), strict=True))
         try:
             with ExitStack() as names:
                 yield {
-                    table: names.enter_context(self._named(frame._jdf))
+                    table: names.enter_context(self._name_frame(frame._jdf))
                     for table, frame in found.items()
                 }
         finally:
@@ -96,24 +96,24 @@ class SparkPort:
         with spark_failures():
             frame = self._kept[table] if table in self._kept else self._session.table(table)
             schema = json.loads(frame._jdf.schema().json())
-        columns = [(field["name"], _declared(field)) for field in schema["fields"]]
+        columns = [(field["name"], _declare_field(field)) for field in schema["fields"]]
         read = _as_it_will_be_read(self._quick_session(), frame) if few else frame._jdf
-        with self._named(read) as name:
+        with self._name_frame(read) as name:
             try:
-                yield SeenTable(name, columns, lambda: _size(frame))
+                yield SeenTable(name, columns, lambda: _estimate_size(frame))
             except SqlError:
                 self._kept.pop(table, None)  # it may be another table by now
                 raise
 
     @contextmanager
-    def _named(self, frame: Any) -> Iterator[str]:
+    def _name_frame(self, frame: Any) -> Iterator[str]:
         """A name that the quick session knows as well, which only a global view has."""
         name = f"ci_bot_diff_{next(_numbers)}"
         with spark_failures():
             schema = self._global_schema
             frame.createGlobalTempView(name)
         try:
-            yield f"{quoted(schema)}.{name}"
+            yield f"{quote_identifier(schema)}.{name}"
         finally:
             with suppress(Py4JError, PySparkException):
                 self._session.catalog.dropGlobalTempView(name)
@@ -122,7 +122,7 @@ class SparkPort:
     def _global_schema(self) -> str:
         return str(self._session.conf.get("spark.sql.globalTempDatabase", "global_temp"))
 
-    def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
+    def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         """Runs one query in this port's job group; see `DiffPort`."""
         with self._job_group(), spark_failures():
             session = self._quick_session() if few else self._session
@@ -135,7 +135,7 @@ class SparkPort:
                 self._quick = _without_preparing(self._session)
             return self._quick
 
-    def cancel(self) -> None:
+    def cancel_queries(self) -> None:
         """Ends the queries of this port that are running now."""
         self._session.sparkContext.cancelJobGroup(self._group)
 
@@ -194,7 +194,7 @@ def _as_it_will_be_read(session: SparkSession, frame: DataFrame) -> Any:
         return planned
 
 
-def _size(frame: DataFrame) -> int | None:
+def _estimate_size(frame: DataFrame) -> int | None:
     """Bytes that Spark expects to read of a table, from its files; None if it cannot say."""
     with spark_failures():
         plan = frame._jdf.queryExecution().optimizedPlan()
@@ -210,22 +210,22 @@ def spark_failures() -> Iterator[None]:
     except AnalysisException as error:
         # Made before any row is read, so its text holds names and types only.
         first = str(error).strip().splitlines() or [type(error).__name__]
-        raise SqlError(shortened(first[0], _SENTENCE)) from error
+        raise SqlError(shorten_redacted(first[0], _SENTENCE)) from error
     except (PySparkException, Py4JError) as error:
         # Messages of running queries quote values ("The value 'x' of the type ..."): no text of
         # theirs may leave the warehouse, only the class of the error.
-        name = _condition(error) if isinstance(error, PySparkException) else None
+        name = _error_condition(error) if isinstance(error, PySparkException) else None
         raise SqlError(f"{name or type(error).__name__} (see the log).") from error
 
 
-def _condition(error: PySparkException) -> str | None:
+def _error_condition(error: PySparkException) -> str | None:
     # PySpark's name for it since version 4, which warns of the other one.
     asked: Any = getattr(error, "getCondition", None) or error.getErrorClass
     named: str | None = asked()
     return named
 
 
-def _ddl(kind: Any) -> str:
+def _render_ddl(kind: Any) -> str:
     """A type of Spark's JSON schema as DDL text: a word, or an object for a nested type.
 
     PySpark's own classes for it fail on types that they do not know (`interval`), and their text
@@ -235,18 +235,19 @@ def _ddl(kind: Any) -> str:
         return kind
     if kind["type"] == "struct":
         fields = ",".join(
-            f"{quoted(field['name'])}:{_ddl(field['type'])}" for field in kind["fields"]
+            f"{quote_identifier(field['name'])}:{_render_ddl(field['type'])}"
+            for field in kind["fields"]
         )
         return f"struct<{fields}>"
     if kind["type"] == "array":
-        return f"array<{_ddl(kind['elementType'])}>"
+        return f"array<{_render_ddl(kind['elementType'])}>"
     if kind["type"] == "map":
-        return f"map<{_ddl(kind['keyType'])},{_ddl(kind['valueType'])}>"
+        return f"map<{_render_ddl(kind['keyType'])},{_render_ddl(kind['valueType'])}>"
     return str(kind["type"])
 
 
-def _declared(field: dict[str, Any]) -> str:
+def _declare_field(field: dict[str, Any]) -> str:
     declared = field.get("metadata", {}).get(_DECLARED)
     if isinstance(declared, str) and field["type"] == "string":
         return declared
-    return _ddl(field["type"])
+    return _render_ddl(field["type"])

@@ -49,36 +49,36 @@ class SparkType:
     sizes: tuple[int, ...] = ()
     children: tuple[tuple[str, SparkType], ...] = ()
 
-    def walk(self) -> Iterator[SparkType]:
+    def walk_types(self) -> Iterator[SparkType]:
         """This type and every type within."""
         yield self
         for _, child in self.children:
-            yield from child.walk()
+            yield from child.walk_types()
 
     @property
-    def ddl(self) -> str:
+    def ddl_text(self) -> str:
         """The type as Spark reads it."""
         if self.name == "struct":
-            fields = ",".join(f"`{n.replace('`', '``')}`:{t.ddl}" for n, t in self.children)
+            fields = ",".join(f"`{n.replace('`', '``')}`:{t.ddl_text}" for n, t in self.children)
             return f"struct<{fields}>"
         if self.children:
-            return f"{self.name}<{','.join(child.ddl for _, child in self.children)}>"
+            return f"{self.name}<{','.join(child.ddl_text for _, child in self.children)}>"
         return self.name + (f"({','.join(map(str, self.sizes))})" if self.sizes else "")
 
 
-def parse(ddl: str) -> SparkType:
+def parse_spark_type(ddl: str) -> SparkType:
     """Reads a type. What cannot be read comes back as a type of that name, equal to itself only."""
     try:
-        found, end = _type(ddl, 0)
+        found, end = _parse_type(ddl, 0)
     except ValueError:
         return SparkType(ddl)
     return SparkType(ddl) if ddl[end:].strip() else found
 
 
-def _type(text: str, at: int) -> tuple[SparkType, int]:
+def _parse_type(text: str, at: int) -> tuple[SparkType, int]:
     nested = _NESTED.match(text, at)
     if nested:
-        return _nested(nested[1].lower(), text, nested.end())
+        return _parse_nested(nested[1].lower(), text, nested.end())
     atom = _ATOM.match(text, at)
     if not atom:
         raise ValueError(f"no type at {at}")
@@ -91,7 +91,7 @@ def _type(text: str, at: int) -> tuple[SparkType, int]:
     return SparkType(name, sizes), atom.end()
 
 
-def _nested(kind: str, text: str, at: int) -> tuple[SparkType, int]:
+def _parse_nested(kind: str, text: str, at: int) -> tuple[SparkType, int]:
     children: list[tuple[str, SparkType]] = []
     comma: re.Match[str] | None = None
     while comma or not _CLOSE.match(text, at):
@@ -102,7 +102,7 @@ def _nested(kind: str, text: str, at: int) -> tuple[SparkType, int]:
                 raise ValueError(f"no field at {at}")
             name = field[2] if field[1] is None else field[1].replace("``", "`")
             at = field.end()
-        child, at = _type(text, at)
+        child, at = _parse_type(text, at)
         children.append((name, child))
         comma = _COMMA.match(text, at)
         if not comma:
@@ -159,7 +159,7 @@ class DiffPort(Protocol):
         """
         ...
 
-    def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
+    def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         """Runs one query and returns its rows.
 
         Args:
@@ -234,7 +234,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DAY = 86_400_000
 
 
-def merged(intervals: Iterable[Interval]) -> list[Interval]:
+def merge_intervals(intervals: Iterable[Interval]) -> list[Interval]:
     """The same moments in order, intervals that touch joined, empty ones gone."""
     found: list[Interval] = []
     for start, end in sorted(intervals):
@@ -247,25 +247,27 @@ def merged(intervals: Iterable[Interval]) -> list[Interval]:
     return found
 
 
-def shared(prod: Iterable[Interval], pr: Iterable[Interval]) -> list[Interval]:
+def intersect_intervals(prod: Iterable[Interval], pr: Iterable[Interval]) -> list[Interval]:
     """The intervals that both sides have. A gap on either side is a gap here."""
     common = [
         (max(start, other_start), min(end, other_end))
-        for start, end in merged(prod)
-        for other_start, other_end in merged(pr)
+        for start, end in merge_intervals(prod)
+        for other_start, other_end in merge_intervals(pr)
     ]
-    return merged(common)
+    return merge_intervals(common)
 
 
-def span(column: str, intervals: Sequence[Interval]) -> DiffWindow | None:
+def covering_span(column: str, intervals: Sequence[Interval]) -> DiffWindow | None:
     """From the first start to the last end, as the report shows it; None where there is nothing."""
-    known = merged(intervals)
+    known = merge_intervals(intervals)
     if not known:
         return None
-    return DiffWindow(column=column, start=_iso(known[0][0]), end=_iso(known[-1][1]))
+    return DiffWindow(column=column, start=_to_iso(known[0][0]), end=_to_iso(known[-1][1]))
 
 
-def condition(column: str, kind: SparkType, intervals: Sequence[Interval], form: str) -> str | None:
+def interval_condition(
+    column: str, kind: SparkType, intervals: Sequence[Interval], form: str
+) -> str | None:
     """A condition on `column` (SQL text) that holds within the intervals.
 
     Args:
@@ -276,41 +278,41 @@ def condition(column: str, kind: SparkType, intervals: Sequence[Interval], form:
         None where a column of this type holds no time.
     """
     ranges = []
-    for start, end in merged(intervals):
-        first, last = _literal(start, kind, form), _literal(end, kind, form)
+    for start, end in merge_intervals(intervals):
+        first, last = _moment_literal(start, kind, form), _moment_literal(end, kind, form)
         if first is None or last is None:
             return None
         ranges.append(f"({column} >= {first} AND {column} < {last})")
     return " OR ".join(ranges) if ranges else None
 
 
-def _literal(moment: int, kind: SparkType, form: str) -> str | None:
-    when = _moment(moment)
+def _moment_literal(moment: int, kind: SparkType, form: str) -> str | None:
+    when = _to_datetime(moment)
     if kind.name == "date":
         # A date stands for its midnight, so the first one at or after the moment is the bound.
-        return f"DATE '{_moment(-(-moment // _DAY) * _DAY):%Y-%m-%d}'"
+        return f"DATE '{_to_datetime(-(-moment // _DAY) * _DAY):%Y-%m-%d}'"
     if kind.name == "timestamp":
         return f"TIMESTAMP '{when:%Y-%m-%d %H:%M:%S.%f}+00:00'"
     if kind.name == "timestamp_ntz":
         return f"TIMESTAMP_NTZ '{when:%Y-%m-%d %H:%M:%S.%f}'"
     text = when.strftime(form)
     if kind.name in ("string", "varchar", "char"):
-        return literal(text)
+        return text_literal(text)
     if kind.name in ("int", "bigint") and text.isascii() and text.isdigit():
         return str(int(text))
     return None
 
 
-def literal(text: str) -> str:
+def text_literal(text: str) -> str:
     """A text literal of Spark SQL, with quotes and backslashes escaped."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _moment(milliseconds: int) -> datetime:
+def _to_datetime(milliseconds: int) -> datetime:
     # timedelta, because datetime.fromtimestamp refuses years before 1970 on some systems.
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def _iso(milliseconds: int) -> str:
-    when = _moment(milliseconds)
+def _to_iso(milliseconds: int) -> str:
+    when = _to_datetime(milliseconds)
     return when.strftime("%Y-%m-%dT%H:%M:%S") + (f".{when:%f}Z" if when.microsecond else "Z")

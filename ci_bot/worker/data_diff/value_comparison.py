@@ -13,7 +13,7 @@ from typing import Any
 
 from ci_bot.protocol.apply_report import Profile
 from ci_bot.worker.data_diff.spec import SparkType
-from ci_bot.worker.runtime import quoted
+from ci_bot.worker.runtime import quote_identifier
 
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
@@ -34,20 +34,20 @@ _MAX_DIGITS = 38
 _NOISE = "1e-9D"
 
 
-def comparable(kind: SparkType) -> bool:
+def is_comparable(kind: SparkType) -> bool:
     """Whether Spark can tell two values of the type apart (it cannot for `interval`)."""
     return all(
         part.name in _PLAIN or part.name in _NESTED or part.name.startswith("interval ")
-        for part in kind.walk()
+        for part in kind.walk_types()
     )
 
 
 def usable_as_key(kind: SparkType) -> bool:
     """Whether rows can be joined on the type. Spark cannot join on a map."""
-    return comparable(kind) and all(part.name != "map" for part in kind.walk())
+    return is_comparable(kind) and all(part.name != "map" for part in kind.walk_types())
 
 
-def align(prod: SparkType, pr: SparkType) -> SparkType | None:
+def align_types(prod: SparkType, pr: SparkType) -> SparkType | None:
     """The type in which both sides are compared; None where a comparison would say nothing.
 
     A changed type is worth a comparison where each value has exactly one form in the wider type:
@@ -55,7 +55,7 @@ def align(prod: SparkType, pr: SparkType) -> SparkType | None:
     or a date against its text. Everything else depends on a format that we would have to guess.
     """
     if prod == pr:
-        return prod if comparable(prod) else None
+        return prod if is_comparable(prod) else None
     names = {prod.name, pr.name}
     if names <= _WHOLE.keys():
         return max(prod, pr, key=lambda kind: _WHOLE[kind.name])
@@ -80,14 +80,14 @@ def _wider_decimal(prod: SparkType, pr: SparkType) -> SparkType | None:
     return SparkType("decimal", (digits, scale)) if digits <= _MAX_DIGITS else None
 
 
-def cast(value: str, held: SparkType, wanted: SparkType) -> str:
+def cast_value(value: str, held: SparkType, wanted: SparkType) -> str:
     """`value` in the type in which it is compared. All casts of `align` lose nothing."""
     if held == wanted or (held.name in _TEXT and wanted.name in _TEXT):
         return value
-    return f"CAST({value} AS {wanted.ddl})"
+    return f"CAST({value} AS {wanted.ddl_text})"
 
 
-def carried(value: str, kind: SparkType) -> str:
+def carry_value(value: str, kind: SparkType) -> str:
     """The form of a value that travels through the shuffle and is compared there.
 
     Text and binary travel as their 64-bit hash: whole rows of wide text are what makes a diff slow,
@@ -96,30 +96,33 @@ def carried(value: str, kind: SparkType) -> str:
     """
     if is_hashed(kind):
         return f"XXHASH64({value})"
-    return canonical(value, kind)
+    return canonical_value(value, kind)
 
 
-def canonical(value: str, kind: SparkType, depth: int = 0) -> str:
+def canonical_value(value: str, kind: SparkType, depth: int = 0) -> str:
     """`value` with each map within it replaced by a sorted list of its entries."""
-    if all(part.name != "map" for part in kind.walk()):
+    if all(part.name != "map" for part in kind.walk_types()):
         return value
     item = f"x{depth}"
     if kind.name == "map":
         # A key holds no map: Spark does not allow it.
         _, (_, held) = kind.children
-        entry = f"NAMED_STRUCT('k', {item}.key, 'v', {canonical(f'{item}.value', held, depth + 1)})"
+        entry = (
+            f"NAMED_STRUCT('k', {item}.key, 'v', "
+            f"{canonical_value(f'{item}.value', held, depth + 1)})"
+        )
         return f"SORT_ARRAY(TRANSFORM(MAP_ENTRIES({value}), {item} -> {entry}))"
     if kind.name == "array":
         ((_, element),) = kind.children
-        return f"TRANSFORM({value}, {item} -> {canonical(item, element, depth + 1)})"
+        return f"TRANSFORM({value}, {item} -> {canonical_value(item, element, depth + 1)})"
     fields = ", ".join(
-        f"'f{number}', {canonical(f'{value}.{quoted(name)}', field, depth)}"
+        f"'f{number}', {canonical_value(f'{value}.{quote_identifier(name)}', field, depth)}"
         for number, (name, field) in enumerate(kind.children)
     )
     return f"IF({value} IS NULL, NULL, NAMED_STRUCT({fields}))"
 
 
-def equal(prod: str, pr: str, kind: SparkType, decimals: int) -> str:
+def values_agree(prod: str, pr: str, kind: SparkType, decimals: int) -> str:
     """Whether two carried values agree; NULL agrees with NULL, and nothing else does.
 
     The exact comparison comes first, so the rounding, which is slow, runs for values that differ
@@ -135,7 +138,7 @@ def equal(prod: str, pr: str, kind: SparkType, decimals: int) -> str:
     return exactly
 
 
-def same(prod: str, pr: str, kind: SparkType) -> str:
+def values_are_same(prod: str, pr: str, kind: SparkType) -> str:
     """Whether two carried values are the same: `equal` without the rounding.
 
     Floating numbers may differ by the noise of another order of summation. `<` and not `<=`, so
@@ -175,7 +178,7 @@ _TYPES_WITHOUT_DISTINCT_COUNT = frozenset({"struct", "array", "map", "void"})
 _NO_TEXT = "XXHASH64(CAST(NULL AS STRING))"
 
 
-def measures(kind: SparkType, *, distinct: bool) -> tuple[str, ...]:
+def list_measures(kind: SparkType, *, distinct: bool) -> tuple[str, ...]:
     """The fields of `Profile` that a column of this type has.
 
     Args:
@@ -196,7 +199,7 @@ def measures(kind: SparkType, *, distinct: bool) -> tuple[str, ...]:
     return found if distinct else tuple(one for one in found if one != "distinct")
 
 
-def items(value: str, kind: SparkType, rows: str, *, distinct: bool) -> list[str]:
+def list_measure_items(value: str, kind: SparkType, rows: str, *, distinct: bool) -> list[str]:
     """The select items of these measures.
 
     Args:
@@ -214,12 +217,12 @@ def items(value: str, kind: SparkType, rows: str, *, distinct: bool) -> list[str
         "min": f"STRING(MIN({value}) FILTER (WHERE {rows}))",
         "max": f"STRING(MAX({value}) FILTER (WHERE {rows}))",
     }
-    return [found[measure] for measure in measures(kind, distinct=distinct)]
+    return [found[measure] for measure in list_measures(kind, distinct=distinct)]
 
 
-def read(kind: SparkType, answer: Sequence[Any], *, distinct: bool) -> Profile:
+def read_profile(kind: SparkType, answer: Sequence[Any], *, distinct: bool) -> Profile:
     """What Spark has answered to `items`."""
-    found: dict[str, Any] = dict(zip(measures(kind, distinct=distinct), answer, strict=True))
+    found: dict[str, Any] = dict(zip(list_measures(kind, distinct=distinct), answer, strict=True))
     mean = found.get("mean")
     if mean is not None and not math.isfinite(mean):
         found["mean"] = None  # NaN or infinity among the values

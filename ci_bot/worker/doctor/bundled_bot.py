@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ci_bot.protocol.environment import DEFAULT_PREFIX, is_prefix, normalised
+from ci_bot.protocol.environment import DEFAULT_PREFIX, is_prefix, normalize_name
 from ci_bot.protocol.plan import CheckStatus, ProjectCheck
 from ci_bot.redaction import quoted_value
 from ci_bot.static_config import FILES, written_keys, written_prefix
@@ -27,7 +27,7 @@ _DEPLOY = (
 _REMOVE = "Take it out once SQLMesh's bot is gone."
 
 
-def lines(context: Any, first: Path) -> Iterator[ProjectCheck]:
+def list_key_checks(context: Any, first: Path) -> Iterator[ProjectCheck]:
     """One line for each key that is written, then what has to be done besides; or nothing.
 
     Args:
@@ -39,16 +39,16 @@ def lines(context: Any, first: Path) -> Iterator[ProjectCheck]:
         settings = sqlmesh_compat.written_bot_settings(context.config)
         for key in dict.fromkeys([*settings, *written_keys(text, BOT)]):
             if key == "pr_environment_name":
-                yield _check(key, _environment_name(text, settings.get(key)))
+                yield _check_key(key, _environment_name(text, settings.get(key)))
             else:
-                yield _check(key, _of_key(key, settings.get(key)))
+                yield _check_key(key, _of_key(key, settings.get(key)))
         for key, what in _DEFAULTS.items():
             if key not in settings and key in sqlmesh_compat.known_bot_settings(bot):
                 told = f"is not written, and {what}: here only what is written counts."
-                yield _check(key, ("ok", told, None))
-        yield _check("checks", _CHECKS)
+                yield _check_key(key, ("ok", told, None))
+        yield _check_key("checks", _CHECKS)
     for note in plan_settings(context.configs).notes:
-        yield _check("projects", ("warn", note, "Write it in the first project."))
+        yield _check_key("projects", ("warn", note, "Write it in the first project."))
     approvers = [user for user in context.users if user.is_required_approver]
     if approvers:
         names = ", ".join(sorted(str(user.github_username or user.username) for user in approvers))
@@ -61,7 +61,7 @@ def lines(context: Any, first: Path) -> Iterator[ProjectCheck]:
         )
 
 
-def _check(key: str, line: KeyVerdict) -> ProjectCheck:
+def _check_key(key: str, line: KeyVerdict) -> ProjectCheck:
     status, message, fix = line
     return ProjectCheck(name=f"{BOT}.{key}", status=status, message=message, fix=fix)
 
@@ -77,14 +77,14 @@ def _of_key(key: str, value: Any) -> KeyVerdict:
     if key in _HONOURED:
         if value is None:
             return "ok", "says what holds anyway", None
-        return "ok", f"honoured: {_HONOURED[key].format(value=_shown(value))}", None
+        return "ok", f"honoured: {_HONOURED[key].format(value=_show_value(value))}", None
     told = _OTHERS.get(key)
     if told is None:
         return "warn", "is not known here, and does nothing", _REMOVE
     return told(value)
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if hasattr(value, "dict"):
@@ -105,7 +105,7 @@ def _environment_name(text: str, value: Any) -> KeyVerdict:
             "that were made under another prefix.",
             None,
         )
-    meant = normalised(str(value)) if value is not None else ""
+    meant = normalize_name(str(value)) if value is not None else ""
     why = plain.problem or "stands in Python code, which nobody runs to find a name"
     return (
         "warn",
@@ -138,13 +138,13 @@ _DEFAULTS = {
 }
 
 
-def _type(value: Any) -> KeyVerdict:
+def _check_bot_type(value: Any) -> KeyVerdict:
     if value in (None, "github"):
         return "ok", "this is GitHub", None
-    return "warn", f"{_shown(value)}, and this works on GitHub only", "Use that bot there."
+    return "warn", f"{_show_value(value)}, and this works on GitHub only", "Use that bot there."
 
 
-def _only(value_in_use: Any, message: str, fix: str) -> Callable[[Any], KeyVerdict]:
+def _check_only_value(value_in_use: Any, message: str, fix: str) -> Callable[[Any], KeyVerdict]:
     """A key that matters with one value; with the others there is nothing to do."""
 
     def told(value: Any) -> KeyVerdict:
@@ -160,8 +160,8 @@ def _without_meaning(message: str, fix: str) -> Callable[[Any], KeyVerdict]:
 
 
 _OTHERS: dict[str, Callable[[Any], KeyVerdict]] = {
-    "type": _type,
-    "enable_deploy_command": _only(
+    "type": _check_bot_type,
+    "enable_deploy_command": _check_only_value(
         True, f"has no meaning here: {_PROD}, so there is no `/deploy`", _DEPLOY
     ),
     "merge_method": _without_meaning(
@@ -171,7 +171,7 @@ _OTHERS: dict[str, Callable[[Any], KeyVerdict]] = {
         "has no meaning here: commands begin with `/sqlmesh`",
         "Tell people; `/sqlmesh help` shows what there is.",
     ),
-    "run_on_deploy_to_prod": _only(True, f"has no meaning here: {_PROD}", _DEPLOY),
+    "run_on_deploy_to_prod": _check_only_value(True, f"has no meaning here: {_PROD}", _DEPLOY),
     "check_if_blocked_on_deploy_to_prod": _without_meaning(
         f"has no meaning here: {_PROD}", _REMOVE
     ),
@@ -180,7 +180,7 @@ _OTHERS: dict[str, Callable[[Any], KeyVerdict]] = {
         "against it",
         "Limit the review's workflow: `on: pull_request: branches: [main]`.",
     ),
-    "invalidate_environment_after_deploy": _only(
+    "invalidate_environment_after_deploy": _check_only_value(
         False,
         "has no meaning here: an environment is always removed when its pull request closes",
         "What is to stay is built with `sqlmesh plan` under a name of its own.",

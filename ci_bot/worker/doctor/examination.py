@@ -18,24 +18,24 @@ from sqlmesh.core import constants as c
 
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Versions
-from ci_bot.protocol.directories import Places
+from ci_bot.protocol.directories import PrivateDirectories
 from ci_bot.protocol.messages import DoctorDocument, DoctorRequest
 from ci_bot.protocol.plan import CheckStatus, ProjectCheck
-from ci_bot.redaction import shortened
+from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor import bundled_bot, spark_checks, spark_network, state_checks
-from ci_bot.worker.doctor.spark_network import Network
-from ci_bot.worker.messages import Names, file_name, load_yaml, sentence
+from ci_bot.worker.doctor.spark_network import NetworkFacts
+from ci_bot.worker.messages import ModelNames, error_sentence, file_name, load_yaml
 from ci_bot.worker.project import (
     FIX,
     StateFacts,
     checks,
-    configure,
+    configure_projects,
     is_spark,
     list_gateways,
     list_pointers,
     list_seed_files,
-    load,
+    load_project,
     new_context,
     opening,
     place_of,
@@ -44,8 +44,8 @@ from ci_bot.worker.project import (
     versions_of,
     why_no_merge,
 )
-from ci_bot.worker.rules import names
-from ci_bot.worker.runtime import Clock, java, load_trace
+from ci_bot.worker.rules import quote_names
+from ci_bot.worker.runtime import PhaseClock, java, load_trace
 
 # What a repository's workflows need GitHub to let in: a rule that keeps them out leaves no trace.
 #
@@ -63,10 +63,10 @@ _LARGEST = 1_000_000
 _STARTED_BY_A_JOB = "workflow_dispatch"
 
 
-def check(repository: Path) -> ProjectCheck | None:
+def check_workflow_events(repository: Path) -> ProjectCheck | None:
     """The events that start this action here; None where no workflow uses it."""
-    used = [workflow for workflow in _workflows(repository) if _uses_this_action(workflow)]
-    events = sorted({event for workflow in used for event in _events(workflow)})
+    used = [workflow for workflow in _read_workflows(repository) if _uses_this_action(workflow)]
+    events = sorted({event for workflow in used for event in _list_events(workflow)})
     if not events:
         return None
     message = f"this action is started by {', '.join(events)}"
@@ -79,7 +79,7 @@ def check(repository: Path) -> ProjectCheck | None:
     return ProjectCheck(name="workflows", status="ok", message=message, fix=f"{fix}.")
 
 
-def _workflows(repository: Path) -> Iterator[Mapping[str, Any]]:
+def _read_workflows(repository: Path) -> Iterator[Mapping[str, Any]]:
     """The workflows of a repository that can be read."""
     for file in sorted((repository / _FOLDER).glob("*.y*ml")):
         if file.is_file() and file.stat().st_size <= _LARGEST:
@@ -100,7 +100,7 @@ def _uses_this_action(workflow: Mapping[str, Any]) -> bool:
     return any(_USES.match(str(step.get("uses"))) for step in steps)
 
 
-def _events(workflow: Mapping[str, Any]) -> list[str]:
+def _list_events(workflow: Mapping[str, Any]) -> list[str]:
     """What `on:` names, in any of its three forms."""
     on = workflow.get("on")
     return [str(event) for event in on] if isinstance(on, list | dict) else [str(on)]
@@ -113,21 +113,21 @@ _LONGEST = 4_000
 class DoctorPorts:
     """What a doctor needs from its surroundings; `python` is what Spark will start."""
 
-    clock: Clock
+    clock: PhaseClock
     progress: Callable[[str, str], None]
     on_spark_start: Callable[[], None]
     environ: Mapping[str, str]
     python: str
-    network: Network
+    network: NetworkFacts
 
 
-def doctor(request: DoctorRequest, ports: DoctorPorts) -> DoctorDocument:
+def examine_project(request: DoctorRequest, ports: DoctorPorts) -> DoctorDocument:
     """Looks at everything. Never raises for what it finds."""
     opening.read_only_environment()
-    return _Doctor(request, ports).examine()
+    return _Examination(request, ports).run_checks()
 
 
-class _Doctor:
+class _Examination:
     """One examination; what a check learns is there for those after it."""
 
     def __init__(self, request: DoctorRequest, ports: DoctorPorts) -> None:
@@ -140,18 +140,18 @@ class _Doctor:
         self.facts: StateFacts | None = None
         self.prod: Any = None
 
-    def examine(self) -> DoctorDocument:
+    def run_checks(self) -> DoctorDocument:
         started = self.ports.clock.now()
-        self._check("versions", self._versions)
-        configured = self._check("configuration", self._configuration)
+        self._run_check("versions", self._check_versions)
+        configured = self._run_check("configuration", self._check_configuration)
         if configured:
-            self._check("directories", self._directories)
-            self._check("suffix target", self._suffix_target)
-            self._check("cicd_bot", self._bundled_bot)
-            self._check("workflows", self._workflows)
-            self._check("connection", self._connection)
+            self._run_check("directories", self._check_directories)
+            self._run_check("suffix target", self._suffix_target)
+            self._run_check("cicd_bot", self._bundled_bot)
+            self._run_check("workflows", self._check_workflows)
+            self._run_check("connection", self._check_connection)
             try:
-                if self._check("state", self._state):
+                if self._run_check("state", self._check_state):
                     self._look_into_project()
                     if self.state is not None:
                         self._look_into_state()
@@ -161,46 +161,59 @@ class _Doctor:
         spark_next = configured and is_spark(self.context, self.context.gateway)
         if spark_next:
             # A session would wait a minute for a master that is not there.
-            spark_next = self._check("where Spark runs", self._where_spark_runs)
-        awake = self._check("java", self._java) and spark_next
-        awake = awake and self._check("spark", self._spark)
-        if awake and self._check("executors", self._executors):
+            spark_next = self._run_check("where Spark runs", self._where_spark_runs)
+        awake = self._run_check("java", self._check_java) and spark_next
+        awake = awake and self._run_check("spark", self._check_spark)
+        if awake and self._run_check("executors", self._check_executors):
             views = spark_checks.views_of_prod(self.context, self.prod)
-            self._check("catalogs", lambda: self._add(spark_checks.catalogs(self.context)))
-            self._check("views", lambda: self._add(spark_checks.views(self.context, views)))
-            self._check("listing", lambda: self._add(spark_checks.listing(self.context, views)))
-            self._check("rights", lambda: self._add(spark_checks.rights(self.context, views)))
+            self._run_check(
+                "catalogs", lambda: self._add_check(spark_checks.check_catalogs(self.context))
+            )
+            self._run_check(
+                "views",
+                lambda: self._add_check(spark_checks.check_view_support(self.context, views)),
+            )
+            self._run_check(
+                "listing", lambda: self._add_check(spark_checks.check_listing(self.context, views))
+            )
+            self._run_check(
+                "rights", lambda: self._add_check(spark_checks.check_rights(self.context, views))
+            )
         return DoctorDocument(
             checks=self.checks,
             configured=configured,
             seconds=round(self.ports.clock.now() - started, 3),
             timings=dict(self.ports.clock.phases),
-            versions=self._stamp(),
+            versions=self._current_versions(),
         )
 
-    def _check(self, name: str, action: Callable[[], None]) -> bool:
+    def _run_check(self, name: str, action: Callable[[], None]) -> bool:
         """Runs one check; returns whether what comes after it can rely on it."""
         self.ports.progress("doctor", name)
         before = len(self.checks)
         try:
-            with self.ports.clock.phase(name):
+            with self.ports.clock.time_phase(name):
                 action()
         except BotError as error:
-            self._tell(name, "fail", error.message, error.hint)
+            self._add_finding(name, "fail", error.message, error.hint)
         except Exception as error:
-            self._tell(name, "fail", sentence(error), "The log has the whole story.")
+            self._add_finding(name, "fail", error_sentence(error), "The log has the whole story.")
             sys.excepthook(type(error), error, error.__traceback__)
         return all(check.status != "fail" for check in self.checks[before:])
 
-    def _tell(self, name: str, status: CheckStatus, message: str, fix: str | None = None) -> None:
-        shown = shortened(Places({self.place.repository: ""}).text(message), _LONGEST)
+    def _add_finding(
+        self, name: str, status: CheckStatus, message: str, fix: str | None = None
+    ) -> None:
+        shown = shorten_redacted(
+            PrivateDirectories({self.place.repository: ""}).hide_in_text(message), _LONGEST
+        )
         limited = fix[:_LONGEST] if fix else None
-        self._add(ProjectCheck(name=name, status=status, message=shown, fix=limited))
+        self._add_check(ProjectCheck(name=name, status=status, message=shown, fix=limited))
 
-    def _add(self, check: ProjectCheck) -> None:
+    def _add_check(self, check: ProjectCheck) -> None:
         self.checks.append(check)
 
-    def _stamp(self) -> Versions:
+    def _current_versions(self) -> Versions:
         versions = versions_of(None)
         if self.facts is None:
             return versions
@@ -212,90 +225,97 @@ class _Doctor:
             }
         )
 
-    def _versions(self) -> None:
-        self._add(validation.versions(versions_of(None)))
+    def _check_versions(self) -> None:
+        self._add_check(validation.check_versions(versions_of(None)))
 
-    def _configuration(self) -> None:
-        configs, _ = configure(self.place, self.ports.on_spark_start, clock=self.ports.clock)
+    def _check_configuration(self) -> None:
+        configs, _ = configure_projects(
+            self.place, self.ports.on_spark_start, clock=self.ports.clock
+        )
         self.context = new_context(configs, self.place)
-        self._add(validation.configuration(self.context, self.place))
+        self._add_check(validation.check_configuration(self.context, self.place))
 
-    def _directories(self) -> None:
-        self._add(validation.directories(self.place))
+    def _check_directories(self) -> None:
+        self._add_check(validation.check_directories(self.place))
 
     def _suffix_target(self) -> None:
         found = validation.suffix_target(self.context)
         if found is not None:
-            self._add(found)
+            self._add_check(found)
 
     def _bundled_bot(self) -> None:
-        for line in bundled_bot.lines(self.context, self.place.projects[0]):
-            self._add(line)
+        for line in bundled_bot.list_key_checks(self.context, self.place.projects[0]):
+            self._add_check(line)
 
-    def _workflows(self) -> None:
-        found = check(self.place.repository)
+    def _check_workflows(self) -> None:
+        found = check_workflow_events(self.place.repository)
         if found is not None:
-            self._add(found)
+            self._add_check(found)
 
-    def _connection(self) -> None:
-        self._add(validation.connection(self.context))
+    def _check_connection(self) -> None:
+        self._add_check(validation.check_connection(self.context))
 
-    def _state(self) -> None:
+    def _check_state(self) -> None:
         self.state, self.facts = opening.open_state(self.context, self.place, write=False)
         exists = self.state is not None
-        self._add(validation.state(self.context, exists=exists, facts=self.facts))
+        self._add_check(validation.check_state(self.context, exists=exists, facts=self.facts))
 
     def _look_into_project(self) -> None:
         """Loads the models, which runs the project's code, and checks them as a review does."""
-        if not self._check("models", self._models):
+        if not self._run_check("models", self._check_models):
             return
-        names = Names(self.context.default_catalog, self.context.default_dialect)
+        names = ModelNames(self.context.default_catalog, self.context.default_dialect)
         repository = self.place.repository
-        self._check("merges", lambda: self._merges(names))
-        self._check(
+        self._run_check("merges", lambda: self._check_merges(names))
+        self._run_check(
             "lint",
-            lambda: self._add(validation.lint_line(checks.lint(self.context, names, repository))),
-        )
-        self._check(
-            "format",
-            lambda: self._add(
-                validation.format_line(checks.formatting(self.context, None, repository))
+            lambda: self._add_check(
+                validation.lint_line(checks.lint_project(self.context, names, repository))
             ),
         )
-        self._check(
+        self._run_check(
+            "format",
+            lambda: self._add_check(
+                validation.format_line(checks.check_formatting(self.context, None, repository))
+            ),
+        )
+        self._run_check(
             "unit tests",
-            lambda: self._add(validation.tests_line(run_unit_tests(self.context, repository))),
+            lambda: self._add_check(
+                validation.tests_line(run_unit_tests(self.context, repository))
+            ),
         )
 
-    def _models(self) -> None:
+    def _check_models(self) -> None:
         if self.state is not None:
             sqlmesh_compat.give_state(self.context, self.state)
         else:
             sqlmesh_compat.merge_nothing_from_state(self.context)
-        load(self.context, self.ports.clock.phase("load"), self.place.repository)
+        load_project(self.context, self.ports.clock.time_phase("load"), self.place.repository)
         pointers = self._list_lfs_pointers()
         if pointers:
-            self._tell(
+            self._add_finding(
                 "models",
                 "fail",
-                f"{len(self.context.models)} models load, and of {names(pointers)} the checkout "
+                f"{len(self.context.models)} models load, and of {quote_names(pointers)} the "
+                "checkout "
                 "holds only a pointer of Git LFS, whose text would be loaded as data",
                 f"See to it that {FIX}.",
             )
             return
-        self._tell("models", "ok", f"{len(self.context.models)} models load")
+        self._add_finding("models", "ok", f"{len(self.context.models)} models load")
 
-    def _merges(self, names: Names) -> None:
+    def _check_merges(self, names: ModelNames) -> None:
         gateways = list_gateways(self.context.config, self.context.gateway)
         found = {
-            names.of(name): why
+            names.short_name(name): why
             for name, model in self.context.models.items()
             if (why := why_no_merge(model, gateways)) is not None
         }
         if not found:
-            self._tell("merges", "ok", "no model merges into a table without MERGE")
+            self._add_finding("merges", "ok", "no model merges into a table without MERGE")
             return
-        self._tell(
+        self._add_finding(
             "merges",
             "warn",
             f"SQLMesh merges into {', '.join(sorted(found))}, and {found[min(found)]}, as far as "
@@ -307,7 +327,7 @@ class _Doctor:
     def _list_lfs_pointers(self) -> list[str]:
         """The seeds, and the files that the load has opened, of which only a pointer is here."""
         seeds = list_seed_files(self.context.models.values())
-        found = list_pointers([*load_trace.opened(), *seeds])
+        found = list_pointers([*load_trace.list_opened_files(), *seeds])
         return [file_name(path, self.place.repository) for path in found]
 
     def _look_into_state(self) -> None:
@@ -317,37 +337,42 @@ class _Doctor:
         )
         state, prefix = self.state, self.request.environment_prefix
 
-        self._check("prod", lambda: self._add(state_checks.prod(state)))
-        self._check("gaps", lambda: self._add(state_checks.gaps(state, catalog, dialect)))
-        self._check("state size", lambda: self._add(state_checks.size(state)))
-        self._check("environments", lambda: self._add(state_checks.environments(state, prefix)))
-        self._check("estimates", lambda: self._add(state_checks.estimates(state)))
+        self._run_check("prod", lambda: self._add_check(state_checks.check_prod(state)))
+        self._run_check(
+            "gaps",
+            lambda: self._add_check(state_checks.check_interval_gaps(state, catalog, dialect)),
+        )
+        self._run_check("state size", lambda: self._add_check(state_checks.check_state_size(state)))
+        self._run_check(
+            "environments", lambda: self._add_check(state_checks.check_environments(state, prefix))
+        )
+        self._run_check("estimates", lambda: self._add_check(state_checks.check_estimates(state)))
         self.prod = state.get_environment(c.PROD)
         if self.context.models:
-            self._check("python", self._python)
+            self._run_check("python", self._check_python)
 
-    def _python(self) -> None:
-        found = state_checks.python(self.state, self.context, platform.python_version())
+    def _check_python(self) -> None:
+        found = state_checks.check_model_python(self.state, self.context, platform.python_version())
         if found is not None:
-            self._add(found)
+            self._add_check(found)
 
-    def _java(self) -> None:
-        self._add(spark_checks.java_runtime(self.ports.environ, self.ports.python))
+    def _check_java(self) -> None:
+        self._add_check(spark_checks.java_runtime(self.ports.environ, self.ports.python))
 
     def _where_spark_runs(self) -> None:
         settings = sqlmesh_compat.spark_settings(self.context)
         network = self.ports.network
-        for line in spark_network.checks(settings, self.ports.environ, network):
-            self._add(line)
-        for line in spark_checks.checks(
+        for line in spark_network.check_spark_network(settings, self.ports.environ, network):
+            self._add_check(line)
+        for line in spark_checks.check_spark_files(
             settings, self.ports.environ, java.spark_jars(self.ports.environ)
         ):
-            self._add(line)
+            self._add_check(line)
 
-    def _executors(self) -> None:
-        found = spark_checks.executors(self.context)
+    def _check_executors(self) -> None:
+        found = spark_checks.check_executors(self.context)
         if found is not None:
-            self._add(found)
+            self._add_check(found)
 
-    def _spark(self) -> None:
-        self._add(spark_checks.spark(self.context, self.ports.clock.now))
+    def _check_spark(self) -> None:
+        self._add_check(spark_checks.check_spark_session(self.context, self.ports.clock.now))

@@ -11,11 +11,18 @@ from typing import Any
 
 from ci_bot.errors import BadInput
 from ci_bot.protocol.plan import ProjectCheck
-from ci_bot.redaction import shortened
+from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor.spark_network import LOCAL, SparkSettings
-from ci_bot.worker.messages import headline
-from ci_bot.worker.runtime import AdapterSql, Catalog, Relation, java, quoted, spark_catalog
+from ci_bot.worker.messages import error_headline
+from ci_bot.worker.runtime import (
+    AdapterSql,
+    Relation,
+    SparkCatalog,
+    java,
+    quote_identifier,
+    spark_catalog,
+)
 
 _MOST_VIEWS = 50
 # A standalone cluster gives an executor within seconds, Kubernetes has to fetch an image first.
@@ -30,7 +37,7 @@ def java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
     Raises:
         BadInput: there is none, or it does not run.
     """
-    found = java.runtime({**environ, **java.java_environment(environ, python=python)})
+    found = java.find_java_runtime({**environ, **java.java_environment(environ, python=python)})
     spark_ = java.spark_version()
     if found is None or found.version is None:
         raise BadInput(
@@ -38,14 +45,14 @@ def java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
             hint="Point JAVA_HOME at a Java 17 runtime.",
             reason_code="no_java",
         )
-    java.check(found, spark_)
+    java.check_java(found, spark_)
     if found.version in java.runs_on(spark_):
         return ProjectCheck(name="java", status="ok", message=str(found))
     fix = f"{java.in_words(spark_)}; point JAVA_HOME at one of them."
     return ProjectCheck(name="java", status="warn", message=str(found), fix=fix)
 
 
-def spark(context: Any, now: Callable[[], float]) -> ProjectCheck:
+def check_spark_session(context: Any, now: Callable[[], float]) -> ProjectCheck:
     """Whether a session starts, where, and how long that takes by the clock `now`."""
     began = now()
     session = context.engine_adapter.spark
@@ -55,7 +62,7 @@ def spark(context: Any, now: Callable[[], float]) -> ProjectCheck:
     return ProjectCheck(name="spark", status="ok", message=message)
 
 
-def executors(context: Any, seconds: float = EXECUTOR_SECONDS) -> ProjectCheck | None:
+def check_executors(context: Any, seconds: float = EXECUTOR_SECONDS) -> ProjectCheck | None:
     """Whether an executor does a job; None where the driver is the only one.
 
     That takes all that no look at settings shows: the way back to the driver, a worker that has as
@@ -79,12 +86,12 @@ def executors(context: Any, seconds: float = EXECUTOR_SECONDS) -> ProjectCheck |
     )
 
 
-def catalogs(context: Any) -> ProjectCheck:
+def check_catalogs(context: Any) -> ProjectCheck:
     """Which catalogs there are, and whether the configuration names the default one."""
     sql = AdapterSql(context.engine_adapter)
-    current = str(sql.rows("SELECT current_catalog()")[0][0])
+    current = str(sql.query_rows("SELECT current_catalog()")[0][0])
     # Spark lists a catalog only once somebody has used it.
-    names = sorted({str(row[0]) for row in sql.rows("SHOW CATALOGS")} | {current})
+    names = sorted({str(row[0]) for row in sql.query_rows("SHOW CATALOGS")} | {current})
     shown = f"{', '.join(names)}; the default is {current}"
     guess = sqlmesh_compat.default_catalog(context)
     if guess == current:
@@ -105,11 +112,11 @@ def views_of_prod(context: Any, prod: Any) -> list[Relation]:
     return sorted(spark_catalog.views_of(context, prod).values())
 
 
-def views(context: Any, known: Sequence[Relation]) -> ProjectCheck:
+def check_view_support(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     """Whether the catalog holds views, of which every environment consists."""
     catalog = known[0].catalog if known else str(sqlmesh_compat.default_catalog(context))
     schema = known[0].schema if known else "default"
-    if not Catalog(AdapterSql(context.engine_adapter)).holds_views(catalog, schema):
+    if not SparkCatalog(AdapterSql(context.engine_adapter)).holds_views(catalog, schema):
         return ProjectCheck(
             name="views",
             status="fail",
@@ -120,18 +127,20 @@ def views(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     return ProjectCheck(name="views", status="ok", message=f"the catalog {catalog} holds views")
 
 
-def listing(context: Any, known: Sequence[Relation]) -> ProjectCheck:
+def check_listing(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     """Whether SQLMesh's own commands can list what a schema of prod holds.
 
     They ask with SHOW TABLE EXTENDED, and take a refusal for "nothing is there yet".
     """
     if not known:
         return ProjectCheck(name="listing", status="ok", message="there is nothing to list yet")
-    place = f"{quoted(known[0].catalog)}.{quoted(known[0].schema)}"
+    place = f"{quote_identifier(known[0].catalog)}.{quote_identifier(known[0].schema)}"
     try:
-        AdapterSql(context.engine_adapter).rows(f"SHOW TABLE EXTENDED IN {place} LIKE 'ci_bot'")
+        AdapterSql(context.engine_adapter).query_rows(
+            f"SHOW TABLE EXTENDED IN {place} LIKE 'ci_bot'"
+        )
     except Exception as error:
-        why = shortened(headline(error), _LONGEST)
+        why = shorten_redacted(error_headline(error), _LONGEST)
         return ProjectCheck(
             name="listing",
             status="warn",
@@ -144,13 +153,13 @@ def listing(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     return ProjectCheck(name="listing", status="ok", message=message)
 
 
-def rights(context: Any, known: Sequence[Relation]) -> ProjectCheck:
+def check_rights(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     """Whether prod can be read. Whether schemas may be created shows at the first apply."""
     asked = known[:_MOST_VIEWS]
     if not asked:
         message = "there is nothing to read yet; creating was not tried"
         return ProjectCheck(name="rights", status="ok", message=message)
-    answers = Catalog(AdapterSql(context.engine_adapter)).resolve(asked)
+    answers = SparkCatalog(AdapterSql(context.engine_adapter)).resolve_relations(asked)
     broken = {view: why for view, why in answers.items() if why is not None}
     read = f"{len(asked) - len(broken)} of {len(asked)} views of prod can be read"
     if not broken:
@@ -160,7 +169,7 @@ def rights(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     return ProjectCheck(
         name="rights",
         status="fail",
-        message=f"{read}; {view.shown}: {shortened(headline(why), _LONGEST)}",
+        message=f"{read}; {view.shown_name}: {shorten_redacted(error_headline(why), _LONGEST)}",
         fix="Give this account the right to read prod's schemas and the physical ones, or run "
         "`sqlmesh plan` if the view is broken.",
     )
@@ -201,7 +210,7 @@ _PLACE = re.compile(r"(?P<scheme>s3a?n?|abfss?|wasbs?|gs)://")
 
 
 @dataclass(frozen=True)
-class _Cloud:
+class _CloudCredentials:
     """How a cloud's clients get credentials.
 
     Attributes:
@@ -216,7 +225,7 @@ class _Cloud:
     files: tuple[str, ...] = ()
 
 
-_AWS = _Cloud(
+_AWS = _CloudCredentials(
     "AWS",
     (
         "fs.s3a.access.key",
@@ -234,14 +243,14 @@ _AWS = _Cloud(
     ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_SHARED_CREDENTIALS_FILE"),
 )
 
-_AZURE = _Cloud(
+_AZURE = _CloudCredentials(
     "Azure",
     ("fs.azure.account.", "fs.azure.sas."),
     ("AZURE_CLIENT_ID", "AZURE_STORAGE_KEY", "AZURE_FEDERATED_TOKEN_FILE"),
     ("AZURE_FEDERATED_TOKEN_FILE",),
 )
 
-_GOOGLE = _Cloud(
+_GOOGLE = _CloudCredentials(
     "Google Cloud",
     ("fs.gs.auth.", "google.cloud.auth."),
     ("GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_AUTH_ACCESS_TOKEN"),
@@ -253,7 +262,7 @@ _CLOUDS = {"s3": _AWS, "s3a": _AWS, "s3n": _AWS, "gs": _GOOGLE}
 _CLOUDS |= dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), _AZURE)
 
 
-def checks(
+def check_spark_files(
     settings: SparkSettings, environ: Mapping[str, str], own_jars: Iterable[Path]
 ) -> Iterator[ProjectCheck]:
     """A line for each part that these settings name.
@@ -263,36 +272,36 @@ def checks(
         environ: The worker's variables.
         own_jars: The directories of Spark's own jars.
     """
-    classes = dict(_classes(settings))
-    named = _listed(settings.get("spark.jars", ""))
+    classes = dict(_list_classes(settings))
+    named = _split_list(settings.get("spark.jars", ""))
     if classes or named:
-        yield _jars(settings, classes, named, own_jars)
-    clouds = {_CLOUDS[scheme].name: _CLOUDS[scheme] for scheme in _schemes(settings)}
+        yield _check_jars(settings, classes, named, own_jars)
+    clouds = {_CLOUDS[scheme].name: _CLOUDS[scheme] for scheme in _list_schemes(settings)}
     for _, cloud in sorted(clouds.items()):
-        yield _credentials(cloud, settings, environ)
+        yield _check_credentials(cloud, settings, environ)
 
 
-def _classes(settings: SparkSettings) -> Iterator[tuple[str, str]]:
+def _list_classes(settings: SparkSettings) -> Iterator[tuple[str, str]]:
     """Each class that a setting names or a scheme stands for, with whose word that is."""
     for key, value in sorted(settings.items()):
         if _CLASS_SETTING.match(key):
-            for name in _listed(value):
+            for name in _split_list(value):
                 if _CLASS.match(name):
                     yield name, f"`{key}`"
-    for scheme in sorted(_schemes(settings)):
+    for scheme in sorted(_list_schemes(settings)):
         if scheme in _BY_SCHEME and f"spark.hadoop.fs.{scheme}.impl" not in settings:
             yield _BY_SCHEME[scheme], f"{scheme}://"
 
 
-def _schemes(settings: SparkSettings) -> set[str]:
+def _list_schemes(settings: SparkSettings) -> set[str]:
     return {found["scheme"] for value in settings.values() for found in _PLACE.finditer(value)}
 
 
-def _listed(value: str) -> list[str]:
+def _split_list(value: str) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
-def _jars(
+def _check_jars(
     settings: SparkSettings, classes: Mapping[str, str], named: list[str], own_jars: Iterable[Path]
 ) -> ProjectCheck:
     here = [Path(jar.removeprefix("file:").replace("//", "/")) for jar in named if _is_local(jar)]
@@ -301,12 +310,13 @@ def _jars(
         return ProjectCheck(
             name="jars",
             status="fail",
-            message=f"`spark.jars` names {_several(map(str, absent))}, and there is no such file "
+            message=f"`spark.jars` names {_join_names(map(str, absent))}, and there is no such "
+            "file "
             "that this account may read.",
             fix="An earlier step has to download it into the workspace, readable for everybody; in "
             "the container that is /github/workspace.",
         )
-    extra = _listed(settings.get("spark.driver.extraClassPath", "").replace(":", ","))
+    extra = _split_list(settings.get("spark.driver.extraClassPath", "").replace(":", ","))
     given = [*here, *(Path(path) for path in extra if path.endswith(".jar"))]
     missing = _not_in(_not_in(set(classes), given), _in_all(own_jars))
     # What is fetched, or stands on a path of another kind, is only known to the session.
@@ -353,8 +363,8 @@ def _not_in(classes: set[str], jars: Iterable[Path]) -> set[str]:
     return set(left.values())
 
 
-def _credentials(
-    cloud: _Cloud, settings: SparkSettings, environ: Mapping[str, str]
+def _check_credentials(
+    cloud: _CloudCredentials, settings: SparkSettings, environ: Mapping[str, str]
 ) -> ProjectCheck:
     for variable in cloud.files:
         path = environ.get(variable)
@@ -388,6 +398,6 @@ def _in_all(directories: Iterable[Path]) -> Iterator[Path]:
         yield from sorted(directory.glob("*.jar"))
 
 
-def _several(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     first, *others = names
     return f"{first} and {len(others)} more" if others else first

@@ -41,7 +41,7 @@ _PORTS |= {"mariadb": 3306, "spark": 7077}
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkFacts:
     """What this machine can tell of the network around it.
 
     Attributes:
@@ -56,7 +56,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class NetworkEndpoint:
     """A server, by its name or address."""
 
     host: str
@@ -66,8 +66,8 @@ class Endpoint:
         return f"{self.host}:{self.port}"
 
 
-def checks(
-    settings: SparkSettings, environ: Mapping[str, str], network: Network
+def check_spark_network(
+    settings: SparkSettings, environ: Mapping[str, str], network: NetworkFacts
 ) -> Iterator[ProjectCheck]:
     """A line for each part that these settings name; none for a Spark in this process alone.
 
@@ -77,17 +77,21 @@ def checks(
     """
     master = settings.get("spark.master", "local[*]").strip()
     if not LOCAL.match(master):
-        yield _master(master, environ, network)
-        yield _driver(master, settings, network)
+        yield _check_master(master, environ, network)
+        yield _check_driver(master, settings, network)
     metastores = [uri for key in _METASTORES for uri in settings.get(key, "").split(",")]
     if any(uri.strip() for uri in metastores):
-        yield _answering("metastore", "The Hive metastore", _endpoints(metastores), network)
+        yield _check_answering(
+            "metastore", "The Hive metastore", _parse_endpoints(metastores), network
+        )
     for key, value in sorted(settings.items()):
-        if (named := _CATALOG_URI.match(key)) and (found := _endpoints(value.split(","))):
-            yield _answering(f"catalog {named[1]}", f"The service of {named[1]}", found, network)
+        if (named := _CATALOG_URI.match(key)) and (found := _parse_endpoints(value.split(","))):
+            yield _check_answering(
+                f"catalog {named[1]}", f"The service of {named[1]}", found, network
+            )
 
 
-def _endpoints(uris: Iterable[str]) -> list[Endpoint]:
+def _parse_endpoints(uris: Iterable[str]) -> list[NetworkEndpoint]:
     """The servers of addresses such as thrift://host:9083; what names none is left out."""
     found = []
     for uri in map(str.strip, uris):
@@ -99,22 +103,22 @@ def _endpoints(uris: Iterable[str]) -> list[Endpoint]:
         except ValueError:
             continue
         if parts.hostname and port:
-            found.append(Endpoint(parts.hostname, port))
+            found.append(NetworkEndpoint(parts.hostname, port))
     return found
 
 
-def _masters(master: str) -> list[Endpoint]:
+def _parse_masters(master: str) -> list[NetworkEndpoint]:
     if master.startswith("k8s://") and "://" not in master.removeprefix("k8s://"):
-        return _endpoints([master.replace("k8s://", "https://", 1)])
+        return _parse_endpoints([master.replace("k8s://", "https://", 1)])
     first, *others = master.split(",")
     scheme = first.partition("://")[0]
-    return _endpoints([first, *(f"{scheme}://{other}" for other in others)])
+    return _parse_endpoints([first, *(f"{scheme}://{other}" for other in others)])
 
 
-def _master(master: str, environ: Mapping[str, str], network: Network) -> ProjectCheck:
+def _check_master(master: str, environ: Mapping[str, str], network: NetworkFacts) -> ProjectCheck:
     if master == "yarn":
-        return _yarn(environ)
-    found = _masters(master)
+        return _check_yarn(environ)
+    found = _parse_masters(master)
     if not found:
         return ProjectCheck(
             name="master",
@@ -126,10 +130,10 @@ def _master(master: str, environ: Mapping[str, str], network: Network) -> Projec
         "Start it, or correct `spark.master`. A runner on GitHub's machines reaches no private "
         "network: it takes a self-hosted runner in the cluster's (docs/where-spark-runs.md)."
     )
-    return _answering("master", "The master", found, network, fix)
+    return _check_answering("master", "The master", found, network, fix)
 
 
-def _yarn(environ: Mapping[str, str]) -> ProjectCheck:
+def _check_yarn(environ: Mapping[str, str]) -> ProjectCheck:
     names = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
     given = {name: Path(environ[name]) for name in names if environ.get(name)}
     if not given:
@@ -148,8 +152,12 @@ def _yarn(environ: Mapping[str, str]) -> ProjectCheck:
     )
 
 
-def _answering(
-    name: str, what: str, servers: list[Endpoint], network: Network, fix: str | None = None
+def _check_answering(
+    name: str,
+    what: str,
+    servers: list[NetworkEndpoint],
+    network: NetworkFacts,
+    fix: str | None = None,
 ) -> ProjectCheck:
     """One of several is enough: clients take the next where one does not answer."""
     silent = []
@@ -166,11 +174,11 @@ def _answering(
     )
 
 
-def _driver(master: str, settings: SparkSettings, network: Network) -> ProjectCheck:
+def _check_driver(master: str, settings: SparkSettings, network: NetworkFacts) -> ProjectCheck:
     """Executors call the driver back: by an address that is not only this machine's."""
     host = settings.get("spark.driver.host", "").strip()
     bind = settings.get("spark.driver.bindAddress", "").strip()
-    masters = _masters(master)
+    masters = _parse_masters(master)
     here = bool(masters) and all(_is_loopback(server.host) for server in masters)
     wrong = _not_bound(bind, network) or _not_known(host, network)
     if wrong is None and not here:
@@ -190,14 +198,14 @@ def _driver(master: str, settings: SparkSettings, network: Network) -> ProjectCh
     return ProjectCheck(name="driver address", status="ok", message=f"executors are told {shown}")
 
 
-def _not_bound(bind: str, network: Network) -> tuple[str, str] | None:
+def _not_bound(bind: str, network: NetworkFacts) -> tuple[str, str] | None:
     if not bind or (why := network.listen(bind)) is None:
         return None
     message = f"`spark.driver.bindAddress` is {bind}, and this machine cannot listen there: {why}."
     return message, _BIND_FIX
 
 
-def _not_known(host: str, network: Network) -> tuple[str, str] | None:
+def _not_known(host: str, network: NetworkFacts) -> tuple[str, str] | None:
     if not host or network.addresses(host):
         return None
     return f"`spark.driver.host` is {host}, and nobody here knows that name.", _HOST_FIX
@@ -230,12 +238,12 @@ def _is_loopback(host: str) -> bool:
 SECONDS = 5.0
 
 
-def this_network() -> Network:
+def this_network() -> NetworkFacts:
     """What the process sees from where it runs."""
-    return Network(reach=_reach, addresses=_addresses, listen=_listen)
+    return NetworkFacts(reach=_reach_port, addresses=_resolve_addresses, listen=_listen_on)
 
 
-def _reach(host: str, port: int) -> str | None:
+def _reach_port(host: str, port: int) -> str | None:
     try:
         socket.create_connection((host, port), timeout=SECONDS).close()
     except TimeoutError:
@@ -247,15 +255,15 @@ def _reach(host: str, port: int) -> str | None:
     return None
 
 
-def _addresses(host: str) -> list[str]:
+def _resolve_addresses(host: str) -> list[str]:
     try:
         return sorted({str(found[4][0]) for found in socket.getaddrinfo(host, None)})
     except (OSError, UnicodeError):
         return []
 
 
-def _listen(host: str) -> str | None:
-    if not (found := _addresses(host)):
+def _listen_on(host: str) -> str | None:
+    if not (found := _resolve_addresses(host)):
         return "nobody here knows that name"
     family = socket.AF_INET6 if ":" in found[0] else socket.AF_INET
     try:

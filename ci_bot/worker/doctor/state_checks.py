@@ -12,7 +12,7 @@ from ci_bot.protocol.environment import number_of
 from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import known_accuracy, sentence_of
-from ci_bot.worker.messages import Names, is_written_otherwise, names_and_times
+from ci_bot.worker.messages import ModelNames, is_written_otherwise, names_and_times
 from ci_bot.worker.state_store import CostLedger, Ledger
 
 # The janitor runs with every `sqlmesh run`; what it has not taken for so long, it never sees.
@@ -21,7 +21,7 @@ _MANY_EXPIRED = 100
 _SHOWN = 3
 
 
-def prod(state: Any) -> ProjectCheck:
+def check_prod(state: Any) -> ProjectCheck:
     """Whether there is a prod, and when it was last written."""
     stored = state.get_environment(c.PROD)
     if stored is None:
@@ -39,16 +39,18 @@ def prod(state: Any) -> ProjectCheck:
             message=f"prod has {models} models, and its last plan did not finish.",
             fix="Run `sqlmesh plan` again to finish it.",
         )
-    written = names_and_times.iso(stored.finalized_ts)[: len("2024-01-31T12:00")].replace("T", " ")
+    written = names_and_times.format_iso(stored.finalized_ts)[: len("2024-01-31T12:00")].replace(
+        "T", " "
+    )
     return ProjectCheck(
         name="prod", status="ok", message=f"{models} models, last plan finished {written} UTC"
     )
 
 
-def gaps(state: Any, catalog: str | None, dialect: str | None) -> ProjectCheck:
+def check_interval_gaps(state: Any, catalog: str | None, dialect: str | None) -> ProjectCheck:
     """Intervals that a table of prod lacks although later ones are there."""
     stored = state.get_environment(c.PROD)
-    names = Names(catalog, dialect)
+    names = ModelNames(catalog, dialect)
     found = []
     snapshots = state.get_snapshots(stored.snapshots) if stored is not None else {}
     for snapshot in sorted(snapshots.values(), key=lambda item: str(item.name)):
@@ -57,9 +59,10 @@ def gaps(state: Any, catalog: str | None, dialect: str | None) -> ProjectCheck:
         held = sorted(snapshot.intervals)
         for (_, end), (start, _) in pairwise(held):
             if end < start:
-                model = names.of(snapshot.name)
+                model = names.short_name(snapshot.name)
                 found.append(
-                    f"{model} from {names_and_times.iso(end)} to {names_and_times.iso(start)}"
+                    f"{model} from {names_and_times.format_iso(end)} to "
+                    f"{names_and_times.format_iso(start)}"
                 )
     if not found:
         return ProjectCheck(name="gaps", status="ok", message="prod's history has no gaps")
@@ -73,7 +76,7 @@ def gaps(state: Any, catalog: str | None, dialect: str | None) -> ProjectCheck:
     )
 
 
-def size(state: Any) -> ProjectCheck:
+def check_state_size(state: Any) -> ProjectCheck:
     """How many snapshots there are, and how many of them the janitor should have taken."""
     total = sqlmesh_compat.count_snapshots(state)
     now = names_and_times.now_milliseconds()
@@ -99,12 +102,12 @@ def size(state: Any) -> ProjectCheck:
     )
 
 
-def environments(state: Any, prefix: str) -> ProjectCheck:
+def check_environments(state: Any, prefix: str) -> ProjectCheck:
     """Environments of pull requests, and those that an apply or a cleanup left unfinished."""
     stored = {
         item.name for item in state.get_environments_summary() if number_of(item.name, prefix)
     }
-    rows = Ledger(sqlmesh_compat.state_adapter_of(state)).all()
+    rows = Ledger(sqlmesh_compat.state_adapter_of(state)).list_rows()
     recorded = {row.environment for row in rows}
     unfinished = [row for row in rows if row.phase in ("failed", "cleaning", "leftover")]
     every = len(stored | recorded)
@@ -123,7 +126,7 @@ def environments(state: Any, prefix: str) -> ProjectCheck:
     )
 
 
-def python(state: Any, context: Any, version: str) -> ProjectCheck | None:
+def check_model_python(state: Any, context: Any, version: str) -> ProjectCheck | None:
     """Models of prod that another Python wrote; None where there is none, which needs no line.
 
     Args:
@@ -134,9 +137,9 @@ def python(state: Any, context: Any, version: str) -> ProjectCheck | None:
     if stored is None:
         return None
     held = {item.name: item for item in state.get_snapshots(stored.snapshots).values()}
-    names = Names(context.default_catalog, context.default_dialect)
+    names = ModelNames(context.default_catalog, context.default_dialect)
     found = [
-        names.of(name)
+        names.short_name(name)
         for name, snapshot in context.snapshots.items()
         if (old := held.get(name)) is not None and is_written_otherwise(snapshot, old)
     ]
@@ -153,7 +156,7 @@ def python(state: Any, context: Any, version: str) -> ProjectCheck | None:
     )
 
 
-def estimates(state: Any) -> ProjectCheck:
+def check_estimates(state: Any) -> ProjectCheck:
     """How good the estimates of cost were; with fewer than five nobody can say."""
     found = known_accuracy(CostLedger(sqlmesh_compat.state_adapter_of(state)))
     message = (

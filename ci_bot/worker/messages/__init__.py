@@ -9,19 +9,19 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.worker.messages import names_and_times, same_code
     from ci_bot.worker.messages.load_failures import cause_of, iterate_causes, unit_of
-    from ci_bot.worker.messages.names_and_times import Names, file_name, file_name_or_last
+    from ci_bot.worker.messages.names_and_times import ModelNames, file_name, file_name_or_last
     from ci_bot.worker.messages.problems import (
         LINE_NUMBER,
         MacroRefusedError,
         NotLoaded,
-        cancelled,
+        cancelled_failure,
+        error_headline,
+        error_sentence,
         failure_of,
-        headline,
         headline_with_cause,
+        make_encodable,
         root_cause,
-        sentence,
         spark_not_started,
-        speakable,
     )
     from ci_bot.worker.messages.same_code import is_written_otherwise
     from ci_bot.worker.messages.state_failures import (
@@ -30,34 +30,39 @@ if TYPE_CHECKING:
         unset_variables,
         unusable_state,
     )
-    from ci_bot.worker.messages.yaml_data import EndlessYamlError, NotYamlError, load_yaml, read
+    from ci_bot.worker.messages.yaml_data import (
+        EndlessYamlError,
+        NotYamlError,
+        load_yaml,
+        read_yaml,
+    )
 
 __all__ = [
     "LINE_NUMBER",
     "EndlessYamlError",
     "MacroRefusedError",
-    "Names",
+    "ModelNames",
     "NotLoaded",
     "NotYamlError",
-    "cancelled",
+    "cancelled_failure",
     "cause_of",
+    "error_headline",
+    "error_sentence",
     "failure_of",
     "file_name",
     "file_name_or_last",
-    "headline",
     "headline_with_cause",
     "is_written_otherwise",
     "iterate_causes",
     "load_yaml",
+    "make_encodable",
     "missing_variables",
     "names_and_times",
     "other_version",
-    "read",
+    "read_yaml",
     "root_cause",
     "same_code",
-    "sentence",
     "spark_not_started",
-    "speakable",
     "unit_of",
     "unset_variables",
     "unusable_state",
@@ -67,19 +72,19 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "load_failures": ["cause_of", "iterate_causes", "unit_of"],
-        "names_and_times": ["Names", "file_name", "file_name_or_last"],
+        "names_and_times": ["ModelNames", "file_name", "file_name_or_last"],
         "problems": [
             "LINE_NUMBER",
             "MacroRefusedError",
             "NotLoaded",
-            "cancelled",
+            "cancelled_failure",
             "failure_of",
-            "headline",
+            "error_headline",
             "headline_with_cause",
             "root_cause",
-            "sentence",
+            "error_sentence",
             "spark_not_started",
-            "speakable",
+            "make_encodable",
         ],
         "same_code": ["is_written_otherwise"],
         "state_failures": [
@@ -88,6 +93,6 @@ __getattr__ = open_on_demand(
             "unset_variables",
             "unusable_state",
         ],
-        "yaml_data": ["EndlessYamlError", "NotYamlError", "load_yaml", "read"],
+        "yaml_data": ["EndlessYamlError", "NotYamlError", "load_yaml", "read_yaml"],
     },
 )

@@ -33,7 +33,7 @@ _HIDDEN = (".", "__")
 
 
 @dataclass(frozen=True)
-class Cause:
+class LoadCause:
     """What went wrong in a tree; each part is None where it is not known.
 
     Attributes:
@@ -48,20 +48,20 @@ class Cause:
     reason_code: str | None = None
 
 
-def cause_of(error: BaseException, root: Path) -> Cause:
+def cause_of(error: BaseException, root: Path) -> LoadCause:
     """What is known of `error`, which was met while something below `root` was loaded."""
     chain = list(iterate_causes(error))
     if engine := next(filter(None, (_NO_ENGINE.search(str(link)) for link in chain)), None):
         return _missing_engine(engine["engine"], engine["extra"], chain)
     for link in reversed(chain):
-        found = _explained(link, root)
+        found = _explain_cause(link, root)
         if found is not None:
             return found
     for link in reversed(chain):
-        path, line = _place(link, root)
+        path, line = _innermost_position(link, root)
         if path is not None:
-            return Cause(path, line)
-    return Cause()
+            return LoadCause(path, line)
+    return LoadCause()
 
 
 def unit_of(error: BaseException, root: Path) -> Path | None:
@@ -71,9 +71,9 @@ def unit_of(error: BaseException, root: Path) -> Path | None:
         if location is not None:
             return Path(location)
         for frame, _ in traceback.walk_tb(link.__traceback__):
-            if _relative(frame.f_code.co_filename, root) is not None:
+            if _relative_path(frame.f_code.co_filename, root) is not None:
                 return Path(frame.f_code.co_filename)
-        if isinstance(link, SyntaxError) and link.filename and _relative(link.filename, root):
+        if isinstance(link, SyntaxError) and link.filename and _relative_path(link.filename, root):
             return Path(link.filename)
     return None
 
@@ -90,8 +90,8 @@ def iterate_causes(error: BaseException) -> Iterator[BaseException]:
         )
 
 
-def _explained(error: BaseException, root: Path) -> Cause | None:
-    found: Cause | None = None
+def _explain_cause(error: BaseException, root: Path) -> LoadCause | None:
+    found: LoadCause | None = None
     if isinstance(error, SystemExit):
         found = _ends_the_process(error, root)
     elif isinstance(error, ModuleNotFoundError) and error.name:
@@ -99,7 +99,7 @@ def _explained(error: BaseException, root: Path) -> Cause | None:
     elif isinstance(error, ImportError):
         found = _missing_name(error, root)
     elif isinstance(error, EOFError) and str(error) == "EOF when reading a line":
-        found = _asks_for_input(error, root)
+        found = _find_input_request(error, root)
     elif isinstance(error, KeyError) and _raised_in(error, os.__file__):
         found = _missing_variable(error, root)
     elif isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
@@ -107,7 +107,7 @@ def _explained(error: BaseException, root: Path) -> Cause | None:
     return found
 
 
-def _missing_engine(name: str, extra: str | None, chain: Iterable[BaseException]) -> Cause:
+def _missing_engine(name: str, extra: str | None, chain: Iterable[BaseException]) -> LoadCause:
     """SQLMesh imports the library of every gateway, the selected one or not.
 
     Args:
@@ -122,7 +122,7 @@ def _missing_engine(name: str, extra: str | None, chain: Iterable[BaseException]
     ]
     for link in refused:
         if found := _NO_SHARED_OBJECT.search(str(link)):
-            return Cause(
+            return LoadCause(
                 message=f"{gateway} is installed, and the system's `{found['file']}` that it needs "
                 "is not.",
                 hint=f"Install the system package that holds `{found['file']}` in an image of your "
@@ -130,14 +130,14 @@ def _missing_engine(name: str, extra: str | None, chain: Iterable[BaseException]
                 reason_code="missing_module",
             )
     if refused:
-        return Cause(
+        return LoadCause(
             message=f"{gateway} is installed, and cannot be imported: "
             f"{_PATH_OF_MODULE.sub('', str(refused[0]))}.",
             hint="Pin versions that fit in the file that the input `requirements` names.",
             reason_code="missing_module",
         )
     add = f"`sqlmesh[{extra}]`" if extra in _extras_of_sqlmesh() else f"the library of `{name}`"
-    return Cause(
+    return LoadCause(
         message=f"{gateway} is not installed here.",
         hint=f"Add {add} to the file that the input `requirements` names.",
         reason_code="missing_module",
@@ -148,8 +148,8 @@ def _extras_of_sqlmesh() -> frozenset[str]:
     return frozenset(metadata.metadata("sqlmesh").get_all("Provides-Extra") or ())
 
 
-def _missing_module(error: BaseException, name: str, root: Path) -> Cause:
-    path, line = _place(error, root)
+def _missing_module(error: BaseException, name: str, root: Path) -> LoadCause:
+    path, line = _innermost_position(error, root)
     hint: str | None
     who = f"`{path}` {'imports' if _last_is_in(error, root) else 'needs'}" if path else "It needs"
     top = name.partition(".")[0]
@@ -169,7 +169,7 @@ def _missing_module(error: BaseException, name: str, root: Path) -> Cause:
             "repository, name its directory in the input `python-path`."
         )
         message = f"{who} `{name}`, which is not installed here."
-    return Cause(path, line, message, hint, reason_code="missing_module")
+    return LoadCause(path, line, message, hint, reason_code="missing_module")
 
 
 _PIN = (
@@ -178,16 +178,16 @@ _PIN = (
 )
 
 
-def _missing_name(error: BaseException, root: Path) -> Cause | None:
+def _missing_name(error: BaseException, root: Path) -> LoadCause | None:
     found = _NO_NAME.search(str(error))
-    path, line = _place(error, root)
+    path, line = _innermost_position(error, root)
     if found is None or path is None:
         return None
     top = found["module"].partition(".")[0]
     file = getattr(sys.modules.get(top), "__file__", None)
     if file is None or Path(file).is_relative_to(root):
         return None  # the project's own module: Python's words say it all
-    return Cause(
+    return LoadCause(
         path,
         line,
         f"`{path}` imports `{found['name']}` from `{found['module']}`, and the installed version "
@@ -197,12 +197,12 @@ def _missing_name(error: BaseException, root: Path) -> Cause | None:
     )
 
 
-def _ends_the_process(error: SystemExit, root: Path) -> Cause:
-    path, line = _place(error, root)
+def _ends_the_process(error: SystemExit, root: Path) -> LoadCause:
+    path, line = _innermost_position(error, root)
     who = f"`{path}` ends" if path else "The project's code ends"
     said = f": {error.code}" if isinstance(error.code, str) else ""
     call = "sys.exit()" if error.code is None or said else f"sys.exit({error.code!r})"
-    return Cause(
+    return LoadCause(
         path,
         line,
         f"{who} the process (`{call}`) while it is loaded{said or '.'}",
@@ -212,11 +212,11 @@ def _ends_the_process(error: SystemExit, root: Path) -> Cause:
     )
 
 
-def _asks_for_input(error: BaseException, root: Path) -> Cause | None:
-    path, line = _place(error, root)
+def _find_input_request(error: BaseException, root: Path) -> LoadCause | None:
+    path, line = _innermost_position(error, root)
     if path is None:
         return None
-    return Cause(
+    return LoadCause(
         path,
         line,
         f"`{path}` asks for input while it is loaded, and there is nobody to answer.",
@@ -225,12 +225,12 @@ def _asks_for_input(error: BaseException, root: Path) -> Cause | None:
     )
 
 
-def _missing_variable(error: KeyError, root: Path) -> Cause | None:
-    path, line = _place(error, root)
+def _missing_variable(error: KeyError, root: Path) -> LoadCause | None:
+    path, line = _innermost_position(error, root)
     name = error.args[0] if error.args else None
     if path is None or not isinstance(name, str):
         return None
-    return Cause(
+    return LoadCause(
         path,
         line,
         f"`{path}` needs the variable `{name}`, which is not set here.",
@@ -239,13 +239,13 @@ def _missing_variable(error: KeyError, root: Path) -> Cause | None:
     )
 
 
-def _missing_file(error: BaseException, name: str, root: Path) -> Cause | None:
+def _missing_file(error: BaseException, name: str, root: Path) -> LoadCause | None:
     """Only of a relative path, where the working directory is half of the answer."""
-    path, line = _place(error, root)
+    path, line = _innermost_position(error, root)
     if path is None or Path(name).is_absolute():
         return None
-    here = _relative(str(Path.cwd()), root)
-    return Cause(
+    here = _relative_path(str(Path.cwd()), root)
+    return LoadCause(
         path,
         line,
         f"`{path}` opens `{name}`, and there is no such file below "
@@ -256,15 +256,15 @@ def _missing_file(error: BaseException, name: str, root: Path) -> Cause | None:
     )
 
 
-def _place(error: BaseException, root: Path) -> tuple[str | None, int | None]:
+def _innermost_position(error: BaseException, root: Path) -> tuple[str | None, int | None]:
     """File and line of the innermost frame that runs code below `root`."""
     if isinstance(error, SyntaxError) and error.filename:
-        path = _relative(error.filename, root)
+        path = _relative_path(error.filename, root)
         if path is not None:
             return path, error.lineno
     found: tuple[str | None, int | None] = None, None
     for frame, line in traceback.walk_tb(error.__traceback__):
-        path = _relative(frame.f_code.co_filename, root)
+        path = _relative_path(frame.f_code.co_filename, root)
         if path is not None:
             found = path, line
     return found
@@ -278,7 +278,7 @@ def _last_is_in(error: BaseException, root: Path) -> bool:
         if not frame.f_code.co_filename.startswith("<frozen importlib")
         and frame.f_globals.get("__name__") != "importlib"
     ]
-    return bool(files) and _relative(files[-1], root) is not None
+    return bool(files) and _relative_path(files[-1], root) is not None
 
 
 def _raised_in(error: BaseException, file: str) -> bool:
@@ -290,7 +290,7 @@ def _raised_in(error: BaseException, file: str) -> bool:
     return last == file or last == f"<frozen {Path(file).stem}>"
 
 
-def _relative(file: str, root: Path) -> str | None:
+def _relative_path(file: str, root: Path) -> str | None:
     path = Path(file)
     for top in (root, root.resolve()):
         if path.is_absolute() and path.is_relative_to(top):
@@ -313,11 +313,11 @@ def _directory_with(module: str, root: Path) -> str | None:
         following: list[Path] = []
         for directory in level:
             if (directory / f"{module}.py").is_file() or _is_package(directory / module):
-                return _relative(str(directory), root)
+                return _relative_path(str(directory), root)
             seen += 1
             if seen > MAX_DIRECTORIES:
                 return None
-            following += _below(directory)
+            following += _list_files_below(directory)
         level = sorted(following)
     return None
 
@@ -330,7 +330,7 @@ def _is_searched(directory: Path) -> bool:
     return any(Path(entry).resolve() == directory.resolve() for entry in sys.path if entry)
 
 
-def _below(directory: Path) -> list[Path]:
+def _list_files_below(directory: Path) -> list[Path]:
     try:
         return [
             Path(entry.path)

@@ -39,7 +39,7 @@ class Versioned(Protocol):
         ...
 
 
-class Names:
+class ModelNames:
     """Model names as people write them: without quotes, and without the default catalog.
 
     This is the one place that says how a model is called, in changes, findings, sentences and the
@@ -55,24 +55,24 @@ class Names:
         )
         self._tables: dict[tuple[str, str | None, str, bool], str] = {}
 
-    def of(self, fqn: str) -> str:
+    def short_name(self, fqn: str) -> str:
         """The short name of a fully qualified one: `"cat"."db"."t"` is `db.t`."""
         name = fqn.replace('"', "").replace("`", "")
         # Tables that a query reads are told in lower case, whatever the catalog's own is.
         same = name[: len(self._prefix)].lower() == self._prefix.lower()
         return name[len(self._prefix) :] if same else name
 
-    def table(self, snapshot: Versioned, *, deployable: bool) -> str:
+    def table_name(self, snapshot: Versioned, *, deployable: bool) -> str:
         """The short name of a snapshot's physical table; `deployable`: the one that prod reuses.
 
         A report names each up to eight times, and SQLMesh parses and writes SQL for it each time.
         """
         key = (snapshot.name, snapshot.version, snapshot.dev_version, deployable)
         if key not in self._tables:
-            self._tables[key] = self.of(snapshot.table_name(deployable))
+            self._tables[key] = self.short_name(snapshot.table_name(deployable))
         return self._tables[key]
 
-    def within(self, text: str) -> str:
+    def shorten_in_text(self, text: str) -> str:
         """A text, SQL or ours, with the models that it names called so."""
         return self._inside.sub("", text) if self._prefix else text
 
@@ -98,14 +98,14 @@ def file_name_or_last(path: Path | str | None, repository: Path) -> str | None:
 _YEARS = range(1900, 2201)
 
 
-def iso(moment: Any) -> str:
+def format_iso(moment: Any) -> str:
     """A moment (milliseconds since the epoch, or anything SQLMesh takes) as ISO 8601 in UTC."""
     when = to_datetime(moment).astimezone(timezone.utc)
     text = when.strftime("%Y-%m-%dT%H:%M:%S")
     return f"{text}.{when.microsecond:06d}Z" if when.microsecond else f"{text}Z"
 
 
-def milliseconds(moment: Any) -> int:
+def to_milliseconds(moment: Any) -> int:
     """A moment as milliseconds since the epoch."""
     return int(to_timestamp(moment))
 
@@ -129,7 +129,7 @@ def parse_start(text: str, *, relative_to: int, name: str = "start") -> int:
     Raises:
         BadInput: it is none.
     """
-    return int(_parse(name, text, relative_to).timestamp() * 1000)
+    return int(_parse_time(name, text, relative_to).timestamp() * 1000)
 
 
 def parse_end(text: str, *, relative_to: int) -> int:
@@ -138,13 +138,13 @@ def parse_end(text: str, *, relative_to: int) -> int:
     A day without a time means that whole day, as everywhere in SQLMesh, so it ends at the next
     midnight.
     """
-    parsed = _parse("end", text, relative_to)
+    parsed = _parse_time("end", text, relative_to)
     if is_date(text):
         parsed = make_exclusive(text)  # at most one day more, which the bounds leave room for
     return int(parsed.timestamp() * 1000)
 
 
-def _parse(name: str, text: str, relative_to: int) -> datetime:
+def _parse_time(name: str, text: str, relative_to: int) -> datetime:
     try:
         moment: datetime = to_datetime(text, relative_base=to_datetime(relative_to))
     except Exception as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
 from ci_bot.protocol.base import Failure, readable_path
-from ci_bot.protocol.directories import Places
+from ci_bot.protocol.directories import PrivateDirectories
 from ci_bot.redaction import strip_terminal_codes
 from ci_bot.worker.messages.load_failures import cause_of, iterate_causes
 from ci_bot.worker.messages.names_and_times import file_name
@@ -94,15 +94,15 @@ def root_cause(error: BaseException) -> BaseException:
     return cause
 
 
-def sentence(error: BaseException) -> str:
+def error_sentence(error: BaseException) -> str:
     """The message of `error` without terminal colours, cut to what a reader needs."""
-    if _says_that_java_is_gone(error):
+    if _is_end_of_java(error):
         return SPARK_IS_GONE
-    text = strip_terminal_codes(speakable(str(error))).strip()
+    text = strip_terminal_codes(make_encodable(str(error))).strip()
     if not any(char.isalpha() for char in text) or isinstance(error, KeyError):
         # `raise ValueError(1)`, or a key alone: what it is says more than what it holds.
         text = f"{type(error).__name__}: {text}".removesuffix(": ")
-    text = _TOKEN.sub(_word, _PY4J.sub("", text))
+    text = _TOKEN.sub(_clean_word, _PY4J.sub("", text))
     text = _MACROS_FAILED.sub("Failed to resolve its macros: ", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     # Spark appends the JVM's stack to its messages; the reader needs what stands before it, and the
@@ -113,28 +113,28 @@ def sentence(error: BaseException) -> str:
     return "\n".join(shown) or type(error).__name__
 
 
-def headline(error: BaseException) -> str:
+def error_headline(error: BaseException) -> str:
     """The first line of `sentence`: what stands before the plan or the causes that Spark adds."""
-    return sentence(error).splitlines()[0]
+    return error_sentence(error).splitlines()[0]
 
 
 def headline_with_cause(error: BaseException) -> str:
     """`headline`, and the last of the causes that Java adds, where it says more."""
-    first, *others = sentence(error).splitlines()
+    first, *others = error_sentence(error).splitlines()
     cause = others[-1].removeprefix(_CAUSE) if others and others[-1].startswith(_CAUSE) else ""
     return f"{first.rstrip('.')}. The cause: {cause}" if cause and cause not in first else first
 
 
-def _word(token: re.Match[str]) -> str:
+def _clean_word(token: re.Match[str]) -> str:
     return "the end" if token[1] == "SENTINEL" else f"'{token[2]}'"
 
 
-def speakable(text: str) -> str:
+def make_encodable(text: str) -> str:
     """`text` without what no JSON document can hold: bytes of a file's name that are no UTF-8."""
     return readable_path(text)
 
 
-def _says_that_java_is_gone(error: BaseException) -> bool:
+def _is_end_of_java(error: BaseException) -> bool:
     """Whether py4j lost its connection to Java; what it raises then does not say so."""
     if type(error).__name__ != "Py4JNetworkError" and not isinstance(error, ConnectionError):
         return False
@@ -158,7 +158,7 @@ def spark_not_started(
         environ: Where Spark looked for Java.
         nameless: This machine's name, where nobody knows the address that Spark asks for.
     """
-    found, spark = java.runtime(environ), java.spark_version()
+    found, spark = java.find_java_runtime(environ), java.spark_version()
     where = "" if found is None else f" on {found}"
     name = nameless(environ)
     if name is not None:
@@ -170,7 +170,7 @@ def spark_not_started(
             reason_code="spark_not_started",
         )
     return BadInput(
-        f"Spark does not start{where}: {headline(root_cause(error))}",
+        f"Spark does not start{where}: {error_headline(root_cause(error))}",
         hint=f"{java.in_words(spark)} (JAVA_HOME, or `java` on the path). Check that this one is "
         "whole and that the gateway's `spark.*` settings fit; what Java and Spark say about it "
         "stands in the log of this run.",
@@ -178,7 +178,7 @@ def spark_not_started(
     )
 
 
-def cancelled(activity: str) -> Failure:
+def cancelled_failure(activity: str) -> Failure:
     """The failure of a run that was asked to stop."""
     return Failure(
         stage=activity,
@@ -189,21 +189,23 @@ def cancelled(activity: str) -> Failure:
     )
 
 
-def place(message: str, repository: Path, known_files: list[Path]) -> tuple[str | None, int | None]:
+def find_error_position(
+    message: str, repository: Path, known_files: list[Path]
+) -> tuple[str | None, int | None]:
     """File (relative to the repository) and line that an error message points at, if any."""
     line = int(match.group(1)) if (match := LINE_NUMBER.search(message)) else None
     for file in known_files:
         if str(file) in message:
-            return _relative(file, repository), line
+            return _relative_path(file, repository), line
     for match in re.finditer(r"['\"]?(/[^\s'\":]+\.(?:sql|py|ya?ml|csv|sqlx))['\"]?", message):
         path = Path(match.group(1))
         if path.is_relative_to(repository):
-            return _relative(path, repository), line
+            return _relative_path(path, repository), line
     return None, None
 
 
-def _relative(path: Path, repository: Path) -> str:
-    return speakable(file_name(path, repository))
+def _relative_path(path: Path, repository: Path) -> str:
+    return make_encodable(file_name(path, repository))
 
 
 def failure_of(
@@ -226,14 +228,14 @@ def failure_of(
             path=error.path,
             line=error.line,
         )
-    places, cause = Places({repository: ""}), cause_of(error, repository)
+    places, cause = PrivateDirectories({repository: ""}), cause_of(error, repository)
     if (refusal := refusal_in(error)) is not None:
         hint = "Correct it and push. Do not load this branch elsewhere: there it would run."
         cause = replace(cause, message=refusal, hint=hint)
-    text = sentence(error)
+    text = error_sentence(error)
     location = getattr(error, "location", None)
-    path, line = place(text, repository, [Path(location)] if location else [])
-    located = _relative(Path(location), repository) if location else None
+    path, line = find_error_position(text, repository, [Path(location)] if location else [])
+    located = _relative_path(Path(location), repository) if location else None
     if cause.path is not None and (cause.message is not None or located in (None, cause.path)):
         # The frame that failed says more than the file of a whole model, or than a message.
         path, line = cause.path, cause.line or line
@@ -246,7 +248,7 @@ def failure_of(
         or cause.reason_code
         or ("bad_input" if exit_code == EXIT_BAD_INPUT else "failed"),
         exit_code=exit_code,
-        message=places.text(speakable(cause.message or text)),
+        message=places.hide_in_text(make_encodable(cause.message or text)),
         hint=cause.hint or hint,
         path=path,
         line=line,

@@ -41,7 +41,7 @@ def is_written_otherwise(new: Any, old: Any) -> bool:
     )
 
 
-def note(models: Iterable[str], python: str) -> str:
+def describe_same_code(models: Iterable[str], python: str) -> str:
     """What a review says of such models, by their names in reports.
 
     Args:
@@ -64,7 +64,7 @@ def is_same_code(one: str, other: str) -> bool:
     """
     if one == other:
         return True
-    trees = [_tree(one), _tree(other)]
+    trees = [_parse_tree(one), _parse_tree(other)]
     known = [tree for tree in trees if tree is not None]
     if len(known) == len(trees):
         first, second = known
@@ -77,7 +77,7 @@ def is_same_code(one: str, other: str) -> bool:
     return quotes and different <= set(_quotes_of_f_strings(text, known[0]))
 
 
-def _tree(text: str) -> ast.Module | None:
+def _parse_tree(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
 
-from ci_bot.errors import BadInput, BotError, Refused
-from ci_bot.protocol.supported_versions import SQLMESH_VERSIONS_TEXT, is_supported, numbers
+from ci_bot.errors import BadInput, BotError, RequestRefused
+from ci_bot.protocol.supported_versions import SQLMESH_VERSIONS_TEXT, is_supported, version_numbers
 
 _LOCKED = re.compile(r"Could not set lock|Conflicting lock")
 
@@ -98,7 +98,7 @@ def unusable_state(
     if _LOCKED.search(text):
         holder = re.search(r"PID (\d+)", text)
         who = f" by process {holder.group(1)}" if holder else ""
-        return Refused(
+        return RequestRefused(
             f"The DuckDB state file is locked{who}.",
             hint="Wait for the other run to end, then ask again. A state that several runs share "
             "belongs on a database server such as PostgreSQL.",
@@ -107,12 +107,12 @@ def unusable_state(
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     return BadInput(
         f"The state database ({engine}) cannot be read: {first.strip()}",
-        hint=_hint(text, unset_variables(projects, environ)),
+        hint=_state_hint(text, unset_variables(projects, environ)),
         reason_code="state_unreachable",
     )
 
 
-def _hint(text: str, unset: list[str]) -> str:
+def _state_hint(text: str, unset: list[str]) -> str:
     if _OTHER_DUCKDB.search(text):
         return (
             "The file was written by another version of DuckDB than that of this run "
@@ -146,12 +146,12 @@ def unset_variables(projects: Iterable[Path], environ: Mapping[str, str]) -> lis
         name
         for project in projects
         for file in ALL_CONFIG_FILENAMES
-        for name in _named(_text(project / file))
+        for name in _list_named(_read_text(project / file))
     }
     return sorted(name for name in named if not environ.get(name))
 
 
-def _named(text: str) -> Iterator[str]:
+def _list_named(text: str) -> Iterator[str]:
     for block in _state_blocks(text):
         for found in _VARIABLE.finditer(block):
             yield found.group(1) or found.group(2)
@@ -172,7 +172,7 @@ def _state_blocks(text: str) -> list[str]:
     return blocks or [text]
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -195,8 +195,8 @@ def other_version(written_by: str, schema: int, *, installed: str) -> BadInput:
         schema: Of the state's tables, as the state names it.
         installed: The version that this run has.
     """
-    older = numbers(written_by) < numbers(installed)
-    if numbers(written_by) == numbers(installed):
+    older = version_numbers(written_by) < version_numbers(installed)
+    if version_numbers(written_by) == version_numbers(installed):
         hint = f"Its tables are those of another version all the same: {_MIGRATE}."
     elif is_supported(written_by):
         hint = f"Pin `sqlmesh=={written_by}` in the input `requirements`"

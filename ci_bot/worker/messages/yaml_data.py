@@ -21,7 +21,7 @@ class EndlessYamlError(NotYamlError):
     """Its aliases make too much of it."""
 
 
-def read(text: str) -> Any:
+def read_yaml(text: str) -> Any:
     """The document.
 
     Raises:
@@ -29,7 +29,7 @@ def read(text: str) -> Any:
     """
     try:
         document = YAML(typ="safe").load(text)
-        if _size(document, {}) > MOST_NODES:
+        if _count_nodes(document, {}) > MOST_NODES:
             raise EndlessYamlError("it is too much with its aliases written out")
     except _ERRORS as error:
         raise NotYamlError(type(error).__name__) from error
@@ -39,12 +39,12 @@ def read(text: str) -> Any:
 def load_yaml(text: str) -> Any:
     """The document, or None where it cannot be read."""
     try:
-        return read(text)
+        return read_yaml(text)
     except NotYamlError:
         return None
 
 
-def _size(node: Any, known: dict[int, int]) -> int:
+def _count_nodes(node: Any, known: dict[int, int]) -> int:
     """How many nodes there are with every alias written out.
 
     Args:
@@ -56,5 +56,5 @@ def _size(node: Any, known: dict[int, int]) -> int:
     if id(node) not in known:
         known[id(node)] = MOST_NODES + 1
         inner = [*node.keys(), *node.values()] if isinstance(node, dict) else node
-        known[id(node)] = 1 + sum(_size(item, known) for item in inner)
+        known[id(node)] = 1 + sum(_count_nodes(item, known) for item in inner)
     return known[id(node)]

@@ -15,37 +15,38 @@ if TYPE_CHECKING:
         prod_guard,
         prod_plan,
     )
-    from ci_bot.worker.planning.describe_plan import change_type, statements
+    from ci_bot.worker.planning.describe_plan import change_type, list_environment_statements
     from ci_bot.worker.planning.first_build import short_window
     from ci_bot.worker.planning.identity import identity_of
     from ci_bot.worker.planning.make_plan import (
+        BuiltPlan,
         Interval,
         Missing,
-        Planned,
         PlanRequest,
         category_of,
-        evaluatable,
+        make_evaluatable,
     )
     from ci_bot.worker.planning.plan_options import PlanRefusedError
-    from ci_bot.worker.planning.prod_guard import Drift
+    from ci_bot.worker.planning.prod_guard import BaseDrift
     from ci_bot.worker.planning.prod_plan import merge_of, work_of_merge
     from ci_bot.worker.planning.removals import removed_by_others
     from ci_bot.worker.planning.stage_sentences import describe_stages
 
 __all__ = [
-    "Drift",
+    "BaseDrift",
+    "BuiltPlan",
     "Interval",
     "Missing",
     "PlanRefusedError",
     "PlanRequest",
-    "Planned",
     "category_of",
     "change_type",
     "describe_plan",
     "describe_stages",
-    "evaluatable",
     "first_build",
     "identity_of",
+    "list_environment_statements",
+    "make_evaluatable",
     "make_plan",
     "merge_of",
     "plan_options",
@@ -53,26 +54,25 @@ __all__ = [
     "prod_plan",
     "removed_by_others",
     "short_window",
-    "statements",
     "work_of_merge",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
-        "describe_plan": ["change_type", "statements"],
+        "describe_plan": ["change_type", "list_environment_statements"],
         "first_build": ["short_window"],
         "identity": ["identity_of"],
         "make_plan": [
             "Interval",
             "Missing",
             "PlanRequest",
-            "Planned",
+            "BuiltPlan",
             "category_of",
-            "evaluatable",
+            "make_evaluatable",
         ],
         "plan_options": ["PlanRefusedError"],
-        "prod_guard": ["Drift"],
+        "prod_guard": ["BaseDrift"],
         "prod_plan": ["merge_of", "work_of_merge"],
         "removals": ["removed_by_others"],
         "stage_sentences": ["describe_stages"],

@@ -23,8 +23,8 @@ from ci_bot.protocol.plan import (
     LineageNode,
     Restatement,
 )
-from ci_bot.worker.messages import Names, names_and_times
-from ci_bot.worker.planning.make_plan import Interval, Planned, category_of
+from ci_bot.worker.messages import ModelNames, names_and_times
+from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, category_of
 from ci_bot.worker.planning.removals import lies_elsewhere, schemas_of
 
 # What a model's definition was and is, as text to compare.
@@ -34,16 +34,16 @@ from ci_bot.worker.planning.removals import lies_elsewhere, schemas_of
 MAX_DIFF_CHARS = 100_000
 
 
-def diff_of(planned: Planned, snapshot: Snapshot, kind: ChangeType) -> str | None:
+def diff_of(planned: BuiltPlan, snapshot: Snapshot, kind: ChangeType) -> str | None:
     """How a model's definition differs from prod's, as a unified diff; None where it does not."""
     if kind == "indirect":
         return None
     if kind == "added":
-        lines = (_source(snapshot) or _definition(snapshot)).splitlines()
+        lines = (_read_source(snapshot) or _render_definition(snapshot)).splitlines()
         added = "\n".join(difflib.unified_diff([], lines, n=0, lineterm=""))
-        return _bounded(_without_headers(added)) or None
+        return _bound_text(_without_headers(added)) or None
     text = _without_headers(planned.plan.context_diff.text_diff(snapshot.name))
-    return _bounded(text) if text.strip() else None
+    return _bound_text(text) if text.strip() else None
 
 
 def _without_headers(diff: str) -> str:
@@ -63,7 +63,7 @@ def _without_headers(diff: str) -> str:
     return "\n".join(kept)
 
 
-def _source(snapshot: Snapshot) -> str | None:
+def _read_source(snapshot: Snapshot) -> str | None:
     """The file of a model that is its file's only one: what its author wrote, at no cost.
 
     Printing a model anew takes a hundredth of a second, and a first review has thousands.
@@ -80,7 +80,7 @@ def _source(snapshot: Snapshot) -> str | None:
     return text if alone and text.upper().count("MODEL (") <= 1 else None
 
 
-def _definition(snapshot: Snapshot) -> str:
+def _render_definition(snapshot: Snapshot) -> str:
     node = snapshot.node
     try:
         expressions = node.render_definition(include_python=True)
@@ -92,14 +92,14 @@ def _definition(snapshot: Snapshot) -> str:
     )
 
 
-def _bounded(text: str) -> str:
+def _bound_text(text: str) -> str:
     if len(text) <= MAX_DIFF_CHARS:
         return text
     kept = text[:MAX_DIFF_CHARS].rsplit("\n", 1)[0]
     return f"{kept}\n[{len(text) - len(kept)} characters left out]"
 
 
-def change_type(planned: Planned, snapshot: Snapshot) -> ChangeType:
+def change_type(planned: BuiltPlan, snapshot: Snapshot) -> ChangeType:
     """How a snapshot of the new project differs from prod's."""
     diff = planned.plan.context_diff
     if snapshot.snapshot_id in diff.added:
@@ -110,9 +110,9 @@ def change_type(planned: Planned, snapshot: Snapshot) -> ChangeType:
     return "indirect" if diff.indirectly_modified(snapshot.name) else "metadata"
 
 
-def changes(
-    planned: Planned,
-    names: Names,
+def list_changes(
+    planned: BuiltPlan,
+    names: ModelNames,
     *,
     repository: Path,
     columns: Callable[[Snapshot, Snapshot | None], list[ColumnChange]],
@@ -129,35 +129,36 @@ def changes(
     """
     diff = planned.plan.context_diff
     found: list[Change] = []
-    for snapshot in planned.changed:
+    for snapshot in planned.changed_snapshots:
         kind = change_type(planned, snapshot)
         old = diff.modified_snapshots[snapshot.name][1] if kind != "added" else None
         path = relative_path(snapshot, repository)
         found.append(
             Change(
-                model=names.of(snapshot.name),
+                model=names.short_name(snapshot.name),
                 change=kind,
                 category=None if kind == "added" else category_of(snapshot),
                 kind=kind_name(snapshot),
                 path=path,
                 owner=snapshot.node.owner,
                 tags=sorted(snapshot.node.tags),
-                fingerprint=fingerprint(snapshot),
+                fingerprint=model_fingerprint(snapshot),
                 diff=diff_of(planned, snapshot, kind),
                 columns=columns(snapshot, old),
                 insert_overwrite=snapshot.is_model
                 and bool(getattr(snapshot.model.kind, "insert_overwrite", False)),
-                statements_changed=old is not None and _statements(snapshot) != _statements(old),
+                statements_changed=old is not None
+                and _list_statements(snapshot) != _list_statements(old),
                 from_base=is_from_base(snapshot.name, kind, path),
                 also_in=also_in.get(snapshot.name, []),
             )
         )
     removed: Iterable[SnapshotTableInfo] = diff.removed_snapshots.values()
-    schemas = schemas_of(s.name for s in planned.snapshots.values())
+    schemas = schemas_of(s.name for s in planned.plan_snapshots.values())
     for info in sorted(removed, key=lambda item: str(item.name)):
         found.append(
             Change(
-                model=names.of(info.name),
+                model=names.short_name(info.name),
                 change="removed",
                 category=None,
                 kind=_kind_value(info.kind_name),
@@ -165,8 +166,8 @@ def changes(
                 owner=None,
                 diff=None,
                 readers=sorted(
-                    names.of(s.name)
-                    for s in planned.snapshots.values()
+                    names.short_name(s.name)
+                    for s in planned.plan_snapshots.values()
                     if info.name in s.node.depends_on
                 ),
                 from_base=is_from_base(info.name, "removed", None),
@@ -177,7 +178,7 @@ def changes(
     return found
 
 
-def _statements(snapshot: Snapshot) -> list[str]:
+def _list_statements(snapshot: Snapshot) -> list[str]:
     node = snapshot.node
     return [
         item.sql
@@ -186,7 +187,7 @@ def _statements(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def fingerprint(snapshot: Snapshot) -> str:
+def model_fingerprint(snapshot: Snapshot) -> str:
     """What a model is and what data it reads. What its parents say of themselves is left out."""
     found = snapshot.fingerprint
     return "-".join((found.data_hash, found.metadata_hash, found.parent_data_hash))
@@ -220,17 +221,17 @@ def action_of(snapshot: Snapshot) -> BackfillAction:
     return "incremental" if snapshot.is_incremental else "full_refresh"
 
 
-def backfill(
-    planned: Planned,
+def list_backfill(
+    planned: BuiltPlan,
     intervals: Mapping[SnapshotId, Sequence[Interval]],
-    names: Names,
+    names: ModelNames,
     *,
     reused: Callable[[Snapshot], bool],
 ) -> list[Backfill]:
     """One entry per snapshot that has data to build, sorted by the size of the work."""
     found = []
     for s_id, wanted in intervals.items():
-        snapshot = planned.snapshots[s_id]
+        snapshot = planned.plan_snapshots[s_id]
         if not snapshot.is_model or not snapshot.version:
             continue
         action = action_of(snapshot)
@@ -239,26 +240,26 @@ def backfill(
         count = count_intervals(snapshot, wanted) if dated else 1
         found.append(
             Backfill(
-                model=names.of(snapshot.name),
+                model=names.short_name(snapshot.name),
                 kind=kind_name(snapshot),
                 action=action,
-                start=names_and_times.iso(wanted[0][0]) if dated else None,
-                end=names_and_times.iso(wanted[-1][1]) if dated else None,
+                start=names_and_times.format_iso(wanted[0][0]) if dated else None,
+                end=names_and_times.format_iso(wanted[-1][1]) if dated else None,
                 intervals=count,
                 batches=count_batches(snapshot, wanted) if dated else 1,
                 preview=preview,
                 reused_in_prod=not preview and reused(snapshot),
-                table=names.table(snapshot, deployable=not preview),
+                table=names.table_name(snapshot, deployable=not preview),
             )
         )
     return sorted(found, key=lambda item: (-item.intervals, item.model))
 
 
-def work_left(planned: Planned, names: Names) -> list[Backfill]:
+def work_left(planned: BuiltPlan, names: ModelNames) -> list[Backfill]:
     """What of a plan is still to be built: the same for a review and for an apply of it."""
     if planned.plan.skip_backfill or planned.plan.uncategorized:
         return []
-    return backfill(planned, planned.lacks(), names, reused=lambda snapshot: True)
+    return list_backfill(planned, planned.list_missing(), names, reused=lambda snapshot: True)
 
 
 def count_intervals(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
@@ -266,11 +267,11 @@ def count_intervals(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
     unit = snapshot.node.interval_unit
     if unit.is_month or unit.is_year:
         months = 12 if unit.is_year else 1
-        return sum(math.ceil(_months(start, end) / months) for start, end in intervals)
+        return sum(math.ceil(_count_months(start, end) / months) for start, end in intervals)
     return sum(math.ceil((end - start) / unit.milliseconds) for start, end in intervals)
 
 
-def _months(start: int, end: int) -> int:
+def _count_months(start: int, end: int) -> int:
     """How many calendar months a range touches; SQLMesh's own unit of a month has 28 days."""
     first = datetime.fromtimestamp(start / 1_000, timezone.utc)
     last = datetime.fromtimestamp((end - 1) / 1_000, timezone.utc)
@@ -288,8 +289,8 @@ def count_batches(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
     return sum(math.ceil(count_intervals(snapshot, [span]) / size) for span in ranges)
 
 
-def restatements(
-    planned: Planned, names: Names, users: Mapping[str, list[str]]
+def list_restatements(
+    planned: BuiltPlan, names: ModelNames, users: Mapping[str, list[str]]
 ) -> list[Restatement]:
     """Ranges that a person asked to restate; previews of forward-only changes are backfill.
 
@@ -300,16 +301,16 @@ def restatements(
         return []
     return [
         Restatement(
-            model=names.of(s_id.name),
-            start=names_and_times.iso(start),
-            end=names_and_times.iso(end),
+            model=names.short_name(s_id.name),
+            start=names_and_times.format_iso(start),
+            end=names_and_times.format_iso(end),
             environments=users.get(s_id.name, []),
         )
         for s_id, (start, end) in sorted(planned.plan.restatements.items())
     ]
 
 
-def statements(planned: Planned) -> list[EnvironmentStatement]:
+def list_environment_statements(planned: BuiltPlan) -> list[EnvironmentStatement]:
     """The statements around the plan; they run in a PR environment too."""
     diff = planned.plan.context_diff
     found: list[EnvironmentStatement] = []
@@ -320,41 +321,44 @@ def statements(planned: Planned) -> list[EnvironmentStatement]:
         found += [
             EnvironmentStatement(
                 when=when,
-                sql=_line(sql),
+                sql=_as_line(sql),
                 change="unchanged" if sql in old else "added",
             )
             for sql in new
         ]
         found += [
-            EnvironmentStatement(when=when, sql=_line(sql), change="removed")
+            EnvironmentStatement(when=when, sql=_as_line(sql), change="removed")
             for sql in old
             if sql not in new
         ]
     return found
 
 
-def _line(text: str, limit: int = 4_000) -> str:
+def _as_line(text: str, limit: int = 4_000) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def lineage(planned: Planned, names: Names) -> Lineage:
+def make_lineage(planned: BuiltPlan, names: ModelNames) -> Lineage:
     """The changed models, the models they read directly, and the edges between them."""
     diff = planned.plan.context_diff
-    kinds: dict[str, ChangeType] = {s.name: change_type(planned, s) for s in planned.changed}
+    kinds: dict[str, ChangeType] = {
+        s.name: change_type(planned, s) for s in planned.changed_snapshots
+    }
     kinds |= {info.name: "removed" for info in diff.removed_snapshots.values()}
     nodes: dict[str, ChangeType | None] = dict(kinds)
     edges: list[tuple[str, str]] = []
-    by_name = {snapshot.name: snapshot for snapshot in planned.snapshots.values()}
+    by_name = {snapshot.name: snapshot for snapshot in planned.plan_snapshots.values()}
     for name in kinds:
         snapshot = by_name.get(name)
         if snapshot is None:
             continue
         for parent in sorted(snapshot.node.depends_on):
             nodes.setdefault(parent, None)
-            edges.append((names.of(parent), names.of(name)))
+            edges.append((names.short_name(parent), names.short_name(name)))
     return Lineage(
         nodes=[
-            LineageNode(model=names.of(name), change=kind) for name, kind in sorted(nodes.items())
+            LineageNode(model=names.short_name(name), change=kind)
+            for name, kind in sorted(nodes.items())
         ],
         edges=sorted(edges),
     )

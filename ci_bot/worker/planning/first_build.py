@@ -14,30 +14,30 @@ from sqlmesh.core.snapshot import Snapshot, SnapshotId, start_date
 
 from ci_bot.protocol.plan import ShortWindow, WindowCause
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import Names, names_and_times
+from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning import make_plan
-from ci_bot.worker.planning.make_plan import Interval, Planned, PlanRequest
+from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, PlanRequest
 
 
-def of_environment(planned: Planned) -> dict[SnapshotId, list[Interval]]:
+def of_environment(planned: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
     """The tables and views of the PR environment, each up to prod's own frontier."""
     plan = planned.plan
     if plan.skip_backfill or plan.uncategorized:
         return {}
     snapshots = [
         snapshot
-        for snapshot in planned.changed
+        for snapshot in planned.changed_snapshots
         if snapshot.is_model
         and not snapshot.is_symbolic
         # Metadata changes share prod's table, which an environment never writes.
         and not planned.shares_prod_table(snapshot)
         and plan.is_selected_for_backfill(snapshot.name)
     ]
-    return _build(planned, snapshots)
+    return _intervals_to_build(planned, snapshots)
 
 
 def of_prod(
-    as_prod: Planned, missing: Mapping[SnapshotId, list[Interval]]
+    as_prod: BuiltPlan, missing: Mapping[SnapshotId, list[Interval]]
 ) -> dict[SnapshotId, list[Interval]]:
     """What the same head, planned against prod, builds in prod.
 
@@ -45,40 +45,44 @@ def of_prod(
         missing: What the plan would build now; of unchanged models, whose gaps it fills, that is
             all there is.
     """
-    whole = _build(as_prod, [s for s in as_prod.changed if s.is_model and not s.is_symbolic])
-    changed = {snapshot.snapshot_id for snapshot in as_prod.changed}
+    whole = _intervals_to_build(
+        as_prod, [s for s in as_prod.changed_snapshots if s.is_model and not s.is_symbolic]
+    )
+    changed = {snapshot.snapshot_id for snapshot in as_prod.changed_snapshots}
     return whole | {s_id: found for s_id, found in missing.items() if s_id not in changed}
 
 
-def begins_late(planned: Planned, built: dict[SnapshotId, list[Interval]]) -> bool:
+def begins_late(planned: BuiltPlan, built: dict[SnapshotId, list[Interval]]) -> bool:
     """Whether an incremental model gets less than its history: the plan begins after the model."""
-    snapshots, starts = dict(planned.snapshots), dict[str, datetime]()
+    snapshots, starts = dict(planned.plan_snapshots), dict[str, datetime]()
     for s_id, intervals in built.items():
-        snapshot = planned.snapshots[s_id]
+        snapshot = planned.plan_snapshots[s_id]
         if not snapshot.is_incremental or not intervals:
             continue
         own = start_date(snapshot, snapshots, starts, relative_to=planned.plan.execution_time)
         unit = snapshot.node.interval_unit
-        if intervals[0][0] > names_and_times.milliseconds(unit.cron_floor(own)):
+        if intervals[0][0] > names_and_times.to_milliseconds(unit.cron_floor(own)):
             return True
     return False
 
 
-def _build(planned: Planned, snapshots: Iterable[Snapshot]) -> dict[SnapshotId, list[Interval]]:
+def _intervals_to_build(
+    planned: BuiltPlan, snapshots: Iterable[Snapshot]
+) -> dict[SnapshotId, list[Interval]]:
     return make_plan.missing_of(
         planned,
-        [_unbuilt(planned, snapshot) for snapshot in snapshots],
+        [_copy_unbuilt(planned, snapshot) for snapshot in snapshots],
         planned.plan.end_override_per_model,
     )
 
 
-def _unbuilt(planned: Planned, snapshot: Snapshot) -> Snapshot:
+def _copy_unbuilt(planned: BuiltPlan, snapshot: Snapshot) -> Snapshot:
     """A copy of a changed snapshot with the intervals that the planner gives a version at first.
 
     A new version has none; one that shares prod's table has prod's. SQLMesh does the same in
     `PlanBuilder._adjust_snapshot_intervals`, but only until the snapshot is recorded.
     """
-    copy = make_plan.emptied(snapshot)
+    copy = make_plan.copy_without_intervals(snapshot)
     _, old = planned.plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
     if old is not None and sqlmesh_compat.inherits_intervals(old, snapshot):
         copy.merge_intervals(old)
@@ -95,10 +99,10 @@ def _unbuilt(planned: Planned, snapshot: Snapshot) -> Snapshot:
 
 
 def short_window(
-    planned: Planned,
+    planned: BuiltPlan,
     plan_request: PlanRequest,
     built: Mapping[SnapshotId, list[Interval]],
-    names: Names,
+    names: ModelNames,
     *,
     previews: bool,
 ) -> ShortWindow | None:
@@ -112,31 +116,33 @@ def short_window(
     late = begins_late(planned, dict(built))
     if not late and not (plan_request.end and built):
         return None
-    cause, models = _cause(planned, plan_request, previews=previews) if late else ("end", [])
+    cause, models = (
+        _find_window_cause(planned, plan_request, previews=previews) if late else ("end", [])
+    )
     if cause is None:
         return None
     intervals = [
         interval
         for s_id, found in built.items()
-        if planned.snapshots[s_id].is_incremental
+        if planned.plan_snapshots[s_id].is_incremental
         for interval in found
     ]
     return ShortWindow(
         cause=cause,
-        models=sorted(names.of(snapshot.name) for snapshot in models),
-        start=names_and_times.iso(min(start for start, _ in intervals))
+        models=sorted(names.short_name(snapshot.name) for snapshot in models),
+        start=names_and_times.format_iso(min(start for start, _ in intervals))
         if intervals and late
         else None,
-        end=names_and_times.iso(max(end for _, end in intervals)) if intervals else None,
+        end=names_and_times.format_iso(max(end for _, end in intervals)) if intervals else None,
     )
 
 
-def _cause(
-    planned: Planned, plan_request: PlanRequest, *, previews: bool
+def _find_window_cause(
+    planned: BuiltPlan, plan_request: PlanRequest, *, previews: bool
 ) -> tuple[WindowCause | None, list[Snapshot]]:
     """In the order in which SQLMesh asks."""
     plan = planned.plan
-    changed = [snapshot for snapshot in planned.changed if snapshot.is_model]
+    changed = [snapshot for snapshot in planned.changed_snapshots if snapshot.is_model]
     if plan_request.start:
         return "start", []
     if plan.provided_start is None:

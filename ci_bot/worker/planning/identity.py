@@ -11,7 +11,7 @@ from sqlmesh.core.environment import EnvironmentStatements
 from sqlmesh.core.plan import Plan
 from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.protocol.directories import Places
+from ci_bot.protocol.directories import PrivateDirectories
 from ci_bot.protocol.plan_identity import (
     PlanIdentity,
     ProdIdentity,
@@ -21,11 +21,11 @@ from ci_bot.protocol.plan_identity import (
     TargetSnapshot,
 )
 from ci_bot.worker.messages import names_and_times
-from ci_bot.worker.planning.make_plan import Interval, Planned, category_of, target_windows
+from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, category_of, target_windows
 
 
 def identity_of(
-    context: Any, planned: Planned, *, state_schema_version: int, repository: Path
+    context: Any, planned: BuiltPlan, *, state_schema_version: int, repository: Path
 ) -> PlanIdentity:
     """The plan's identity: what the environment will be, not what is left to do.
 
@@ -36,10 +36,10 @@ def identity_of(
     plan = planned.plan
     environment = plan.environment
     promoted = {info.snapshot_id for info in environment.promoted_snapshots}
-    changed = {snapshot.snapshot_id: snapshot for snapshot in planned.changed}
+    changed = {snapshot.snapshot_id: snapshot for snapshot in planned.changed_snapshots}
     covered = {
         s_id: snapshot
-        for s_id, snapshot in planned.snapshots.items()
+        for s_id, snapshot in planned.plan_snapshots.items()
         if s_id in changed or (planned.flags.include_unmodified and s_id in promoted)
     }
     windows = target_windows(planned, changed.values())
@@ -56,20 +56,24 @@ def identity_of(
         flags=planned.flags,
         window=planned.window,
         snapshots=[
-            _target(snapshot, planned, windows.get(s_id), s_id in promoted, s_id in changed)
+            _target_snapshot(
+                snapshot, planned, windows.get(s_id), s_id in promoted, s_id in changed
+            )
             for s_id, snapshot in sorted(covered.items())
         ],
         removed=sorted(info.name for info in plan.context_diff.removed_snapshots.values()),
         restatements=[
             RestatedRange(
-                model=s_id.name, start=names_and_times.iso(start), end=names_and_times.iso(end)
+                model=s_id.name,
+                start=names_and_times.format_iso(start),
+                end=names_and_times.format_iso(end),
             )
             for s_id, (start, end) in plan.restatements.items()
             if planned.flags.restate_models
         ],
-        statements=_statements(plan),
+        statements=_list_statement_identities(plan),
     )
-    return Places({repository: ""}).document(identity)
+    return PrivateDirectories({repository: ""}).hide_in_document(identity)
 
 
 def prod_identity_of(plan: Plan, *, repository: Path) -> ProdIdentity:
@@ -83,7 +87,7 @@ def prod_identity_of(plan: Plan, *, repository: Path) -> ProdIdentity:
         snapshots=[
             ProdSnapshot(
                 model=snapshot.name,
-                fingerprint=_fingerprint(snapshot),
+                fingerprint=_identity_fingerprint(snapshot),
                 category=category_of(snapshot),
                 forward_only=snapshot.is_forward_only,
             )
@@ -91,12 +95,12 @@ def prod_identity_of(plan: Plan, *, repository: Path) -> ProdIdentity:
             if s_id in diff.added or snapshot.name in diff.modified_snapshots
         ],
         removed=sorted(info.name for info in diff.removed_snapshots.values()),
-        statements=_statements(plan),
+        statements=_list_statement_identities(plan),
     )
-    return Places({repository: ""}).document(identity)
+    return PrivateDirectories({repository: ""}).hide_in_document(identity)
 
 
-def _fingerprint(snapshot: Snapshot) -> str:
+def _identity_fingerprint(snapshot: Snapshot) -> str:
     fingerprint = snapshot.fingerprint
     return "-".join(
         (
@@ -108,29 +112,29 @@ def _fingerprint(snapshot: Snapshot) -> str:
     )
 
 
-def _target(
+def _target_snapshot(
     snapshot: Snapshot,
-    planned: Planned,
+    planned: BuiltPlan,
     intervals: list[Interval] | None,
     promoted: bool,
     changed: bool,
 ) -> TargetSnapshot:
     return TargetSnapshot(
         model=snapshot.name,
-        fingerprint=_fingerprint(snapshot),
+        fingerprint=_identity_fingerprint(snapshot),
         category=category_of(snapshot) if changed else None,
         preview=not planned.deployable.is_representative(snapshot),
         promoted=promoted,
-        start=names_and_times.iso(intervals[0][0]) if intervals else None,
-        end=names_and_times.iso(intervals[-1][1]) if intervals else None,
+        start=names_and_times.format_iso(intervals[0][0]) if intervals else None,
+        end=names_and_times.format_iso(intervals[-1][1]) if intervals else None,
     )
 
 
-def _statements(plan: Plan) -> list[StatementIdentity]:
-    return [_statement(item) for item in plan.context_diff.environment_statements]
+def _list_statement_identities(plan: Plan) -> list[StatementIdentity]:
+    return [_statement_identity(item) for item in plan.context_diff.environment_statements]
 
 
-def _statement(statements: EnvironmentStatements) -> StatementIdentity:
+def _statement_identity(statements: EnvironmentStatements) -> StatementIdentity:
     environment = {name: item.payload for name, item in statements.python_env.items()}
     macros = statements.jinja_macros.data_hash_values if statements.jinja_macros else []
     text = json.dumps([environment, list(macros)], sort_keys=True, default=str)

@@ -20,14 +20,14 @@ from ci_bot.errors import BadInput
 from ci_bot.protocol.plan import Category, Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanOption
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import Names, names_and_times
+from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning import plan_options
 from ci_bot.worker.planning.plan_options import PlanOptions, name_of
 
 # What SQLMesh executes of a plan, and with it the audits that an earlier attempt did not pass.
 
 
-def evaluatable(plan: Plan, state_reader: StateReader) -> EvaluatablePlan:
+def make_evaluatable(plan: Plan, state_reader: StateReader) -> EvaluatablePlan:
     """The plan as SQLMesh evaluates it. Reads the state; writes nothing.
 
     SQLMesh runs changed audits on data that is there already for new snapshots only, and an apply
@@ -36,13 +36,13 @@ def evaluatable(plan: Plan, state_reader: StateReader) -> EvaluatablePlan:
     as new until the environment has it. (`PlanStagesBuilder._get_audit_only_snapshots`)
     """
     found = plan.to_evaluatable()
-    unproven = _unproven(plan, found, state_reader)
+    unproven = _list_unproven(plan, found, state_reader)
     if not unproven:
         return found
     return found.copy(update={"new_snapshots": [*found.new_snapshots, *unproven]})
 
 
-def _unproven(plan: Plan, found: EvaluatablePlan, state_reader: StateReader) -> list[Snapshot]:
+def _list_unproven(plan: Plan, found: EvaluatablePlan, state_reader: StateReader) -> list[Snapshot]:
     new = {snapshot.snapshot_id for snapshot in found.new_snapshots}
     recorded = [
         snapshot
@@ -90,7 +90,7 @@ class PlanRequest:
     said: tuple[PlanOption, ...] = ()
 
     @classmethod
-    def of(
+    def from_options(
         cls,
         environment: str,
         options: PlanOptions,
@@ -112,7 +112,7 @@ class PlanRequest:
 
 
 @dataclass(frozen=True)
-class Planned:
+class BuiltPlan:
     """A plan with what depends on the moment at which it was built.
 
     `versions_in_prod` holds the table versions (model name, version) that prod references, and
@@ -129,24 +129,24 @@ class Planned:
     categorizer: Any | None = None
 
     @property
-    def snapshots(self) -> Mapping[SnapshotId, Snapshot]:
+    def plan_snapshots(self) -> Mapping[SnapshotId, Snapshot]:
         snapshots: Mapping[SnapshotId, Snapshot] = self.plan.snapshots
         return snapshots
 
     @property
-    def changed(self) -> list[Snapshot]:
+    def changed_snapshots(self) -> list[Snapshot]:
         """Added and modified snapshots, in the order of their names."""
         diff = self.plan.context_diff
         return sorted(
             (
                 snapshot
-                for snapshot in self.snapshots.values()
+                for snapshot in self.plan_snapshots.values()
                 if snapshot.snapshot_id in diff.added or snapshot.name in diff.modified_snapshots
             ),
             key=lambda snapshot: str(snapshot.name),
         )
 
-    def lacks(self) -> dict[SnapshotId, list[Interval]]:
+    def list_missing(self) -> dict[SnapshotId, list[Interval]]:
         """What is still to be built, by now: building a plan's stages changes it, and applying."""
         return {item.snapshot_id: list(item.intervals) for item in self.plan.missing_intervals}
 
@@ -159,7 +159,7 @@ class Planned:
         )
 
 
-def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None:
+def plan_against_prod(context: Any, plan_request: PlanRequest) -> BuiltPlan | None:
     """Builds the plan of a PR environment, compared with prod; None where nothing changed.
 
     Nothing in state or warehouse is written. `end` never reaches beyond prod's frontier, and every
@@ -171,11 +171,11 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
         SQLMeshError: SQLMesh refuses the plan.
     """
     plan_options.check_models(context, plan_request.flags)
-    names = Names(context.default_catalog, context.default_dialect)
+    names = ModelNames(context.default_catalog, context.default_dialect)
     frontier = prod_frontier(context)
     execution = _execution_time(plan_request, frontier)
     last = min(frontier, execution) if frontier else execution
-    start, end, notes = _range(plan_request, last, execution)
+    start, end, notes = _plan_range(plan_request, last, execution)
     flags = plan_request.flags
     try:
         builder = sqlmesh_compat.plan_builder(
@@ -202,12 +202,12 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
         sqlmesh_compat.keep_model_caps(builder)
         given = sqlmesh_compat.give_last_intervals(builder)
         refused = sqlmesh_compat.note_refused_changes(builder)
-        plan = sqlmesh_compat.build(builder)
+        plan = sqlmesh_compat.build_plan(builder)
     except NoChangesPlanError:
         return None
     except PlanError as error:
         unknown = plan_options.selects_nothing(error, flags)
-        raise unknown or plan_options.refusal(error, refused, names) from error
+        raise unknown or plan_options.describe_refusal(error, refused, names) from error
     if sqlmesh_compat.state_is_shared(context):
         keys = [str(config.project or "") for config in context.configs.values()]
         plan_options.check_nothing_of_others(context, plan, keys, names)
@@ -218,12 +218,12 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
         plan = sqlmesh_compat.plan_models_to_backfill(plan, changed_with_upstream(plan))
     notes.extend(_about_windows(plan, given, names))
     pinned_start = plan.provided_start
-    return Planned(
+    return BuiltPlan(
         plan=plan,
         window=Window(
-            start=names_and_times.iso(pinned_start) if pinned_start is not None else None,
-            end=names_and_times.iso(end),
-            execution_time=names_and_times.iso(execution),
+            start=names_and_times.format_iso(pinned_start) if pinned_start is not None else None,
+            end=names_and_times.format_iso(end),
+            execution_time=names_and_times.format_iso(execution),
         ),
         flags=flags,
         deployable=plan.deployability_index,
@@ -234,18 +234,20 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
     )
 
 
-def _about_windows(plan: Plan, given: Mapping[str, Interval], names: Names) -> list[str]:
+def _about_windows(plan: Plan, given: Mapping[str, Interval], names: ModelNames) -> list[str]:
     """What is said of models whose interval is longer than the plan's window."""
     found = [
-        f"`{names.of(name)}` is computed whole, and no interval of it ends in the plan's window: "
-        f"it gets its last one, {names_and_times.iso(start)[:10]} to "
-        f"{names_and_times.iso(end)[:10]}."
+        f"`{names.short_name(name)}` is computed whole, and no interval of it ends in the plan's "
+        "window: "
+        f"it gets its last one, {names_and_times.format_iso(start)[:10]} to "
+        f"{names_and_times.format_iso(end)[:10]}."
         for name, (start, end) in sorted(given.items())
     ]
     if plan.provided_start is None or plan.skip_backfill or plan.uncategorized:
         return found
     return found + [
-        f"`{names.of(name)}` gets no data: no interval of it ends in the plan's window. With "
+        f"`{names.short_name(name)}` gets no data: no interval of it ends in the plan's window. "
+        "With "
         "`min-intervals: 1` or an earlier `start` it gets one; until then neither it nor what "
         "reads it can be compared with prod."
         for name in without_data(plan)
@@ -310,7 +312,7 @@ def prod_frontier(context: Any) -> int | None:
     """How far prod's data reaches, in milliseconds; None where prod holds no data yet."""
     seeds = {name for name, model in context.models.items() if model.kind.is_seed}
     ends = [
-        names_and_times.milliseconds(end)
+        names_and_times.to_milliseconds(end)
         for name, end in sqlmesh_compat.prod_interval_ends(context).items()
         if name not in seeds  # a seed ends when it was loaded, which bounds nothing
     ]
@@ -324,9 +326,9 @@ def _execution_time(plan_request: PlanRequest, frontier: int | None) -> int:
     two can be compared, and a second review of the same code is the same plan.
     """
     if plan_request.window:
-        return names_and_times.milliseconds(plan_request.window.execution_time)
+        return names_and_times.to_milliseconds(plan_request.window.execution_time)
     if plan_request.execution_time:
-        return names_and_times.milliseconds(plan_request.execution_time)
+        return names_and_times.to_milliseconds(plan_request.execution_time)
     return (
         frontier
         if frontier is not None
@@ -334,17 +336,17 @@ def _execution_time(plan_request: PlanRequest, frontier: int | None) -> int:
     )
 
 
-def _range(
+def _plan_range(
     plan_request: PlanRequest, frontier: int, execution: int
 ) -> tuple[int | None, int, list[str]]:
     """Start, end and what is to be said about them. `1 week ago` is a week before `execution`."""
     if plan_request.window:
         start = (
-            names_and_times.milliseconds(plan_request.window.start)
+            names_and_times.to_milliseconds(plan_request.window.start)
             if plan_request.window.start
             else None
         )
-        return start, names_and_times.milliseconds(plan_request.window.end or frontier), []
+        return start, names_and_times.to_milliseconds(plan_request.window.end or frontier), []
     notes: list[str] = []
     said = name_of("start", plan_request.said)
     start, end = None, frontier
@@ -354,14 +356,15 @@ def _range(
         end = names_and_times.parse_end(plan_request.end, relative_to=execution)
     if end > frontier:
         notes.append(
-            f"`end` was moved from {names_and_times.iso(end)} to {names_and_times.iso(frontier)}, "
+            f"`end` was moved from {names_and_times.format_iso(end)} to "
+            f"{names_and_times.format_iso(frontier)}, "
             "the end of prod's data: a PR environment never extends prod's tables."
         )
         end = frontier
     if start is not None and start >= end:
         raise BadInput(
-            f"`{said}` ({names_and_times.iso(start)}) is not before the end "
-            f"({names_and_times.iso(end)}).",
+            f"`{said}` ({names_and_times.format_iso(start)}) is not before the end "
+            f"({names_and_times.format_iso(end)}).",
             hint="Swap the dates, or leave `end` out to use the end of prod's data."
             if said == "start"
             else "Correct it in the configuration, or give the input `start`, which wins over it.",
@@ -387,17 +390,17 @@ def category_of(snapshot: Snapshot) -> Category:
 
 
 def target_windows(
-    planned: Planned, snapshots: Iterable[Snapshot]
+    planned: BuiltPlan, snapshots: Iterable[Snapshot]
 ) -> dict[SnapshotId, list[Interval]]:
     """The intervals of each snapshot inside the plan's window, for the plan's identity.
 
     They depend on the window alone: not on what is built already, and not on prod's frontier,
     which moves with each run of prod.
     """
-    return missing_of(planned, [emptied(snapshot) for snapshot in snapshots], None)
+    return missing_of(planned, [copy_without_intervals(snapshot) for snapshot in snapshots], None)
 
 
-def emptied(snapshot: Snapshot) -> Snapshot:
+def copy_without_intervals(snapshot: Snapshot) -> Snapshot:
     """A copy without any interval."""
     copy: Snapshot = snapshot.copy()
     copy.intervals = []
@@ -406,7 +409,7 @@ def emptied(snapshot: Snapshot) -> Snapshot:
 
 
 def missing_of(
-    planned: Planned, wanted: Iterable[Snapshot], ends: Mapping[str, datetime] | None
+    planned: BuiltPlan, wanted: Iterable[Snapshot], ends: Mapping[str, datetime] | None
 ) -> dict[SnapshotId, list[Interval]]:
     """What the plan would build of `wanted`, copies of its snapshots with intervals of their own.
 
@@ -417,7 +420,7 @@ def missing_of(
     replaced = {snapshot.snapshot_id: snapshot for snapshot in wanted}
     found = missing_intervals(
         # All of them: a model without a start begins where what it reads does.
-        {**planned.snapshots, **replaced},
+        {**planned.plan_snapshots, **replaced},
         start=plan.provided_start or plan._earliest_interval_start,
         end=plan.provided_end,
         execution_time=plan.execution_time,
@@ -435,14 +438,14 @@ def missing_of(
     }
 
 
-def stages_of(context: Any, planned: Planned) -> list[PlanStage]:
+def stages_of(context: Any, planned: BuiltPlan) -> list[PlanStage]:
     """What an apply would do, in order. Reads the state; writes nothing.
 
     Building the stages refreshes and clears intervals on the plan's snapshots, so everything that
     is computed from those comes first.
     """
     stages: list[PlanStage] = build_plan_stages(
-        evaluatable(planned.plan, context.state_reader),
+        make_evaluatable(planned.plan, context.state_reader),
         context.state_reader,
         context.default_catalog,
     )

@@ -31,9 +31,9 @@ from ci_bot.protocol.plan_identity import (
     PlanOption,
     Source,
 )
-from ci_bot.redaction import quoted_value, shortened
+from ci_bot.redaction import quoted_value, shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import Names, headline
+from ci_bot.worker.messages import ModelNames, error_headline
 from ci_bot.worker.project import BOT, PlanSettings
 
 Value = TypeVar("Value")
@@ -56,7 +56,7 @@ class PlanOptions:
     said: tuple[PlanOption, ...] = ()
 
 
-def resolve(
+def resolve_options(
     given: GivenFlags,
     settings: PlanSettings,
     *,
@@ -77,57 +77,58 @@ def resolve(
     Raises:
         BadInput: the project writes a number that cannot be meant.
     """
-    options = _Options(settings)
-    dates = _Options(settings, given="review") if pinned else options
+    options = _OptionChooser(settings)
+    dates = _OptionChooser(settings, given="review") if pinned else options
     bot = settings.bot
     flags = PlanFlags(
-        forward_only=options.of(
+        forward_only=options.choose_value(
             "forward-only",
             given.forward_only,
             (f"{BOT}.forward_only_branch_suffix", _by_branch(bot, head_branch)),
             ("plan.forward_only", settings.forward_only or None),
         )
         or False,
-        include_unmodified=options.of(
+        include_unmodified=options.choose_value(
             "include-unmodified",
             given.include_unmodified,
-            options.written("pr_include_unmodified"),
+            options.read_written("pr_include_unmodified"),
             ("plan.include_unmodified", settings.include_unmodified or None),
         )
         or False,
-        skip_backfill=options.of(
-            "skip-backfill", given.skip_backfill, options.written("skip_pr_backfill")
+        skip_backfill=options.choose_value(
+            "skip-backfill", given.skip_backfill, options.read_written("skip_pr_backfill")
         )
         or False,
-        min_intervals=options.of(
-            "min-intervals", given.min_intervals, options.count("pr_min_intervals")
+        min_intervals=options.choose_value(
+            "min-intervals", given.min_intervals, options.read_count("pr_min_intervals")
         )
         or 0,
-        preview_start=options.of(
-            "preview-start", given.preview_start, options.date("default_pr_preview_start")
+        preview_start=options.choose_value(
+            "preview-start", given.preview_start, options.read_date("default_pr_preview_start")
         ),
-        preview_min_intervals=options.of(
+        preview_min_intervals=options.choose_value(
             "preview-min-intervals",
             given.preview_min_intervals,
-            options.count("pr_preview_min_intervals"),
+            options.read_count("pr_preview_min_intervals"),
         )
         or 0,
-        select_models=options.of("select-model", given.select_models or None) or [],
-        restate_models=options.of("restate-model", given.restate_models or None) or [],
-        allow_destructive=options.of("allow-destructive", given.allow_destructive or None) or [],
+        select_models=options.choose_value("select-model", given.select_models or None) or [],
+        restate_models=options.choose_value("restate-model", given.restate_models or None) or [],
+        allow_destructive=options.choose_value("allow-destructive", given.allow_destructive or None)
+        or [],
     )
     return PlanOptions(
         flags=flags,
-        start=dates.of("start", start, options.date("default_pr_start")),
-        end=dates.of("end", end),
-        categorizer=options.of(
-            "auto-categorize-changes", None, options.written("auto_categorize_changes")
+        start=dates.choose_value("start", start, options.read_date("default_pr_start")),
+        end=dates.choose_value("end", end),
+        categorizer=options.choose_value(
+            "auto-categorize-changes", None, options.read_written("auto_categorize_changes")
         ),
         said=tuple(options.said if dates is options else [*options.said, *dates.said]),
     )
 
 
-class _Options:
+class _OptionChooser:
     """Chooses who says each option, and notes it."""
 
     def __init__(self, settings: PlanSettings, given: Source = "input") -> None:
@@ -135,24 +136,24 @@ class _Options:
         self._given = given
         self.said: list[PlanOption] = []
 
-    def written(self, key: str) -> tuple[str, Any | None]:
+    def read_written(self, key: str) -> tuple[str, Any | None]:
         """What the project writes under `cicd_bot:`."""
         return f"{BOT}.{key}", self._bot.get(key)
 
-    def date(self, key: str) -> tuple[str, str | None]:
+    def read_date(self, key: str) -> tuple[str, str | None]:
         """The same as a text: YAML makes dates of its own of what looks like one."""
-        name, value = self.written(key)
+        name, value = self.read_written(key)
         if isinstance(value, date | datetime):
             return name, value.isoformat()
         return name, None if value is None else str(value)
 
-    def count(self, key: str) -> tuple[str, int | None]:
+    def read_count(self, key: str) -> tuple[str, int | None]:
         """The same as a number of intervals.
 
         Raises:
             BadInput: it is none.
         """
-        name, value = self.written(key)
+        name, value = self.read_written(key)
         if value is not None and not 0 <= value <= MOST_INTERVALS:
             raise BadInput(
                 f"The project's `{name}` is {value}, which is no number of intervals from 0 to "
@@ -162,7 +163,7 @@ class _Options:
             )
         return name, value
 
-    def of(
+    def choose_value(
         self, name: OptionName, given: Value | None, *others: tuple[str, Value | None]
     ) -> Value | None:
         """The first value that somebody has said; None where nobody did."""
@@ -170,13 +171,13 @@ class _Options:
             if value is not None:
                 # Each model that is named is an option of its own, as on a command line.
                 for item in value if isinstance(value, list) else [value]:
-                    self._note(name, item, key)
+                    self._note_choice(name, item, key)
                 return value
         return None
 
-    def _note(self, name: OptionName, value: Any, key: str | None) -> None:
+    def _note_choice(self, name: OptionName, value: Any, key: str | None) -> None:
         source: Source = self._given if key is None else "project"
-        self.said.append(PlanOption(name=name, value=_shown(value), source=source, key=key))
+        self.said.append(PlanOption(name=name, value=_show_value(value), source=source, key=key))
 
 
 def _by_branch(bot: Any, head_branch: str | None) -> bool | None:
@@ -192,13 +193,13 @@ def name_of(name: OptionName, said: tuple[PlanOption, ...]) -> str:
     return key or name
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if hasattr(value, "dict"):  # a part of SQLMesh's configuration
         parts = {key: getattr(item, "value", item) for key, item in value.dict().items()}
-        return shortened(", ".join(f"{key}: {item}" for key, item in parts.items()), SHOWN)
-    return shortened(str(value), SHOWN)
+        return shorten_redacted(", ".join(f"{key}: {item}" for key, item in parts.items()), SHOWN)
+    return shorten_redacted(str(value), SHOWN)
 
 
 # What a request asks for: which options hold, and whether what it names exists and is its own.
@@ -238,7 +239,7 @@ def options_of(
         root, changed = Path(request.workplace.repository), request.changed_files
         files = None if changed is None else [root / path for path in changed]
         sqlmesh_compat.select_by_changed_files(context, files, request.base_names)
-    return resolve(
+    return resolve_options(
         request.flags,
         settings,
         start=request.start,
@@ -269,11 +270,11 @@ def check_models(context: Any, flags: PlanFlags) -> None:
                 _check_selection(context, name, item)
     prod = context.state_reader.get_environment(c.PROD)
     known = {*context.models, *(info.name for info in (prod.snapshots if prod else ()))}
-    names = Names(context.default_catalog, context.default_dialect)
+    names = ModelNames(context.default_catalog, context.default_dialect)
     for name, wanted in named.items():
-        missing = [item for item in wanted if not _known(context, item, known)]
+        missing = [item for item in wanted if not _is_known(context, item, known)]
         if missing:
-            every = sorted(names.of(fqn) for fqn in known)
+            every = sorted(names.short_name(fqn) for fqn in known)
             near = [match for item in missing for match in difflib.get_close_matches(item, every)]
             told = ", ".join(quoted_value(item) for item in missing[:_SHOWN])
             raise BadInput(
@@ -297,7 +298,7 @@ def _check_selection(context: Any, name: str, text: str) -> None:
     except BotError:
         raise
     except Exception as error:  # its parser, its git and deep nesting each raise their own
-        why = headline(error).partition(": ")[0]
+        why = error_headline(error).partition(": ")[0]
         raise BadInput(
             f"`{name}` cannot be {quoted_value(text)}: {why}.",
             hint="A selection is a model (`shop.orders`), a pattern (`shop.*`) or a tag "
@@ -306,15 +307,15 @@ def _check_selection(context: Any, name: str, text: str) -> None:
         ) from error
 
 
-def refusal(
-    error: PlanError, refused: Sequence[sqlmesh_compat.RefusedChange], names: Names
+def describe_refusal(
+    error: PlanError, refused: Sequence[sqlmesh_compat.RefusedChange], names: ModelNames
 ) -> PlanRefusedError:
     """The same refusal, with the models and the statements that SQLMesh tells its console only."""
-    named = [names.of(fqn) for fqn in _FQN.findall(str(error))]
-    text = _FQN.sub(lambda found: f"`{names.of(found[1])}`", str(error))
+    named = [names.short_name(fqn) for fqn in _FQN.findall(str(error))]
+    text = _FQN.sub(lambda found: f"`{names.short_name(found[1])}`", str(error))
     if not refused:
         return PlanRefusedError(text, named)
-    models = [names.of(change.model) for change in refused]
+    models = [names.short_name(change.model) for change in refused]
     allow = " `allow-destructive` permits it." if "destructive" in text else ""
     statements = [statement for change in refused for statement in change.statements]
     lines = "".join(f"\n  {statement}" for statement in statements[:_SHOWN_STATEMENTS])
@@ -332,7 +333,7 @@ def selects_nothing(error: PlanError, flags: PlanFlags) -> BadInput | None:
     )
 
 
-def _known(context: Any, wanted: str, known: set[str]) -> bool:
+def _is_known(context: Any, wanted: str, known: set[str]) -> bool:
     if SELECTOR & set(wanted):
         return True
     try:
@@ -342,7 +343,9 @@ def _known(context: Any, wanted: str, known: set[str]) -> bool:
     return found in known
 
 
-def check_nothing_of_others(context: Any, plan: Plan, keys: Iterable[str], names: Names) -> None:
+def check_nothing_of_others(
+    context: Any, plan: Plan, keys: Iterable[str], names: ModelNames
+) -> None:
     """The plan removes no model that belongs to another project on the same state.
 
     Raises:
@@ -353,7 +356,7 @@ def check_nothing_of_others(context: Any, plan: Plan, keys: Iterable[str], names
         return
     own = {*keys, ""}
     others = sorted(
-        (str(snapshot.node.project), names.of(snapshot.name))
+        (str(snapshot.node.project), names.short_name(snapshot.name))
         for snapshot in context.state_reader.get_snapshots(removed).values()
         if str(snapshot.node.project or "") not in own
     )
@@ -376,7 +379,7 @@ def check_nothing_of_others(context: Any, plan: Plan, keys: Iterable[str], names
 # that nobody built.
 
 
-def check_restated(plan: Plan, wanted: Sequence[str], names: Names) -> None:
+def check_restated(plan: Plan, wanted: Sequence[str], names: ModelNames) -> None:
     """Every model that is named has a version of this environment's own.
 
     A pattern may match models of prod as well, as long as it matches one of the environment's.
@@ -392,7 +395,7 @@ def check_restated(plan: Plan, wanted: Sequence[str], names: Names) -> None:
     diff: Any = plan.context_diff
     ours = {s_id.name for s_id in diff.added} | set(diff.modified_snapshots)
     selected = set(plan.selected_models_to_restate or ())
-    prods = sorted(names.of(name) for name in selected - ours)
+    prods = sorted(names.short_name(name) for name in selected - ours)
     by_name = not any(SELECTOR & set(item) for item in wanted)
     if selected and (not prods or (selected & ours and not by_name)):
         return

@@ -12,18 +12,18 @@ from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.plan import stages
 from sqlmesh.core.plan.stages import PlanStage
 
-from ci_bot.errors import Refused
+from ci_bot.errors import RequestRefused
 from ci_bot.protocol.base import readable_path
 from ci_bot.protocol.plan import ChangeType
-from ci_bot.worker.messages import Names, names_and_times
-from ci_bot.worker.planning.make_plan import Planned
+from ci_bot.worker.messages import ModelNames, names_and_times
+from ci_bot.worker.planning.make_plan import BuiltPlan
 from ci_bot.worker.project import files_of, reaches_every_model
 from ci_bot.worker.runtime import Relation, spark_catalog
 
 _SHOWN = 3
 
 
-def check_prod_untouched(planned: Planned, found: Iterable[PlanStage], names: Names) -> None:
+def check_prod_untouched(planned: BuiltPlan, found: Iterable[PlanStage], names: ModelNames) -> None:
     """Refuses a plan of prod, and one that would add or remove an interval of a table version that
     prod references.
 
@@ -33,7 +33,7 @@ def check_prod_untouched(planned: Planned, found: Iterable[PlanStage], names: Na
         Refused: names the first such model and interval.
     """
     if not planned.plan.is_dev:
-        raise Refused(
+        raise RequestRefused(
             "This plan is prod's own, and prod is never written from here.",
             hint="Name another environment; prod is changed with `sqlmesh plan`.",
             reason_code="prod",
@@ -42,22 +42,24 @@ def check_prod_untouched(planned: Planned, found: Iterable[PlanStage], names: Na
         if isinstance(stage, stages.BackfillStage):
             for snapshot, intervals in stage.snapshot_to_intervals.items():
                 if snapshot.is_model and intervals and planned.shares_prod_table(snapshot):
-                    _refuse(names.of(snapshot.name), intervals[0][0], intervals[-1][1])
+                    _refuse_intervals(
+                        names.short_name(snapshot.name), intervals[0][0], intervals[-1][1]
+                    )
         elif isinstance(stage, stages.MigrateSchemasStage):
             for snapshot in stage.snapshots:
                 if planned.shares_prod_table(snapshot):
-                    raise Refused(
-                        f"This plan would alter prod's table of {names.of(snapshot.name)}.",
+                    raise RequestRefused(
+                        f"This plan would alter prod's table of {names.short_name(snapshot.name)}.",
                         hint="Only prod's own plan may do that, after the merge: `sqlmesh plan`.",
                         reason_code="would_write_prod",
                     )
     for s_id, (start, end) in planned.plan.restatements.items():
-        snapshot = planned.snapshots[s_id]
+        snapshot = planned.plan_snapshots[s_id]
         if planned.shares_prod_table(snapshot):
-            _refuse(names.of(snapshot.name), start, end)
+            _refuse_intervals(names.short_name(snapshot.name), start, end)
 
 
-def check_own_place(context: Any, planned: Planned) -> None:
+def check_own_place(context: Any, planned: BuiltPlan) -> None:
     """Refuses an environment whose views would lie where prod has views or tables.
 
     The name of a schema does not tell: prod's models can live in one that is called
@@ -73,19 +75,19 @@ def check_own_place(context: Any, planned: Planned) -> None:
     environment = planned.plan.environment
     ours = set(spark_catalog.views_of(context, environment).values())
     theirs = set(spark_catalog.views_of(context, prod).values()) | {
-        Relation.parse(info.table_name(), str(context.default_catalog))
+        Relation.parse_name(info.table_name(), str(context.default_catalog))
         for info in prod.snapshots
         if info.is_model and not info.is_symbolic and info.version
     }
     if environment.suffix_target is EnvironmentSuffixTarget.SCHEMA:
-        places = {view.place for view in ours}
-        taken = [item for item in theirs if item.place in places]
+        places = {view.schema_key for view in ours}
+        taken = [item for item in theirs if item.schema_key in places]
     else:
-        views = {view.key for view in ours}
-        taken = [item for item in theirs if item.key in views]
+        views = {view.object_key for view in ours}
+        taken = [item for item in theirs if item.object_key in views]
     if taken:
-        shown = ", ".join(item.shown for item in sorted(taken)[:_SHOWN])
-        raise Refused(
+        shown = ", ".join(item.shown_name for item in sorted(taken)[:_SHOWN])
+        raise RequestRefused(
             f"The views of {environment.name} would lie where prod's are: {shown}.",
             hint="Set another value of the input `environment-prefix`, or move these models of "
             "prod to a schema with another name.",
@@ -93,10 +95,10 @@ def check_own_place(context: Any, planned: Planned) -> None:
         )
 
 
-def _refuse(model: str, start: int, end: int) -> None:
-    raise Refused(
-        f"This plan would write {model} from {names_and_times.iso(start)} to "
-        f"{names_and_times.iso(end)} into the table that prod reads.",
+def _refuse_intervals(model: str, start: int, end: int) -> None:
+    raise RequestRefused(
+        f"This plan would write {model} from {names_and_times.format_iso(start)} to "
+        f"{names_and_times.format_iso(end)} into the table that prod reads.",
         hint="Prod itself lacks these intervals, or the window reaches outside prod's data. Let "
         "prod catch up (`sqlmesh run`), or choose a window inside prod's data, then review again.",
         reason_code="would_write_prod",
@@ -113,7 +115,7 @@ _DATA = (".sql", ".csv", ".tsv", ".yaml", ".yml")
 
 
 @dataclass(frozen=True)
-class Drift:
+class BaseDrift:
     """Which changed models the pull request can have caused; None where its files are unknown.
 
     Attributes:
@@ -125,13 +127,13 @@ class Drift:
     removed_by_others: frozenset[str] = frozenset()
 
     @classmethod
-    def of(
+    def from_changed_files(
         cls,
         nodes: Mapping[str, Any],
         changed_files: Sequence[str] | None,
         repository: Path,
         opened: Collection[str] = (),
-    ) -> Drift:
+    ) -> BaseDrift:
         """Follows the changed files through the lineage to every model that they can reach.
 
         Args:

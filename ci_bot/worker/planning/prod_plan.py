@@ -13,20 +13,20 @@ from sqlmesh.core.snapshot import Snapshot, SnapshotId, merge_intervals
 from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 
 from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan
-from ci_bot.redaction import shortened
+from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import Names, names_and_times, sentence
+from ci_bot.worker.messages import ModelNames, error_sentence, names_and_times
 from ci_bot.worker.planning import describe_plan, first_build, make_plan
 from ci_bot.worker.planning.identity import prod_identity_of
-from ci_bot.worker.planning.make_plan import Interval, Planned
+from ci_bot.worker.planning.make_plan import BuiltPlan, Interval
 
 Built = Mapping[SnapshotId, Sequence[Interval]]
 
 
 def plan_prod(
     context: Any,
-    planned: Planned,
-    names: Names,
+    planned: BuiltPlan,
+    names: ModelNames,
     *,
     built: Built,
     estimate: Callable[[list[Backfill]], Cost],
@@ -44,7 +44,7 @@ def plan_prod(
     try:
         as_prod = merge_of(context, planned)
     except SQLMeshError as error:
-        failure = shortened(sentence(error), 4_000)
+        failure = shorten_redacted(error_sentence(error), 4_000)
         return ProdPlan(changes=0, backfill=[], would_fail=True, failure=failure)
     if as_prod is None:
         return ProdPlan(changes=0, backfill=[], would_fail=False)
@@ -52,7 +52,9 @@ def plan_prod(
     diff = plan.context_diff
     count = len(diff.added) + len(diff.modified_snapshots) + len(diff.removed_snapshots)
     if plan.uncategorized:
-        waiting = ", ".join(sorted(names.of(snapshot.name) for snapshot in plan.uncategorized))
+        waiting = ", ".join(
+            sorted(names.short_name(snapshot.name) for snapshot in plan.uncategorized)
+        )
         return ProdPlan(
             changes=count,
             backfill=[],
@@ -61,7 +63,7 @@ def plan_prod(
         )
 
     def shown(intervals: Built) -> list[Backfill]:
-        return describe_plan.backfill(as_prod, intervals, names, reused=lambda snapshot: False)
+        return describe_plan.list_backfill(as_prod, intervals, names, reused=lambda snapshot: False)
 
     missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
     whole = first_build.of_prod(as_prod, missing)
@@ -70,25 +72,25 @@ def plan_prod(
     next_run = shown(_computed_whole_by_next_run(as_prod, whole))
     return ProdPlan(
         changes=count,
-        backfill=shown(_left(missing, _reused(planned, built))),
+        backfill=shown(_intervals_left(missing, _list_reused(planned, built))),
         full_backfill=full,
         # Describing a table takes a while, and nothing is built yet at a first review.
         next_run=next_run,
         cost=estimate([*(full if now == whole else shown(now)), *next_run]),
-        held=_held(plan, names),
-        lost=_lost(plan, whole, names),
+        held=_list_held_ranges(plan, names),
+        lost=_list_lost_ranges(plan, whole, names),
         forward_only_schema_changes=sorted(
-            names.of(snapshot.name)
+            names.short_name(snapshot.name)
             for snapshot in plan.snapshots.values()
             if _alters_prod_table(plan, snapshot)
         ),
-        gaps=_gaps(plan, names),
+        gaps=_list_gaps(plan, names),
         would_fail=False,
         plan_id=_plan_id(plan, repository),
     )
 
 
-def _computed_whole_by_next_run(as_prod: Planned, whole: Built) -> Built:
+def _computed_whole_by_next_run(as_prod: BuiltPlan, whole: Built) -> Built:
     """Forward-only versions that share prod's table and cannot keep what it holds.
 
     A merge builds nothing of them, because the table's intervals count as built. But SQLMesh
@@ -97,7 +99,7 @@ def _computed_whole_by_next_run(as_prod: Planned, whole: Built) -> Built:
     """
     return {
         snapshot.snapshot_id: []
-        for snapshot in as_prod.changed
+        for snapshot in as_prod.changed_snapshots
         if snapshot.is_model
         and (snapshot.is_full or snapshot.is_view)
         and snapshot.is_forward_only
@@ -106,7 +108,7 @@ def _computed_whole_by_next_run(as_prod: Planned, whole: Built) -> Built:
     }
 
 
-def merge_of(context: Any, planned: Planned) -> Planned | None:
+def merge_of(context: Any, planned: BuiltPlan) -> BuiltPlan | None:
     """The plan of the same head against prod, without a category where SQLMesh gives none; None
     where it changes nothing.
 
@@ -123,10 +125,10 @@ def merge_of(context: Any, planned: Planned) -> Planned | None:
             allow_destructive_models=planned.flags.allow_destructive or None,
             categorizer_config=planned.categorizer,
         )
-        plan: Plan = sqlmesh_compat.build(builder)
+        plan: Plan = sqlmesh_compat.build_plan(builder)
     except NoChangesPlanError:
         return None
-    return Planned(
+    return BuiltPlan(
         plan=plan,
         window=planned.window,
         flags=planned.flags,
@@ -137,15 +139,15 @@ def merge_of(context: Any, planned: Planned) -> Planned | None:
     )
 
 
-def work_of_merge(as_prod: Planned, names: Names) -> list[Backfill]:
+def work_of_merge(as_prod: BuiltPlan, names: ModelNames) -> list[Backfill]:
     """What prod would build now of the changed models: what the cost of a merge is counted of."""
     missing = {item.snapshot_id: list(item.intervals) for item in as_prod.plan.missing_intervals}
     found = _of_changed(as_prod, missing)
-    return describe_plan.backfill(as_prod, found, names, reused=lambda snapshot: False)
+    return describe_plan.list_backfill(as_prod, found, names, reused=lambda snapshot: False)
 
 
-def _of_changed(as_prod: Planned, missing: Built) -> Built:
-    changed = {snapshot.snapshot_id for snapshot in as_prod.changed}
+def _of_changed(as_prod: BuiltPlan, missing: Built) -> Built:
+    changed = {snapshot.snapshot_id for snapshot in as_prod.changed_snapshots}
     return {s_id: intervals for s_id, intervals in missing.items() if s_id in changed}
 
 
@@ -185,34 +187,36 @@ def columns_as_built(model: Any) -> dict[str, str] | None:
     return {name: kind.sql(dialect=model.dialect) for name, kind in columns.items()}
 
 
-def _reused(planned: Planned, built: Built) -> dict[str, list[Interval]]:
+def _list_reused(planned: BuiltPlan, built: Built) -> dict[str, list[Interval]]:
     """By model name, what the PR environment builds into tables that prod takes over."""
     return {
         s_id.name: list(intervals)
         for s_id, intervals in built.items()
-        if planned.deployable.is_deployable(planned.snapshots[s_id])
+        if planned.deployable.is_deployable(planned.plan_snapshots[s_id])
     }
 
 
-def _left(missing: Built, reused: Mapping[str, list[Interval]]) -> dict[SnapshotId, list[Interval]]:
+def _intervals_left(
+    missing: Built, reused: Mapping[str, list[Interval]]
+) -> dict[SnapshotId, list[Interval]]:
     left = {
-        s_id: subtract(list(intervals), reused.get(s_id.name, []))
+        s_id: subtract_intervals(list(intervals), reused.get(s_id.name, []))
         for s_id, intervals in missing.items()
     }
     return {s_id: intervals for s_id, intervals in left.items() if intervals}
 
 
-def _held(plan: Plan, names: Names) -> list[ModelRange]:
+def _list_held_ranges(plan: Plan, names: ModelNames) -> list[ModelRange]:
     """What prod's table of a changed model holds; a view holds nothing."""
     return [
-        _range(names.of(name), interval)
+        _model_range(names.short_name(name), interval)
         for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items())
         if old.is_model and not old.is_view
         for interval in merge_intervals(list(old.intervals))
     ]
 
 
-def _lost(plan: Plan, whole: Built, names: Names) -> list[ModelRange]:
+def _list_lost_ranges(plan: Plan, whole: Built, names: ModelNames) -> list[ModelRange]:
     """Ranges that prod's table of a changed model holds, and that its new table will not.
 
     A model without a `start` gets one interval in a new table, however long prod has been filling
@@ -224,17 +228,21 @@ def _lost(plan: Plan, whole: Built, names: Names) -> list[ModelRange]:
             continue
         if old.version_get_or_generate() == new.version_get_or_generate():
             continue
-        gone = subtract(list(old.intervals), list(whole.get(new.snapshot_id, ())))
-        lost += [_range(names.of(name), interval) for interval in merge_intervals(gone)]
+        gone = subtract_intervals(list(old.intervals), list(whole.get(new.snapshot_id, ())))
+        lost += [
+            _model_range(names.short_name(name), interval) for interval in merge_intervals(gone)
+        ]
     return lost
 
 
-def _range(model: str, interval: Interval) -> ModelRange:
+def _model_range(model: str, interval: Interval) -> ModelRange:
     start, end = interval
-    return ModelRange(model=model, start=names_and_times.iso(start), end=names_and_times.iso(end))
+    return ModelRange(
+        model=model, start=names_and_times.format_iso(start), end=names_and_times.format_iso(end)
+    )
 
 
-def subtract(wanted: list[Interval], built: list[Interval]) -> list[Interval]:
+def subtract_intervals(wanted: list[Interval], built: list[Interval]) -> list[Interval]:
     """The parts of `wanted` that no interval of `built` covers; both half-open.
 
     One sweep over both: five-minute intervals of some years are hundreds of thousands.
@@ -258,7 +266,7 @@ def subtract(wanted: list[Interval], built: list[Interval]) -> list[Interval]:
     return remaining
 
 
-def _gaps(plan: Plan, names: Names) -> list[ModelRange]:
+def _list_gaps(plan: Plan, names: ModelNames) -> list[ModelRange]:
     """Ranges that prod's table of a changed model lacks between intervals that it has."""
     gaps = []
     for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items()):
@@ -267,5 +275,5 @@ def _gaps(plan: Plan, names: Names) -> list[ModelRange]:
         held = sorted(old.intervals)
         for (_, end), (start, _) in pairwise(held):
             if end < start:
-                gaps.append(_range(names.of(name), (end, start)))
+                gaps.append(_model_range(names.short_name(name), (end, start)))
     return gaps

@@ -64,15 +64,15 @@ def removed_by_others(
 
 def schemas_of(names: Iterable[str]) -> frozenset[str]:
     """The schemas, with their catalogs, of fully qualified names."""
-    return frozenset(_schema(name) for name in names)
+    return frozenset(_schema_of(name) for name in names)
 
 
 def lies_elsewhere(name: str, schemas: Collection[str]) -> bool:
     """Whether a model lies in a schema that none of the project's models lies in."""
-    return _schema(name) not in schemas
+    return _schema_of(name) not in schemas
 
 
-def _schema(name: str) -> str:
+def _schema_of(name: str) -> str:
     table = exp.to_table(name)
     return f"{table.catalog}.{table.db}".lower()
 

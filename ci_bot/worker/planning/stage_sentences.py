@@ -13,7 +13,7 @@ from sqlmesh.core.plan import stages
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 
 from ci_bot.protocol.plan import Stage
-from ci_bot.worker.messages import Names, names_and_times
+from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning.describe_plan import action_of
 
 _ACTIONS = {
@@ -24,40 +24,40 @@ _ACTIONS = {
 }
 
 
-def describe_stages(found: Iterable[stages.PlanStage], names: Names) -> list[Stage]:
+def describe_stages(found: Iterable[stages.PlanStage], names: ModelNames) -> list[Stage]:
     """One entry per stage, in the order of execution."""
     return [_DESCRIBE[type(stage)](stage, names) for stage in found]
 
 
-def _preview(snapshot: Snapshot, index: DeployabilityIndex) -> str:
+def _preview_note(snapshot: Snapshot, index: DeployabilityIndex) -> str:
     return "" if index.is_deployable(snapshot) else " (preview, not reused in prod)"
 
 
-def _table(snapshot: Snapshot, index: DeployabilityIndex, names: Names) -> str:
-    return names.table(snapshot, deployable=index.is_deployable(snapshot))
+def _table_sentence(snapshot: Snapshot, index: DeployabilityIndex, names: ModelNames) -> str:
+    return names.table_name(snapshot, deployable=index.is_deployable(snapshot))
 
 
-def _before_all(stage: stages.BeforeAllStage, names: Names) -> Stage:
+def _before_all(stage: stages.BeforeAllStage, names: ModelNames) -> Stage:
     sql = [text for item in stage.statements for text in item.before_all]
     return Stage(stage="before_all", title="Run the before_all statements", items=sql)
 
 
-def _after_all(stage: stages.AfterAllStage, names: Names) -> Stage:
+def _after_all(stage: stages.AfterAllStage, names: ModelNames) -> Stage:
     sql = [text for item in stage.statements for text in item.after_all]
     return Stage(stage="after_all", title="Run the after_all statements", items=sql)
 
 
-def _records(stage: stages.CreateSnapshotRecordsStage, names: Names) -> Stage:
+def _describe_records(stage: stages.CreateSnapshotRecordsStage, names: ModelNames) -> Stage:
     return Stage(
         stage="create_snapshot_records",
         title="Record the new snapshots in the state",
-        items=sorted(names.of(snapshot.name) for snapshot in stage.snapshots),
+        items=sorted(names.short_name(snapshot.name) for snapshot in stage.snapshots),
     )
 
 
-def _schemas(stage: stages.PhysicalLayerSchemaCreationStage, names: Names) -> Stage:
+def _describe_schemas(stage: stages.PhysicalLayerSchemaCreationStage, names: ModelNames) -> Stage:
     schemas = {
-        _table(s, stage.deployability_index, names).rpartition(".")[0]
+        _table_sentence(s, stage.deployability_index, names).rpartition(".")[0]
         for s in stage.snapshots
         if s.is_model and not s.is_symbolic
     }
@@ -68,10 +68,10 @@ def _schemas(stage: stages.PhysicalLayerSchemaCreationStage, names: Names) -> St
     )
 
 
-def _tables(stage: stages.PhysicalLayerUpdateStage, names: Names) -> Stage:
+def _describe_tables(stage: stages.PhysicalLayerUpdateStage, names: ModelNames) -> Stage:
     index = stage.deployability_index
     items = [
-        f"{names.of(s.name)} → {_table(s, index, names)}{_preview(s, index)}"
+        f"{names.short_name(s.name)} → {_table_sentence(s, index, names)}{_preview_note(s, index)}"
         for s in sorted(stage.snapshots, key=lambda item: str(item.name))
         if s.is_model and not s.is_symbolic
     ]
@@ -82,67 +82,71 @@ def _tables(stage: stages.PhysicalLayerUpdateStage, names: Names) -> Stage:
     )
 
 
-def _audits(stage: stages.AuditOnlyRunStage, names: Names) -> Stage:
+def _describe_audits(stage: stages.AuditOnlyRunStage, names: ModelNames) -> Stage:
     return Stage(
         stage="audit_only_run",
         title="Run the changed audits on data that is already there",
-        items=sorted(names.of(snapshot.name) for snapshot in stage.snapshots),
+        items=sorted(names.short_name(snapshot.name) for snapshot in stage.snapshots),
     )
 
 
-def _restatement(stage: stages.RestatementStage, names: Names) -> Stage:
+def _describe_restatement(stage: stages.RestatementStage, names: ModelNames) -> Stage:
     return Stage(
         stage="restatement",
         title="Clear the restated intervals in other environments",
-        items=sorted(names.of(name) for name in stage.all_snapshots),
+        items=sorted(names.short_name(name) for name in stage.all_snapshots),
     )
 
 
-def _backfill(stage: stages.BackfillStage, names: Names) -> Stage:
+def _describe_backfill(stage: stages.BackfillStage, names: ModelNames) -> Stage:
     index = stage.deployability_index
     items = []
     for snapshot, intervals in stage.snapshot_to_intervals.items():
         if not snapshot.is_model:
-            items.append(f"{names.of(snapshot.name)}: run the standalone audit")
+            items.append(f"{names.short_name(snapshot.name)}: run the standalone audit")
             continue
         action = action_of(snapshot)
         span = (
-            f" {names_and_times.iso(intervals[0][0])} to {names_and_times.iso(intervals[-1][1])}"
+            f" {names_and_times.format_iso(intervals[0][0])} to "
+            f"{names_and_times.format_iso(intervals[-1][1])}"
             if action == "incremental" and intervals
             else ""
         )
         audits = ", ".join(name for name, _ in snapshot.model.audits)
         checks = f"; audits: {audits}" if audits else ""
-        table = _table(snapshot, index, names)
+        table = _table_sentence(snapshot, index, names)
         items.append(
-            f"{names.of(snapshot.name)} → {table}: {_ACTIONS[action]}{span}"
-            f"{_preview(snapshot, index)}{checks}"
+            f"{names.short_name(snapshot.name)} → {table}: {_ACTIONS[action]}{span}"
+            f"{_preview_note(snapshot, index)}{checks}"
         )
     title = "Backfill" if items else "Backfill: nothing to do"
     return Stage(stage="backfill", title=title, items=sorted(items))
 
 
-def _environment(stage: stages.EnvironmentRecordUpdateStage, names: Names) -> Stage:
+def _describe_environment(stage: stages.EnvironmentRecordUpdateStage, names: ModelNames) -> Stage:
     return Stage(stage="environment_record_update", title="Record the environment in the state")
 
 
-def _migrate(stage: stages.MigrateSchemasStage, names: Names) -> Stage:
+def _describe_migrate(stage: stages.MigrateSchemasStage, names: ModelNames) -> Stage:
     return Stage(
         stage="migrate_schemas",
         title="Alter prod's physical tables for forward-only changes",
         items=sorted(
-            f"{names.of(s.name)} → {names.table(s, deployable=True)}" for s in stage.snapshots
+            f"{names.short_name(s.name)} → {names.table_name(s, deployable=True)}"
+            for s in stage.snapshots
         ),
     )
 
 
-def _virtual(stage: stages.VirtualLayerUpdateStage, names: Names) -> Stage:
+def _describe_virtual(stage: stages.VirtualLayerUpdateStage, names: ModelNames) -> Stage:
     index = stage.deployability_index
     promoted = sorted(
-        f"{names.of(s.name)} → {names.table(s, deployable=index.is_representative(s))}"
+        f"{names.short_name(s.name)} → {names.table_name(s, deployable=index.is_representative(s))}"
         for s in stage.promoted_snapshots
     )
-    demoted = sorted(f"{names.of(s.name)}: remove the view" for s in stage.demoted_snapshots)
+    demoted = sorted(
+        f"{names.short_name(s.name)}: remove the view" for s in stage.demoted_snapshots
+    )
     return Stage(
         stage="virtual_layer_update",
         title="Point the environment's views at the physical tables",
@@ -150,30 +154,30 @@ def _virtual(stage: stages.VirtualLayerUpdateStage, names: Names) -> Stage:
     )
 
 
-def _unpause(stage: stages.UnpauseStage, names: Names) -> Stage:
+def _describe_unpause(stage: stages.UnpauseStage, names: ModelNames) -> Stage:
     return Stage(
         stage="unpause",
         title="Let scheduled runs take over the promoted snapshots",
-        items=sorted(names.of(s.name) for s in stage.promoted_snapshots),
+        items=sorted(names.short_name(s.name) for s in stage.promoted_snapshots),
     )
 
 
-def _finalize(stage: stages.FinalizeEnvironmentStage, names: Names) -> Stage:
+def _describe_finalize(stage: stages.FinalizeEnvironmentStage, names: ModelNames) -> Stage:
     return Stage(stage="finalize_environment", title="Mark the environment as complete")
 
 
-_DESCRIBE: dict[type, Callable[[Any, Names], Stage]] = {
+_DESCRIBE: dict[type, Callable[[Any, ModelNames], Stage]] = {
     stages.BeforeAllStage: _before_all,
     stages.AfterAllStage: _after_all,
-    stages.CreateSnapshotRecordsStage: _records,
-    stages.PhysicalLayerSchemaCreationStage: _schemas,
-    stages.PhysicalLayerUpdateStage: _tables,
-    stages.AuditOnlyRunStage: _audits,
-    stages.RestatementStage: _restatement,
-    stages.BackfillStage: _backfill,
-    stages.EnvironmentRecordUpdateStage: _environment,
-    stages.MigrateSchemasStage: _migrate,
-    stages.VirtualLayerUpdateStage: _virtual,
-    stages.UnpauseStage: _unpause,
-    stages.FinalizeEnvironmentStage: _finalize,
+    stages.CreateSnapshotRecordsStage: _describe_records,
+    stages.PhysicalLayerSchemaCreationStage: _describe_schemas,
+    stages.PhysicalLayerUpdateStage: _describe_tables,
+    stages.AuditOnlyRunStage: _describe_audits,
+    stages.RestatementStage: _describe_restatement,
+    stages.BackfillStage: _describe_backfill,
+    stages.EnvironmentRecordUpdateStage: _describe_environment,
+    stages.MigrateSchemasStage: _describe_migrate,
+    stages.VirtualLayerUpdateStage: _describe_virtual,
+    stages.UnpauseStage: _describe_unpause,
+    stages.FinalizeEnvironmentStage: _describe_finalize,
 }

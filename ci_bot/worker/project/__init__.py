@@ -8,15 +8,21 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.project import base_branch, checks, opening, unit_tests, validation
-    from ci_bot.worker.project.checks import BOT, PlanSettings, formatting, lint, plan_settings
+    from ci_bot.worker.project.checks import (
+        BOT,
+        PlanSettings,
+        check_formatting,
+        lint_project,
+        plan_settings,
+    )
     from ci_bot.worker.project.configuration import (
-        configure,
+        configure_projects,
         is_spark,
         new_context,
         place_of,
         require_spark,
     )
-    from ci_bot.worker.project.loading import load, load_alone
+    from ci_bot.worker.project.loading import load_alone, load_project
     from ci_bot.worker.project.merge_support import (
         GatewayFacts,
         list_gateways,
@@ -54,21 +60,21 @@ __all__ = [
     "PlanSettings",
     "StateFacts",
     "base_branch",
+    "check_formatting",
     "checks",
-    "configure",
+    "configure_projects",
     "described_project",
     "files_of",
-    "formatting",
     "is_spark",
-    "lint",
+    "lint_project",
     "list_files_below",
     "list_gateways",
     "list_loaded",
     "list_named_in_code",
     "list_pointers",
     "list_seed_files",
-    "load",
     "load_alone",
+    "load_project",
     "new_context",
     "opening",
     "place_of",
@@ -88,9 +94,15 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "base_branch": [],
-        "checks": ["BOT", "PlanSettings", "formatting", "lint", "plan_settings"],
-        "configuration": ["configure", "is_spark", "new_context", "place_of", "require_spark"],
-        "loading": ["load", "load_alone"],
+        "checks": ["BOT", "PlanSettings", "check_formatting", "lint_project", "plan_settings"],
+        "configuration": [
+            "configure_projects",
+            "is_spark",
+            "new_context",
+            "place_of",
+            "require_spark",
+        ],
+        "loading": ["load_project", "load_alone"],
         "merge_support": ["GatewayFacts", "list_gateways", "read_catalog_settings", "why_no_merge"],
         "missing_content": [
             "FIX",

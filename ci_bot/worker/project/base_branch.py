@@ -20,15 +20,15 @@ from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import NotLoaded, failure_of, names_and_times
 from ci_bot.worker.project.configuration import ProjectPlace, new_context, read_configuration
-from ci_bot.worker.project.loading import MAX_ROUNDS, every_failure, load
+from ci_bot.worker.project.loading import MAX_ROUNDS, every_failure, load_project
 from ci_bot.worker.project.opening import ConfigFacts, OpenProject, open_without_state
-from ci_bot.worker.runtime import Aside, Clock, KilledProcess, imports
+from ci_bot.worker.runtime import BackgroundWork, KilledProcess, PhaseClock, imports
 
 PLAN_ID = "base-branch"
 
 
 @dataclass(frozen=True)
-class Base:
+class BaseProject:
     """What became of the base branch's project. Without any of these the branch has none.
 
     Attributes:
@@ -47,7 +47,7 @@ def open_on_base(
     base: ProjectPlace,
     *,
     execution: int,
-    clock: Clock,
+    clock: PhaseClock,
     on_spark_start: Callable[[], None],
 ) -> OpenProject:
     """Opens a project on a throw-away state that stands for its base branch.
@@ -63,7 +63,7 @@ def open_on_base(
         NotLoaded: the project does not load; `base` says whether the base branch's does.
     """
     state, answer = place.scratch_dir / "base-state.duckdb", place.scratch_dir / "base.json"
-    with Aside(partial(_load_base, base, place, state, execution), answer) as beside:
+    with BackgroundWork(partial(_load_base, base, place, state, execution), answer) as beside:
 
         def attempt(ignored: Sequence[Path] = ()) -> OpenProject:
             return open_without_state(
@@ -73,12 +73,12 @@ def open_on_base(
         try:
             opened = attempt()
         except (NotLoaded, BadInput) as error:
-            with clock.phase("base branch"):
+            with clock.time_phase("base branch"):
                 before = _base_failures(beside, state)
-            failures = _failures(error, place, attempt, base_fails=bool(before))
+            failures = _list_load_failures(error, place, attempt, base_fails=bool(before))
             raise NotLoaded(failures, base=before) from error
-        with clock.phase("base branch"):
-            found = _result(beside, state)
+        with clock.time_phase("base branch"):
+            found = _wait_for_base(beside, state)
     if found.state is not None:
         given = sqlmesh_compat.throwaway_state_again(found.state, opened.context)
     else:
@@ -88,7 +88,7 @@ def open_on_base(
     return opened
 
 
-def _failures(
+def _list_load_failures(
     error: NotLoaded | BadInput,
     place: ProjectPlace,
     attempt: Callable[[Sequence[Path]], object],
@@ -108,18 +108,18 @@ def _failures(
         return every_failure(error, place.repository, attempt, rounds=rounds)
     if error.reason_code != "bad_config":
         raise error
-    return [_failure(error, place, stage="configuration")]
+    return [_make_failure(error, place, stage="configuration")]
 
 
-def _base_failures(beside: Aside, state: Path) -> Sequence[Failure] | None:
+def _base_failures(beside: BackgroundWork, state: Path) -> Sequence[Failure] | None:
     """What keeps the base branch from being loaded; None where that is not known."""
     try:
-        return _result(beside, state).failures
+        return _wait_for_base(beside, state).failures
     except WorkerFailed:
         return None
 
 
-def _result(beside: Aside, state: Path) -> Base:
+def _wait_for_base(beside: BackgroundWork, state: Path) -> BaseProject:
     """Waits for the base branch's project, and says what became of it.
 
     Raises:
@@ -127,7 +127,7 @@ def _result(beside: Aside, state: Path) -> Base:
             proof that the base branch does not load.
     """
     try:
-        values = beside.result()
+        values = beside.wait_for_result()
     except KilledProcess as error:
         raise WorkerFailed(
             "The pull request could not be compared with the base branch: the process that loaded "
@@ -144,10 +144,12 @@ def _result(beside: Aside, state: Path) -> Base:
             message=f"The process that loaded the base branch's project {error}.",
             hint="The log above says what happened last.",
         )
-        return Base(None, (failure,))
+        return BaseProject(None, (failure,))
     if values["config"] is None:
-        return Base(None, tuple(Failure.model_validate(value) for value in values["failures"]))
-    return Base(state, config=ConfigFacts.from_values(values["config"]))
+        return BaseProject(
+            None, tuple(Failure.model_validate(value) for value in values["failures"])
+        )
+    return BaseProject(state, config=ConfigFacts.from_values(values["config"]))
 
 
 def _load_base(
@@ -156,9 +158,9 @@ def _load_base(
     """What `Base` is made from, as JSON values. Runs in the process of its own."""
     if not place.projects:
         return {"config": None, "failures": []}
-    imports.move(head.python_path, head.repository, place.repository)
+    imports.move_search_paths(head.python_path, head.repository, place.repository)
     try:
-        context = _opened(place)
+        context = _open_context(place)
         sqlmesh_compat.as_if_in(context, place.repository, head.repository)
         kept = sqlmesh_compat.throwaway_state(state, context)
         sqlmesh_compat.give_state(context, kept)
@@ -166,33 +168,33 @@ def _load_base(
             promote_as_prod(context, kept, execution)
         except Exception as error:
             # Fingerprints render models, which is the first that some broken macros are heard of.
-            raise NotLoaded([_failure(error, place)]) from error
+            raise NotLoaded([_make_failure(error, place)]) from error
         kept.close()
-        return {"config": ConfigFacts.of(context.config).as_values(), "failures": []}
+        return {"config": ConfigFacts.from_config(context.config).as_values(), "failures": []}
     except NotLoaded as error:
-        found = every_failure(error, place.repository, partial(_opened, place))
+        found = every_failure(error, place.repository, partial(_open_context, place))
     except BotError as error:
         absent = error.reason_code == "no_config"  # the pull request adds the project
-        found = [] if absent else [_failure(error, place, stage="configuration")]
+        found = [] if absent else [_make_failure(error, place, stage="configuration")]
     return {"config": None, "failures": [failure.model_dump(mode="json") for failure in found]}
 
 
-def _opened(place: ProjectPlace, ignored: Sequence[Path] = ()) -> Context:
+def _open_context(place: ProjectPlace, ignored: Sequence[Path] = ()) -> Context:
     configs = read_configuration(place, sqlmesh_compat.read_configs_without_state)
-    sqlmesh_compat.make_spark_lazy(configs, _never)
+    sqlmesh_compat.make_spark_lazy(configs, _stop_never)
     sqlmesh_compat.prepare_configs(configs, place.cache_dir)
     sqlmesh_compat.ignore_files(configs, ignored)
     context = new_context(configs, place)
     sqlmesh_compat.merge_nothing_from_state(context)
-    load(context, Clock().phase("load"), place.repository)
+    load_project(context, PhaseClock().time_phase("load"), place.repository)
     return context
 
 
-def _failure(error: BaseException, place: ProjectPlace, stage: str = "load") -> Failure:
+def _make_failure(error: BaseException, place: ProjectPlace, stage: str = "load") -> Failure:
     return failure_of(error, stage=stage, repository=place.repository)
 
 
-def _never() -> None:
+def _stop_never() -> None:
     raise RuntimeError("the base branch is planned without Spark, and something started it")
 
 
@@ -242,10 +244,12 @@ def _full_history(
     snapshot: Snapshot, by_id: Any, cache: dict[str, Any], execution: int
 ) -> tuple[int, int] | None:
     """The interval that a prod which never missed a run would hold."""
-    start = names_and_times.milliseconds(start_date(snapshot, by_id, cache, relative_to=execution))
-    unit = snapshot.node.interval_unit
-    end = names_and_times.milliseconds(
-        unit.cron_floor(names_and_times.milliseconds(snapshot.node.cron_floor(execution)))
+    start = names_and_times.to_milliseconds(
+        start_date(snapshot, by_id, cache, relative_to=execution)
     )
-    first = names_and_times.milliseconds(unit.cron_floor(start))
+    unit = snapshot.node.interval_unit
+    end = names_and_times.to_milliseconds(
+        unit.cron_floor(names_and_times.to_milliseconds(snapshot.node.cron_floor(execution)))
+    )
+    first = names_and_times.to_milliseconds(unit.cron_floor(start))
     return (first, end) if first < end else None

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ci_bot.protocol.plan import Finding, FormatCheck, LintCheck
-from ci_bot.redaction import shortened
+from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import Names, file_name_or_last
+from ci_bot.worker.messages import ModelNames, file_name_or_last
 
 MAX_EVIDENCE = 1_000
 
@@ -19,7 +19,7 @@ MAX_FORMATTED = 50
 LintStatus = Literal["passed", "failed", "warnings", "off", "not_run"]
 
 
-def lint(context: Any, names: Names, repository: Path) -> LintCheck:
+def lint_project(context: Any, names: ModelNames, repository: Path) -> LintCheck:
     """Runs the project's own linter over every model, as `sqlmesh plan` would."""
     if not any(config.linter.enabled for config in context.configs.values()):
         return LintCheck(status="off")
@@ -33,10 +33,10 @@ def lint(context: Any, names: Names, repository: Path) -> LintCheck:
             Finding(
                 rule=violation.rule.name,
                 severity="blocker" if error else "low",
-                model=names.of(violation.model.fqn),
+                model=names.short_name(violation.model.fqn),
                 path=file_name_or_last(path, repository),
                 line=line,
-                evidence=shortened(violation.violation_msg, MAX_EVIDENCE),
+                evidence=shorten_redacted(violation.violation_msg, MAX_EVIDENCE),
                 clears_when=f"The linter rule `{violation.rule.name}` is satisfied.",
             )
         )
@@ -46,7 +46,7 @@ def lint(context: Any, names: Names, repository: Path) -> LintCheck:
     return LintCheck(status=status, errors=errors, warnings=warnings, findings=findings)
 
 
-def formatting(context: Any, touched: set[Path] | None, repository: Path) -> FormatCheck:
+def check_formatting(context: Any, touched: set[Path] | None, repository: Path) -> FormatCheck:
     """Which SQL files `sqlmesh format` would change; of `touched`, or of all where that is None.
 
     Nothing is written. Formatting a file parses it anew, so that a pull request which touches

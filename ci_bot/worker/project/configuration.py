@@ -17,20 +17,20 @@ from sqlmesh.core.context import Context
 from sqlmesh.utils.errors import ConfigError, SQLMeshError
 
 from ci_bot.errors import BadInput
-from ci_bot.protocol.directories import Places
+from ci_bot.protocol.directories import PrivateDirectories
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import (
     LINE_NUMBER,
     EndlessYamlError,
     NotYamlError,
     cause_of,
+    error_sentence,
     missing_variables,
-    sentence,
+    read_yaml,
     unset_variables,
 )
-from ci_bot.worker.messages import read as read_yaml
 from ci_bot.worker.project.dbt_projects import find_dbt_failure
-from ci_bot.worker.runtime import Clock
+from ci_bot.worker.runtime import PhaseClock
 
 # Where one run finds the project and may write, and how a reader knows those directories.
 
@@ -78,7 +78,7 @@ def display_path(path: Path, place: ProjectPlace) -> str:
     return str(path)
 
 
-def named(path: Path, place: ProjectPlace) -> str:
+def name_directory(path: Path, place: ProjectPlace) -> str:
     """A directory where "." would say nothing: the whole path, unless it is a copy's."""
     if place.own:
         return str(path)
@@ -88,11 +88,11 @@ def named(path: Path, place: ProjectPlace) -> str:
 _NO_CONFIGURATION = re.compile(r"SQLMesh (?:project )?config could not be found")
 
 
-def configure(
+def configure_projects(
     place: ProjectPlace,
     on_spark_start: Callable[[], None],
     *,
-    clock: Clock,
+    clock: PhaseClock,
     read: Callable[[Sequence[Path]], dict[Path, Config]] = sqlmesh_compat.read_configs,
 ) -> tuple[dict[Path, Config], list[float]]:
     """Reads the configuration, and prepares it for a run of ours.
@@ -106,7 +106,7 @@ def configure(
     for path in place.projects:
         if not path.is_dir():
             raise BadInput(
-                f"The project directory {named(path, place)} does not exist.",
+                f"The project directory {name_directory(path, place)} does not exist.",
                 hint="`project` names the directory with config.yaml or config.py.",
                 reason_code="no_project",
             )
@@ -122,7 +122,7 @@ def configure(
             starts.append(clock.now())
             on_spark_start()
 
-    with clock.phase("configuration"):
+    with clock.time_phase("configuration"):
         configs = read_configuration(place, read)
         check_project_keys(configs, [display_path(path, place) for path in configs])
         sqlmesh_compat.make_spark_lazy(configs, started)
@@ -192,7 +192,7 @@ def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
     """The failure where a configuration could not be read, with its file and what would mend it."""
     text = str(error)
     if _NO_CONFIGURATION.match(text):
-        names = ", ".join(named(path, place) for path in place.projects)
+        names = ", ".join(name_directory(path, place) for path in place.projects)
         return BadInput(
             f"There is no SQLMesh configuration (config.yaml or config.py) in {names}.",
             hint="`project` names the directory that holds it.",
@@ -222,7 +222,9 @@ def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
     if cause.message and path is not None and Path(path).name not in ALL_CONFIG_FILENAMES:
         # What a configuration imports is no configuration; the message names the file.
         where, wrong = "", "does not load"
-    said = cause.message or Places({place.repository: ""}).text(sentence(error))
+    said = cause.message or PrivateDirectories({place.repository: ""}).hide_in_text(
+        error_sentence(error)
+    )
     unset = unset_variables(place.projects, os.environ) if "Invalid field" in text else []
     hint = missing_variables(unset) if unset else cause.hint
     return BadInput(

@@ -12,8 +12,8 @@ from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import NotLoaded, failure_of, unit_of
-from ci_bot.worker.project.configuration import ProjectPlace, configure, new_context
-from ci_bot.worker.runtime import Clock
+from ci_bot.worker.project.configuration import ProjectPlace, configure_projects, new_context
+from ci_bot.worker.runtime import PhaseClock
 
 HINT = "Correct it and push; `sqlmesh info` shows the same locally."
 # Each round loads the project once more, without the files that failed so far.
@@ -30,7 +30,7 @@ _MODEL_NAME = re.compile(
 LONGEST_READ = 64 * 1024
 
 
-def load(context: Any, phase: AbstractContextManager[None], repository: Path) -> None:
+def load_project(context: Any, phase: AbstractContextManager[None], repository: Path) -> None:
     """Loads models, macros, audits and tests into `context`.
 
     Args:
@@ -48,7 +48,9 @@ def load(context: Any, phase: AbstractContextManager[None], repository: Path) ->
             raise
         except (Exception, SystemExit) as error:
             unit = unit_of(error, repository)
-            raise NotLoaded([_failure(error, repository)], units=[unit] if unit else []) from error
+            raise NotLoaded(
+                [_make_load_failure(error, repository)], units=[unit] if unit else []
+            ) from error
 
 
 def every_failure(
@@ -89,13 +91,13 @@ def every_failure(
             break
         for path, problem in recorded:
             units.append(path)
-            more.append(_failure(sqlmesh_compat.load_error(path, problem), repository))
+            more.append(_make_load_failure(sqlmesh_compat.load_error(path, problem), repository))
         for failure in more:
             found.setdefault((failure.path, failure.message), failure)
     return list(found.values())[:MAX_FAILURES]
 
 
-def _failure(error: BaseException, repository: Path) -> Failure:
+def _make_load_failure(error: BaseException, repository: Path) -> Failure:
     failure = failure_of(error, stage="load", repository=repository, hint=HINT)
     if failure.model is not None or failure.path is None:
         return failure
@@ -116,7 +118,7 @@ def _model_of(file: Path) -> str | None:
 
 
 def load_alone(
-    place: ProjectPlace, clock: Clock, on_spark_start: Callable[[], None], *, name: str
+    place: ProjectPlace, clock: PhaseClock, on_spark_start: Callable[[], None], *, name: str
 ) -> Any:
     """SQLMesh's context with everything loaded.
 
@@ -127,12 +129,12 @@ def load_alone(
         BadInput: the configuration cannot be read.
         NotLoaded: the project does not load.
     """
-    configs, _ = configure(
+    configs, _ = configure_projects(
         place, on_spark_start, clock=clock, read=sqlmesh_compat.read_configs_without_state
     )
     context = new_context(configs, place)
     state = sqlmesh_compat.throwaway_state(place.scratch_dir / f"{name}.duckdb", context)
     sqlmesh_compat.give_state(context, state)
     sqlmesh_compat.merge_nothing_from_state(context)
-    load(context, clock.phase("load"), place.repository)
+    load_project(context, clock.time_phase("load"), place.repository)
     return context

@@ -43,13 +43,13 @@ def list_gateways(config: Any, chosen: str | None = None) -> dict[str, GatewayFa
     found: dict[str, GatewayFacts] = {}
     for name, gateway in config.gateways.items():
         if gateway.connection is not None:
-            found[name.lower()] = _facts(gateway.connection)
+            found[name.lower()] = _read_gateway_facts(gateway.connection)
     # Where none is named, SQLMesh takes the first one.
     default = (chosen or config.default_gateway or next(iter(config.gateways), "")).lower()
     if default in found:
         found[""] = found[default]
     elif config.default_connection is not None:
-        found[""] = _facts(config.default_connection)
+        found[""] = _read_gateway_facts(config.default_connection)
     return found
 
 
@@ -63,7 +63,7 @@ def read_catalog_settings(get: Callable[[str, str], Any]) -> dict[str, str]:
     return {key: str(value) for key in keys if (value := get(key, ""))}
 
 
-def _facts(connection: Any) -> GatewayFacts:
+def _read_gateway_facts(connection: Any) -> GatewayFacts:
     settings = getattr(connection, "config", None)
     return GatewayFacts(
         engine=str(connection.type_),

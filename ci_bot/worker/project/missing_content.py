@@ -47,7 +47,9 @@ def list_seed_files(models: Iterable[Any]) -> dict[Path, Any]:
 def list_files_below(directories: Iterable[Path]) -> set[Path]:
     """The files in some directories and below them, but for caches and what git keeps."""
     return {
-        Path(os.path.normpath(path)) for directory in directories for path in _files(str(directory))
+        Path(os.path.normpath(path))
+        for directory in directories
+        for path in _iterate_files(str(directory))
     }
 
 
@@ -61,15 +63,15 @@ def list_named_in_code(pointers: Sequence[Path], directories: Iterable[Path]) ->
     if not pointers:
         return []
     texts = [
-        _content(path)
+        _read_content(path)
         for directory in directories
-        for path in _files(str(directory))
+        for path in _iterate_files(str(directory))
         if path.endswith(_TEXTS)
     ]
     return [path for path in pointers if any(os.fsencode(path.name) in text for text in texts)]
 
 
-def _files(directory: str) -> Iterator[str]:
+def _iterate_files(directory: str) -> Iterator[str]:
     # A copy of a checkout links to large directories of data.
     seen: set[str] = set()
     todo, left = [directory], _MOST_FILES
@@ -104,10 +106,10 @@ def _is_pointer(path: str) -> bool:
         return False
     if not stat.S_ISREG(status.st_mode) or not _SHORTEST <= status.st_size < POINTER_BYTES:
         return False
-    return is_lfs_pointer(_content(path, POINTER_BYTES))
+    return is_lfs_pointer(_read_content(path, POINTER_BYTES))
 
 
-def _content(path: str, at_most: int = -1) -> bytes:
+def _read_content(path: str, at_most: int = -1) -> bytes:
     try:
         # Nothing is loaded by this, so it counts as no file that the load has opened.
         with not_loading(), Path(path).open("rb") as file:

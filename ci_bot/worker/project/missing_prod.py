@@ -18,12 +18,18 @@ from sqlmesh.core.state_sync import StateSync
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.review_report import ProdNotFound
-from ci_bot.redaction import hide, quoted_value
+from ci_bot.redaction import hide_shapes, quoted_value
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import Names, NotLoaded, failure_of, missing_variables, unset_variables
+from ci_bot.worker.messages import (
+    ModelNames,
+    NotLoaded,
+    failure_of,
+    missing_variables,
+    unset_variables,
+)
 from ci_bot.worker.project.configuration import ProjectPlace, display_path, new_context
-from ci_bot.worker.project.loading import load
-from ci_bot.worker.runtime import Clock
+from ci_bot.worker.project.loading import load_project
+from ci_bot.worker.runtime import PhaseClock
 
 _SHOWN = 3
 
@@ -47,7 +53,7 @@ def find_missing_prod(
     Args:
         has_tables: Whether the state that the project configures has SQLMesh's tables.
     """
-    why = _missing(context) if has_tables else "no table of SQLMesh is there"
+    why = _find_missing(context) if has_tables else "no table of SQLMesh is there"
     if why is None:
         return None
     unset = unset_variables(place.projects, os.environ)
@@ -55,7 +61,7 @@ def find_missing_prod(
     return ProdNotFound(state=_state_in_words(context, place), why=why, hint=hint)
 
 
-def _missing(context: Context) -> str | None:
+def _find_missing(context: Context) -> str | None:
     reader = context.state_reader
     prod = reader.get_environment(c.PROD)
     if prod is None:
@@ -109,7 +115,7 @@ def _state_in_words(context: Context, place: ProjectPlace) -> str:
 
 def _quoted_path(path: str) -> str:
     """A path in quotes. Its end tells files apart, so that is what stays of a very long one."""
-    text = hide(path)
+    text = hide_shapes(path)
     return repr(text if len(text) <= _LONGEST_PATH else f"…{text[-_LONGEST_PATH:]}")
 
 
@@ -138,19 +144,21 @@ def with_failures_of_others(
     context = new_context(dict(configs), place)
     sqlmesh_compat.merge_nothing_from_state(context)
     try:
-        load(context, Clock().phase("load"), place.repository)
+        load_project(context, PhaseClock().time_phase("load"), place.repository)
     except BotError:
         return error
-    names = Names(context.default_catalog, context.default_dialect)
+    names = ModelNames(context.default_catalog, context.default_dialect)
     failures = [
-        _failure(found, names, place.repository)
+        _make_failure(found, names, place.repository)
         for found in sqlmesh_compat.failing_nodes_of_others(context, state)
     ]
     return NotLoaded(failures, base=failures) if failures else error
 
 
-def _failure(found: sqlmesh_compat.FailingNode, names: Names, repository: Path) -> Failure:
-    model, owner = names.of(found.name), found.project
+def _make_failure(
+    found: sqlmesh_compat.FailingNode, names: ModelNames, repository: Path
+) -> Failure:
+    model, owner = names.short_name(found.name), found.project
     failure = failure_of(found.error, stage="load", repository=repository)
     project = f"the project `{owner}`" if owner else "another project"
     can = "does not load here" if owner else f"cannot be read by SQLMesh {sqlmesh.__version__}"

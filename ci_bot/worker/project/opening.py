@@ -29,15 +29,15 @@ from ci_bot.worker.messages import NotLoaded, other_version, unusable_state
 from ci_bot.worker.project.configuration import (
     ProjectPlace,
     bad_configuration,
-    configure,
+    configure_projects,
     display_path,
     new_context,
     require_spark,
 )
-from ci_bot.worker.project.loading import load
+from ci_bot.worker.project.loading import load_project
 from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways
 from ci_bot.worker.project.missing_prod import find_missing_prod, with_failures_of_others
-from ci_bot.worker.runtime import Clock
+from ci_bot.worker.runtime import PhaseClock
 
 # What the rules compare of two configurations, as plain values.
 #
@@ -60,7 +60,7 @@ class ConfigFacts:
     gateways: dict[str, GatewayFacts] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, config: Any, gateway: str | None = None) -> ConfigFacts:
+    def from_config(cls, config: Any, gateway: str | None = None) -> ConfigFacts:
         """The facts of SQLMesh's configuration object.
 
         Args:
@@ -128,7 +128,7 @@ class OpenProject:
     context: Context
     baseline: Baseline
     state: StateFacts
-    clock: Clock
+    clock: PhaseClock
     spark_starts: list[float]
     config_before: ConfigFacts | None = None
     base_failures: tuple[Failure, ...] = ()
@@ -146,7 +146,7 @@ class OpenProject:
         base = self.context.state_reader.get_environment(c.PROD)
         return sum(info.is_model for info in base.snapshots) if base is not None else 0
 
-    def close(self) -> None:
+    def close_state(self) -> None:
         """Closes the state: an open DuckDB file leaves a write-ahead log beside it."""
         self.context.close()
 
@@ -189,7 +189,7 @@ def open_state(
             )
             sqlmesh_compat.state_adapter_of(state).fetchone("SELECT 1")
         else:
-            state = _connected(context)
+            state = _connect_state(context)
         versions = state.get_versions(validate=False)
     except ConfigError as error:
         raise bad_configuration(error, place) from error
@@ -228,7 +228,7 @@ def _try_to_read(state: StateSync, context: Context) -> None:
     sqlmesh_compat.state_adapter_of(state).fetchone(query)
 
 
-def _connected(context: Context) -> StateSync:
+def _connect_state(context: Context) -> StateSync:
     """The state on a server that answers.
 
     SQLMesh takes every error of "is there a versions table?" for a no, and a state that is locked
@@ -278,7 +278,7 @@ def open_project(
     place: ProjectPlace,
     *,
     write: bool,
-    clock: Clock,
+    clock: PhaseClock,
     on_spark_start: Callable[[], None],
     only_spark: bool = False,
     known: Sequence[KnownFile] = (),
@@ -298,11 +298,11 @@ def open_project(
     """
     if not write:
         read_only_environment()
-    configs, starts = configure(place, on_spark_start, clock=clock)
+    configs, starts = configure_projects(place, on_spark_start, clock=clock)
     context = new_context(configs, place)
     if only_spark:
         require_spark(context)
-    with clock.phase("state"):
+    with clock.time_phase("state"):
         state, facts = open_state(context, place, write=write)
         has_tables = state is not None
         if state is None:
@@ -314,7 +314,7 @@ def open_project(
     guess = sqlmesh_compat.default_catalog(context)
     if catalogs and guess not in catalogs and sqlmesh_compat.has_lazy_spark(configs):
         # Models would all look removed and added under another catalog's name.
-        with clock.phase("spark"):
+        with clock.time_phase("spark"):
             sqlmesh_compat.set_known_catalog(configs, ask_spark_for_catalog(context))
         context = new_context(configs, place)
         sqlmesh_compat.give_state(context, state)
@@ -323,7 +323,7 @@ def open_project(
         with sqlmesh_compat.as_in_prod(
             context, lambda stored: sqlmesh_compat.known_loaded(files, stored, place.repository)
         ):
-            load(context, clock.phase("load"), place.repository)
+            load_project(context, clock.time_phase("load"), place.repository)
     except NotLoaded as error:
         raise with_failures_of_others(error, configs, place, state) from error
     opened = OpenProject(context, "state", facts, clock, starts)
@@ -335,7 +335,7 @@ def open_project(
 def open_without_state(
     place: ProjectPlace,
     *,
-    clock: Clock,
+    clock: PhaseClock,
     on_spark_start: Callable[[], None],
     ignored: Sequence[Path] = (),
 ) -> OpenProject:
@@ -348,20 +348,20 @@ def open_without_state(
         BadInput: see `configure` and `new_context`.
         NotLoaded: the project does not load.
     """
-    configs, starts = configure(
+    configs, starts = configure_projects(
         place, on_spark_start, clock=clock, read=sqlmesh_compat.read_configs_without_state
     )
     sqlmesh_compat.ignore_files(configs, ignored)
     context = new_context(configs, place)
     sqlmesh_compat.merge_nothing_from_state(context)
-    load(context, clock.phase("load"), place.repository)
+    load_project(context, clock.time_phase("load"), place.repository)
     facts = StateFacts(schema_version=0, sqlmesh_version=None, engine="none")
     return OpenProject(context, "base-branch", facts, clock, starts)
 
 
 @contextmanager
 def state_to_write(
-    place: ProjectPlace, on_spark_start: Callable[[], None], clock: Clock
+    place: ProjectPlace, on_spark_start: Callable[[], None], clock: PhaseClock
 ) -> Iterator[Context]:
     """A context with the state of a project, for what is only written down there; no model is
     loaded.
@@ -369,7 +369,7 @@ def state_to_write(
     Raises:
         BadInput: the configuration is broken, or there is no state yet.
     """
-    configs, _ = configure(place, on_spark_start, clock=clock)
+    configs, _ = configure_projects(place, on_spark_start, clock=clock)
     context = new_context(configs, place)
     state, _ = open_state(context, place, write=True)
     if state is None:

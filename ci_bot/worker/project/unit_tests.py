@@ -12,7 +12,7 @@ from typing import Any
 
 from ci_bot.protocol.plan import TestFailure, TestsCheck
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import Names, file_name_or_last, sentence
+from ci_bot.worker.messages import ModelNames, error_sentence, file_name_or_last
 
 # Why a unit test fails, in one sentence, from the message that SQLMesh gives.
 #
@@ -41,14 +41,14 @@ _TITLES = {"Missing rows:": "is missing", "Unexpected rows:": "is not expected"}
 _COLUMNS_SHOWN = 6
 
 
-def cause(message: str) -> str:
+def describe_test_failure(message: str) -> str:
     """What went wrong: the first value, row or column, and how many more there are."""
-    return (_of_values(message) or _of_rows(message) or _of_columns(message) or _first(message))[
-        :MAX_CAUSE
-    ]
+    return (
+        _of_values(message) or _of_rows(message) or _of_columns(message) or _first_reason(message)
+    )[:MAX_CAUSE]
 
 
-def _first(message: str) -> str:
+def _first_reason(message: str) -> str:
     """The first line that says what, not where."""
     rest = _WHERE_NOT_WHAT.sub("", message).strip() or message.strip()
     return next((line.strip() for line in rest.splitlines() if line.strip()), "it fails")
@@ -58,14 +58,14 @@ def _of_columns(message: str) -> str | None:
     unknown = _UNKNOWN.search(message)
     if unknown is None:
         return None
-    named = _list(unknown.group(1))
+    named = _join_names(unknown.group(1))
     known = _EXPECTED.search(message)
     many = "," in unknown.group(1)
     text = f"the test has the unknown {'columns' if many else 'column'} {named}"
-    return f"{text}; there are {_list(known.group(1))}" if known else text
+    return f"{text}; there are {_join_names(known.group(1))}" if known else text
 
 
-def _list(names: str) -> str:
+def _join_names(names: str) -> str:
     every = [name.strip() for name in names.split(",")]
     shown = ", ".join(f"`{name}`" for name in every[:_COLUMNS_SHOWN])
     rest = len(every) - _COLUMNS_SHOWN
@@ -75,8 +75,8 @@ def _list(names: str) -> str:
 def _of_values(message: str) -> str | None:
     if not _VALUES_DIFFER.search(message):
         return None
-    lines = _table(message.splitlines(), 1)
-    differences = list(_differences(lines)) if len(lines) > 2 else []  # noqa: PLR2004 - 2 headers
+    lines = _read_table(message.splitlines(), 1)
+    differences = list(_iterate_differences(lines)) if len(lines) > 2 else []  # noqa: PLR2004 - 2 headers
     if not differences:
         return "the expected and the actual values differ"
     column, expected, actual = differences[0]
@@ -84,27 +84,27 @@ def _of_values(message: str) -> str | None:
     return f"`{column}`: expected {expected}, actual {actual}{more}"
 
 
-def _differences(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def _iterate_differences(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Column, expected and actual value of each cell; equal cells stand as NaN on both sides."""
     names, sides, *rows = lines
     edges = [found.end() for found in _SIDE.finditer(sides)]
-    margin = _margin(rows)
+    margin = _margin_width(rows)
     for row in rows:
         for left in range(0, len(edges) - 1, 2):
             start = edges[left - 1] if left else margin
             column = names[start : edges[left]].strip()
-            expected = _shown(row[start : edges[left]])
-            actual = _shown(row[edges[left] : edges[left + 1]])
+            expected = _show_cell(row[start : edges[left]])
+            actual = _show_cell(row[edges[left] : edges[left + 1]])
             if column and expected != actual:
                 yield column, expected, actual
 
 
-def _margin(rows: Sequence[str]) -> int:
+def _margin_width(rows: Sequence[str]) -> int:
     """The width of the row numbers at the left."""
     return max((len(row.split(maxsplit=1)[0]) for row in rows if row.strip()), default=0)
 
 
-def _shown(cell: str) -> str:
+def _show_cell(cell: str) -> str:
     text = cell.strip()
     if text in ("NaN", "None", "NaT", "<NA>"):
         return "NULL"
@@ -113,7 +113,7 @@ def _shown(cell: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _TitledRows:
     """The rows below one title."""
 
     fate: str
@@ -128,7 +128,8 @@ def _of_rows(message: str) -> str | None:
     found = [
         rows
         for number, line in enumerate(lines)
-        if (fate := _TITLES.get(line.strip())) and (rows := _rows(_table(lines, number + 1), fate))
+        if (fate := _TITLES.get(line.strip()))
+        and (rows := _read_rows(_read_table(lines, number + 1), fate))
     ]
     if not found:
         return "the number of rows differs"
@@ -139,21 +140,21 @@ def _of_rows(message: str) -> str | None:
     )
 
 
-def _rows(lines: Sequence[str], fate: str) -> _Rows | None:
+def _read_rows(lines: Sequence[str], fate: str) -> _TitledRows | None:
     if len(lines) < 2:  # noqa: PLR2004 - a header and a row
         return None
     header, first = lines[0], lines[1]
     edges = [found.end() for found in re.finditer(r"\S+", header)]
-    starts = [_margin(lines[1:]), *edges]
+    starts = [_margin_width(lines[1:]), *edges]
     cells = [
-        f"`{header[start:end].strip()}` {_shown(first[start:end])}"
+        f"`{header[start:end].strip()}` {_show_cell(first[start:end])}"
         for start, end in zip(starts, edges, strict=False)
     ]
     shown = ", ".join(cells[:_COLUMNS_SHOWN])
-    return _Rows(fate, shown, len(lines) - 1)
+    return _TitledRows(fate, shown, len(lines) - 1)
 
 
-def _table(lines: Sequence[str], start: int) -> list[str]:
+def _read_table(lines: Sequence[str], start: int) -> list[str]:
     """The lines of the table that begins at or after `start`; a blank line ends it."""
     found: list[str] = []
     for line in lines[start:]:
@@ -197,10 +198,10 @@ NO_MESSAGE = "the test failed without a message"
 
 def run_unit_tests(context: Any, repository: Path) -> TestsCheck:
     """Runs the project's unit tests on its test connection (DuckDB unless configured)."""
-    return run(context, sqlmesh_compat.loaded_tests(context), repository)
+    return run_unit_tests_of(context, sqlmesh_compat.loaded_tests(context), repository)
 
 
-def run(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:
+def run_unit_tests_of(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:
     """Runs `tests`, which the context has loaded.
 
     SQLMesh builds all tests before it runs the first, so that one broken definition stops them all;
@@ -216,17 +217,17 @@ def run(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:
     # Building a test changes its definition, and a second time that can fail.
     bodies = [copy.deepcopy(test.body) for test in tests]
     try:
-        results.append(_result(context, tests))
+        results.append(_run_tests(context, tests))
     except Exception:
         for test, body in zip(tests, bodies, strict=True):
             test.body.clear()
             test.body.update(body)
             try:
-                results.append(_result(context, [test]))
+                results.append(_run_tests(context, [test]))
             except Exception as error:
-                broken.append(_broken(context, test, error, repository))
+                broken.append(_make_broken_test(context, test, error, repository))
     failures = broken + [
-        _failure(context, test, error[1], repository)
+        _make_test_failure(context, test, error[1], repository)
         for result in results
         for test, error in [*result.original_failures, *result.original_errors]
     ]
@@ -239,49 +240,51 @@ def run(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:
     )
 
 
-def _result(context: Any, tests: Sequence[Any]) -> Any:
+def _run_tests(context: Any, tests: Sequence[Any]) -> Any:
     names = [test.fully_qualified_test_name for test in tests]
     return context.test(tests=names, stream=io.StringIO())
 
 
-def _called(context: Any, model: Any) -> str | None:
+def _name_test_model(context: Any, model: Any) -> str | None:
     """How reports call a test's model."""
-    names = Names(context.default_catalog, context.default_dialect)
-    return names.of(model.fqn) if model else None
+    names = ModelNames(context.default_catalog, context.default_dialect)
+    return names.short_name(model.fqn) if model else None
 
 
-def _failure(context: Any, test: Any, error: BaseException | None, repository: Path) -> TestFailure:
+def _make_test_failure(
+    context: Any, test: Any, error: BaseException | None, repository: Path
+) -> TestFailure:
     return TestFailure(
         name=str(getattr(test, "test_name", test)),
-        model=_called(context, getattr(test, "model", None)),
+        model=_name_test_model(context, getattr(test, "model", None)),
         path=file_name_or_last(getattr(test, "path", None), repository),
-        message=_message(error, repository),
-        cause=cause(_full_message(error, repository)),
+        message=_describe_error(error, repository),
+        cause=describe_test_failure(_full_message(error, repository)),
     )
 
 
-def _broken(context: Any, test: Any, error: Exception, repository: Path) -> TestFailure:
+def _make_broken_test(context: Any, test: Any, error: Exception, repository: Path) -> TestFailure:
     """A test that could not even be built."""
     model = context.get_model(test.model_name) if test.model_name else None
     return TestFailure(
         name=str(test.test_name),
-        model=_called(context, model) or str(test.model_name) or None,
+        model=_name_test_model(context, model) or str(test.model_name) or None,
         path=file_name_or_last(test.path, repository),
-        message=_message(error, repository),
-        cause=cause(_full_message(error, repository)),
+        message=_describe_error(error, repository),
+        cause=describe_test_failure(_full_message(error, repository)),
     )
 
 
-def _message(error: BaseException | None, repository: Path) -> str:
-    return _inside(sentence(error or RuntimeError(NO_MESSAGE)), repository)
+def _describe_error(error: BaseException | None, repository: Path) -> str:
+    return _shorten_paths(error_sentence(error or RuntimeError(NO_MESSAGE)), repository)
 
 
 def _full_message(error: BaseException | None, repository: Path) -> str:
     """The whole message; its tables are read by their columns, so that no space may go."""
-    return _inside(str(error) if error else NO_MESSAGE, repository)
+    return _shorten_paths(str(error) if error else NO_MESSAGE, repository)
 
 
-def _inside(text: str, repository: Path) -> str:
+def _shorten_paths(text: str, repository: Path) -> str:
     return text.replace(f"{repository}/", "")
 
 
@@ -290,14 +293,16 @@ def with_touched(
     models: Mapping[str, Any],
     changed_files: Sequence[str] | None,
     repository: Path,
-    names: Names,
+    names: ModelNames,
 ) -> TestsCheck:
     """The same check; each failure says whether the pull request can have caused it."""
     return check.model_copy(
         update={
             "failures": [
                 failure.model_copy(
-                    update={"touched": _touched(failure, models, changed_files, repository, names)}
+                    update={
+                        "touched": _is_touched(failure, models, changed_files, repository, names)
+                    }
                 )
                 for failure in check.failures
             ]
@@ -305,19 +310,19 @@ def with_touched(
     )
 
 
-def _touched(
+def _is_touched(
     failure: TestFailure,
     models: Mapping[str, Any],
     changed_files: Sequence[str] | None,
     repository: Path,
-    names: Names,
+    names: ModelNames,
 ) -> bool | None:
     """Whether the test's file, its model, one that it reads, or code for all of them changed."""
     if changed_files is None:
         return None
     if failure.path in changed_files or any(_is_code(path) for path in changed_files):
         return True
-    tested = next((m for m in models.values() if names.of(m.fqn) == failure.model), None)
+    tested = next((m for m in models.values() if names.short_name(m.fqn) == failure.model), None)
     if tested is None:
         return None
     changed = {str(repository / path) for path in changed_files}

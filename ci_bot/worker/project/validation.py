@@ -26,7 +26,7 @@ _DIRECTORIES = ("models", "seeds", "audits", "tests", "macros")
 _SOURCES = (".sql", ".py", ".csv", ".yaml", ".yml")
 
 
-def versions(found: Versions) -> ProjectCheck:
+def check_versions(found: Versions) -> ProjectCheck:
     """Whether this release was tested with what is installed."""
     shown = f"Python {platform.python_version()}, SQLMesh {found.sqlmesh}, "
     shown += f"PySpark {found.pyspark or 'not installed'}"
@@ -43,7 +43,7 @@ def versions(found: Versions) -> ProjectCheck:
     return ProjectCheck(name="versions", status=status, message=shown, fix=fix)
 
 
-def configuration(context: Any, place: ProjectPlace) -> ProjectCheck:
+def check_configuration(context: Any, place: ProjectPlace) -> ProjectCheck:
     """A configuration that got as far as a context is valid."""
     gateway = context.selected_gateway or "the only one"
     names = ", ".join(display_path(_config_file(path), place) for path in place.projects)
@@ -56,7 +56,7 @@ def _config_file(project: Path) -> Path:
     return next((project / name for name in names if (project / name).is_file()), project)
 
 
-def directories(place: ProjectPlace) -> ProjectCheck:
+def check_directories(place: ProjectPlace) -> ProjectCheck:
     """Which of SQLMesh's directories hold anything; a project without models is worth a warning."""
     counts = dict.fromkeys(_DIRECTORIES, 0)
     for path in place.projects:
@@ -97,7 +97,7 @@ def suffix_target(context: Any) -> ProjectCheck | None:
     )
 
 
-def connection(context: Any) -> ProjectCheck:
+def check_connection(context: Any) -> ProjectCheck:
     """The warehouse's engine, as configured. Nobody is asked."""
     engine = context.config.get_connection(context.gateway).type_
     if is_spark(context, context.gateway):
@@ -112,7 +112,7 @@ def connection(context: Any) -> ProjectCheck:
     )
 
 
-def state(
+def check_state(
     context: Any, *, exists: bool, facts: StateFacts, missing: ProdNotFound | None = None
 ) -> ProjectCheck:
     """The state database that was opened, or that there is none yet.
@@ -122,7 +122,7 @@ def state(
     """
     if exists and missing is not None:
         return ProjectCheck(
-            name="state", status="warn", message=missing.sentence(), fix=missing.hint
+            name="state", status="warn", message=missing.describe_absence(), fix=missing.hint
         )
     if not exists:
         return ProjectCheck(
@@ -163,18 +163,18 @@ def of_project(opened: OpenProject, place: ProjectPlace, found: Versions) -> lis
             message="Not opened: the base branch's project stands for prod.",
         )
     else:
-        about_state = state(
+        about_state = check_state(
             context,
             exists=opened.state.schema_version > 0,
             facts=opened.state,
             missing=opened.prod_not_found,
         )
     return [
-        versions(found),
-        configuration(context, place),
-        directories(place),
+        check_versions(found),
+        check_configuration(context, place),
+        check_directories(place),
         *([suffix] if suffix else []),
-        connection(context),
+        check_connection(context),
         about_state,
     ]
 
@@ -189,7 +189,7 @@ def lint_line(check: LintCheck) -> ProjectCheck:
             fix="Switch it on: `linter: {enabled: true, rules: ALL}` in the configuration.",
         )
     named = [f"{finding.rule} in {finding.model}" for finding in check.findings]
-    return _line(
+    return _make_check(
         "lint",
         failing=check.errors > 0,
         warning=check.warnings > 0,
@@ -208,7 +208,7 @@ def tests_line(check: TestsCheck) -> ProjectCheck:
             message="there are none",
             fix="`sqlmesh create_test MODEL --query ...` writes the first one.",
         )
-    return _line(
+    return _make_check(
         "unit tests",
         failing=check.status == "failed",
         warning=check.status == "not_run",
@@ -220,7 +220,7 @@ def tests_line(check: TestsCheck) -> ProjectCheck:
 
 def format_line(check: FormatCheck) -> ProjectCheck:
     """What `sqlmesh format` would change, in a line."""
-    return _line(
+    return _make_check(
         "format",
         failing=False,
         warning=check.status != "passed",
@@ -230,7 +230,7 @@ def format_line(check: FormatCheck) -> ProjectCheck:
     )
 
 
-def _line(
+def _make_check(
     name: str, *, failing: bool, warning: bool, message: str, named: list[str], fix: str
 ) -> ProjectCheck:
     shown = f"{message}: {', '.join(named[:_SHOWN])}" if named else message

@@ -24,12 +24,14 @@ def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
         NotLoaded: its project does not load.
     """
     base = Path(request.base_repository)
-    imports.move(request.workplace.python_path, Path(request.workplace.repository), base)
+    imports.move_search_paths(
+        request.workplace.python_path, Path(request.workplace.repository), base
+    )
     place = place_of(request, request.projects, cache_name="base-tests", root=base)
     context = load_alone(place, ports.clock, ports.on_spark_start, name="base-tests")
     ports.progress("tests", f"running {len(request.tests)} unit tests on the base branch")
-    chosen = {name: _of(context, name, place.repository) for name in request.tests}
-    check = unit_tests.run(
+    chosen = {name: _find_base_test(context, name, place.repository) for name in request.tests}
+    check = unit_tests.run_unit_tests_of(
         context, [test for test in chosen.values() if test is not None], place.repository
     )
     failed = {(failure.path, failure.name) for failure in check.failures}
@@ -41,7 +43,7 @@ def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
                 result="absent"
                 if test is None
                 else "failed"
-                if (_path(test, place.repository), test.test_name) in failed
+                if (_test_path(test, place.repository), test.test_name) in failed
                 else "passed",
             )
             for name, test in chosen.items()
@@ -49,13 +51,13 @@ def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
     )
 
 
-def _of(context: Any, wanted: TestName, repository: Path) -> Any:
+def _find_base_test(context: Any, wanted: TestName, repository: Path) -> Any:
     """The test on the base branch: in the same file, else of the same name in another one."""
     named = [test for test in sqlmesh_compat.loaded_tests(context) if test.test_name == wanted.name]
-    same = [test for test in named if _path(test, repository) == wanted.path]
+    same = [test for test in named if _test_path(test, repository) == wanted.path]
     return next(iter(same or named), None)
 
 
-def _path(test: Any, repository: Path) -> str | None:
+def _test_path(test: Any, repository: Path) -> str | None:
     path = Path(test.path)
     return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name

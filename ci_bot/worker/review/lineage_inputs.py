@@ -10,12 +10,12 @@ from typing import Any
 from ci_bot.protocol.plan import ChangeType, Finding
 from ci_bot.protocol.review_report import HowChanged, Impact, IndirectModel
 from ci_bot.protocol.rules import RULES
-from ci_bot.worker.messages import Names
-from ci_bot.worker.planning import Planned, change_type
+from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.planning import BuiltPlan, change_type
 from ci_bot.worker.review.query_definition import (
     OF_THE_RUN,
-    deciding,
     definition_of,
+    list_deciding_columns,
     own_statements,
     read_elsewhere,
 )
@@ -23,12 +23,12 @@ from ci_bot.worker.rules import SeedRows
 from ci_bot.worker.sql import (
     MOST_INDIRECT,
     ChangedProject,
-    Model,
+    LineageModel,
     ModelChange,
+    compare_types,
     impact_of,
     known_types,
-    plain,
-    retyped,
+    plain_name,
 )
 from ci_bot.worker.sql_effects import statements_change_rows
 
@@ -63,16 +63,16 @@ def changed_columns(
     """
     old, new = known_types(before) or {}, known_types(after) or {}
     for name, kind in old.items():
-        if name in new and retyped(kind, new[name]) is not None:
+        if name in new and compare_types(kind, new[name]) is not None:
             yield name, "retyped"
     if seed_rows is not None:
         yield from ((name, "computed") for name in seed_rows.columns)
     elif before.is_seed and after.is_seed:
         hashes = before.column_hashes, after.column_hashes
-        yield from ((name, "computed") for name in _differing(*hashes))
+        yield from ((name, "computed") for name in _list_differing(*hashes))
 
 
-def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+def _list_differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     return [name.lower() for name in old if name in new and old[name] != new[name]]
 
 
@@ -86,26 +86,29 @@ def beside_query(before: Any, after: Any, seed_rows: SeedRows | None = None) -> 
     if before.kind.data_hash_values != after.kind.data_hash_values and not kinds <= _SAME_DATA:
         return "Its kind changes."
     if seed_rows is not None:
-        return seed_rows.sentence
+        return seed_rows.describe_rows
     if before.is_seed and after.is_seed:
         same = before.column_hashes.items() & after.column_hashes.items()
         return None if same or before.column_hashes == after.column_hashes else "Its rows change."
     deciding = _DECIDING if kinds <= _SAME_DATA else _DECIDING | _OF_INTERVALS
-    found = next((told for name, told in deciding.items() if _differ(before, after, name)), None)
+    found = next(
+        (told for name, told in deciding.items() if _differs_in(before, after, name)), None
+    )
     statements = own_statements(before), own_statements(after)
     if found is None and statements_change_rows(*statements, after.dialect):
         found = "Statements before or after its query change, and they can change rows or values."
     if found is None and _hidden_code(before, after):
         found = "A macro changes that computes with the times of a run."
     seen = statements[0] != statements[1] or any(
-        _differ(before, after, name) for name in ("query_", "kind", *_OF_INTERVALS, *_WITHOUT_DATA)
+        _differs_in(before, after, name)
+        for name in ("query_", "kind", *_OF_INTERVALS, *_WITHOUT_DATA)
     )
     if found is None and not seen and not before.kind.is_external:
         found = "Something besides its query changes."
     return found
 
 
-def _differ(before: Any, after: Any, name: str) -> bool:
+def _differs_in(before: Any, after: Any, name: str) -> bool:
     return bool(getattr(before, name, None) != getattr(after, name, None))
 
 
@@ -172,16 +175,16 @@ class ChangedModels:
     seed_rows: Mapping[str, SeedRows] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_plan(
         cls,
-        planned: Planned,
+        planned: BuiltPlan,
         findings: Iterable[Finding],
         seed_rows: Mapping[str, SeedRows] | None = None,
     ) -> ChangedModels:
         """Those of a plan, on which the rules on changes found `findings`."""
         diff = planned.plan.context_diff
-        after = {s.name: s.node for s in planned.snapshots.values() if s.is_model}
-        kinds = {s.name: change_type(planned, s) for s in planned.changed if s.is_model}
+        after = {s.name: s.node for s in planned.plan_snapshots.values() if s.is_model}
+        kinds = {s.name: change_type(planned, s) for s in planned.changed_snapshots if s.is_model}
         return cls(
             after=after,
             before={
@@ -201,8 +204,8 @@ def _is_edited(new: Any, old: Any) -> bool:
 
 
 def column_impact(
-    planned: Planned | None,
-    names: Names,
+    planned: BuiltPlan | None,
+    names: ModelNames,
     findings: Iterable[Finding] = (),
     seed_rows: Mapping[str, SeedRows] | None = None,
 ) -> Impact:
@@ -217,7 +220,7 @@ def column_impact(
     """
     if planned is None:
         return Impact()
-    changed = ChangedModels.of(planned, findings, seed_rows)
+    changed = ChangedModels.from_plan(planned, findings, seed_rows)
     try:
         return impact_of(project_of(changed, names))
     except Exception as error:  # the project's own code is rendered in here, and may raise anything
@@ -225,16 +228,16 @@ def column_impact(
         indirect = sorted(name for name, kind in changed.kinds.items() if kind == "indirect")
         return Impact(
             indirect=[
-                IndirectModel(model=names.of(name), reached="unknown", why=why)
+                IndirectModel(model=names.short_name(name), reached="unknown", why=why)
                 for name in indirect[:MOST_INDIRECT]
             ],
             more_indirect=max(len(indirect) - MOST_INDIRECT, 0),
         )
 
 
-def project_of(changed: ChangedModels, names: Names) -> ChangedProject:
+def project_of(changed: ChangedModels, names: ModelNames) -> ChangedProject:
     """The changed models and all below them, each after those that it reads."""
-    return _Reader(changed, names).project()
+    return _LineageReader(changed, names).read_project()
 
 
 class _TableColumns(Mapping[str, tuple[str, ...] | None]):
@@ -260,8 +263,8 @@ class _TableColumns(Mapping[str, tuple[str, ...] | None]):
         return len(self._names)
 
 
-class _Reader:
-    def __init__(self, changed: ChangedModels, names: Names) -> None:
+class _LineageReader:
+    def __init__(self, changed: ChangedModels, names: ModelNames) -> None:
         self._names = names
         self._nodes = changed.after
         self._before = changed.before
@@ -275,25 +278,25 @@ class _Reader:
             for parent in node.depends_on:
                 self._readers.setdefault(parent, []).append(name)
 
-    def project(self) -> ChangedProject:
-        changes = dict(self._changes())
-        ordered = self._ordered(self._below(changes))
+    def read_project(self) -> ChangedProject:
+        changes = dict(self._iterate_changes())
+        ordered = self._sort_models(self._list_below(changes))
         models = [
-            Model(plain(name), change="removed")
+            LineageModel(plain_name(name), change="removed")
             for name in sorted(self._removed)
             if name in changes
         ]
-        models += [self._model(name, changes.get(name)) for name in ordered]
+        models += [self._read_model(name, changes.get(name)) for name in ordered]
         read = set(ordered)
         read |= {parent for name in ordered for parent in self._nodes[name].depends_on}
-        shown = {plain(name): self._names.of(name) for name in (*read, *self._removed)}
+        shown = {plain_name(name): self._names.short_name(name) for name in (*read, *self._removed)}
         return ChangedProject(
             models=tuple(models),
-            columns=_TableColumns({plain(name): name for name in read}, self._columns),
+            columns=_TableColumns({plain_name(name): name for name in read}, self._read_columns),
             shown=lambda name: shown.get(name, name),
         )
 
-    def _changes(self) -> Iterator[tuple[str, ModelChange]]:
+    def _iterate_changes(self) -> Iterator[tuple[str, ModelChange]]:
         for name, kind in self._kinds.items():
             if kind == "direct" and name in self._before:
                 yield name, "direct"
@@ -307,7 +310,7 @@ class _Reader:
         """Whether a model reads it that was not edited for that."""
         return any(self._kinds.get(reader) == "indirect" for reader in self._readers.get(name, ()))
 
-    def _below(self, changes: Iterable[str]) -> set[str]:
+    def _list_below(self, changes: Iterable[str]) -> set[str]:
         found = {name for name in changes if name in self._nodes}
         pending = list(changes)
         while pending:
@@ -317,7 +320,7 @@ class _Reader:
                     pending.append(reader)
         return found
 
-    def _ordered(self, wanted: set[str]) -> list[str]:
+    def _sort_models(self, wanted: set[str]) -> list[str]:
         missing = {name: self._nodes[name].depends_on & wanted for name in sorted(wanted)}
         ordered: list[str] = []
         ready = [name for name, parents in missing.items() if not parents]
@@ -331,29 +334,29 @@ class _Reader:
                         ready.append(reader)
         return ordered
 
-    def _model(self, name: str, change: ModelChange | None) -> Model:
+    def _read_model(self, name: str, change: ModelChange | None) -> LineageModel:
         node = self._nodes[name]
         before = self._before.get(name) if change == "direct" else None
         is_source = node.is_seed or node.kind.is_external
         rows = self._seed_rows.get(name)
-        return Model(
-            name=plain(name),
-            parents=tuple(sorted(plain(parent) for parent in node.depends_on)),
+        return LineageModel(
+            name=plain_name(name),
+            parents=tuple(sorted(plain_name(parent) for parent in node.depends_on)),
             change=change,
             after=None if is_source else partial(definition_of, node),
             before=None if before is None or is_source else partial(definition_of, before),
             columns_before=_names_of(before),
             columns_after=_names_of(node) if before is not None else None,
             changed={} if before is None else dict(changed_columns(before, node, rows)),
-            same_result=self._names.of(name) in self._same_result,
+            same_result=self._names.short_name(name) in self._same_result,
             beside_query=None if before is None else beside_query(before, node, rows),
-            deciding=deciding(node),
+            deciding=list_deciding_columns(node),
             read_elsewhere=frozenset(read_elsewhere(node)),
             is_source=is_source,
             opaque="It is a Python model: what it reads is not known." if node.is_python else None,
         )
 
-    def _columns(self, name: str) -> tuple[str, ...] | None:
+    def _read_columns(self, name: str) -> tuple[str, ...] | None:
         node = self._nodes.get(name)
         after = _names_of(node)
         if name not in self._before or after is None:

@@ -16,12 +16,12 @@ from ci_bot.protocol.messages import Owner, ReviewRequest
 from ci_bot.protocol.plan import Backfill, ChangeType, ColumnChange, Cost, ProdPlan
 from ci_bot.protocol.review_report import Acceptance
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost import estimate, known_of, with_reused
-from ci_bot.worker.messages import Names, same_code
+from ci_bot.worker.cost import known_of, predict_plan_cost, with_reused
+from ci_bot.worker.messages import ModelNames, same_code
 from ci_bot.worker.planning import (
-    Drift,
+    BaseDrift,
+    BuiltPlan,
     Interval,
-    Planned,
     PlanRequest,
     describe_plan,
     describe_stages,
@@ -50,7 +50,7 @@ Key = tuple[str, str]
 
 
 def also_changed(
-    context: Any, ledger: Ledger, planned: Planned, owner: Owner, environment: str
+    context: Any, ledger: Ledger, planned: BuiltPlan, owner: Owner, environment: str
 ) -> Mapping[str, list[str]]:
     """The other pull requests (`#141`) that change what this plan changes directly or removes.
 
@@ -73,12 +73,14 @@ def also_changed(
     for name, keys in sorted(used.items(), key=lambda item: others[item[0]].pr_number or 0):
         for key in keys & theirs.keys():
             new, prod = own[key[0]]
-            if not _same(theirs[key], prod) and not (new and _same(theirs[key], new)):
+            if not _is_same_definition(theirs[key], prod) and not (
+                new and _is_same_definition(theirs[key], new)
+            ):
                 found.setdefault(key[0], []).append(f"#{others[name].pr_number}")
     return found
 
 
-def _own_changes(context: Any, planned: Planned) -> dict[str, tuple[Snapshot | None, Snapshot]]:
+def _own_changes(context: Any, planned: BuiltPlan) -> dict[str, tuple[Snapshot | None, Snapshot]]:
     """What the plan changes directly or removes: (new snapshot, prod's) by name."""
     diff = planned.plan.context_diff
     changed: dict[str, tuple[Snapshot | None, Snapshot]] = {
@@ -96,21 +98,23 @@ def _in_use(context: Any, environment: str) -> set[Key]:
     return {(info.name, info.identifier) for info in stored.snapshots} if stored else set()
 
 
-def _same(one: Snapshot, other: Snapshot) -> bool:
+def _is_same_definition(one: Snapshot, other: Snapshot) -> bool:
     """Whether two versions of a model have one definition, whatever they read."""
     mine, its = one.fingerprint, other.fingerprint
     return bool(mine.data_hash == its.data_hash and mine.metadata_hash == its.metadata_hash)
 
 
-def users_of_restated(context: Any, planned: Planned, environment: str) -> Mapping[str, list[str]]:
+def users_of_restated(
+    context: Any, planned: BuiltPlan, environment: str
+) -> Mapping[str, list[str]]:
     """The other environments that use a table of which this plan restates intervals.
 
     By fully qualified name. Asked only where something is restated: it reads all environments.
     """
     restated = {
-        s_id.name: planned.snapshots[s_id]
+        s_id.name: planned.plan_snapshots[s_id]
         for s_id in planned.plan.restatements
-        if planned.flags.restate_models and s_id in planned.snapshots
+        if planned.flags.restate_models and s_id in planned.plan_snapshots
     }
     if not restated:
         return {}
@@ -132,21 +136,23 @@ class PlanFacts:
     """The parts of the answer that are computed from one plan."""
 
     opened: OpenProject
-    planned: Planned | None
-    names: Names
+    planned: BuiltPlan | None
+    names: ModelNames
     repository: Path
     request: ReviewRequest
     plan_request: PlanRequest
     settings: PlanSettings
 
     @cached_property
-    def drift(self) -> Drift:
+    def base_drift(self) -> BaseDrift:
         """Which differences the base branch has made, not the pull request."""
         if self.planned is None:
-            return Drift(None)
-        nodes = {snapshot.name: snapshot.node for snapshot in self.planned.snapshots.values()}
+            return BaseDrift(None)
+        nodes = {snapshot.name: snapshot.node for snapshot in self.planned.plan_snapshots.values()}
         request = self.request
-        found = Drift.of(nodes, request.changed_files, self.repository, load_trace.opened())
+        found = BaseDrift.from_changed_files(
+            nodes, request.changed_files, self.repository, load_trace.list_opened_files()
+        )
         if self.opened.baseline != "state" or request.changed_files is None:
             return found  # against the base branch, every difference is the pull request's
         removed = removed_by_others(
@@ -155,7 +161,7 @@ class PlanFacts:
             caused=found.caused,
             changed_files=request.changed_files,
             # No directory: the base branch has none of the changed files.
-            before=inputs.before(request.before_dir, request.unread_files),
+            before=inputs.make_base_reader(request.before_dir, request.unread_files),
             unread=request.unread_files,
         )
         return replace(found, removed_by_others=removed)
@@ -169,9 +175,9 @@ class PlanFacts:
     def _is_not_ours(self, name: str, change: ChangeType, path: str | None) -> bool:
         """Whether a difference has another cause than the pull request."""
         told = change == "direct" and name in self._written_otherwise
-        return told or self.drift.is_from_base(name, change, path)
+        return told or self.base_drift.is_from_base(name, change, path)
 
-    def _columns(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
+    def _column_comparer(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
         """Column changes of a model, with the models that still read what is gone."""
         models = self.opened.context.models
         readers: dict[str, list[Any]] = {}
@@ -184,7 +190,9 @@ class PlanFacts:
                 return []
             found = list_column_changes(old.node, new.node, readers.get(new.name, ()))
             return [
-                change.model_copy(update={"readers": [self.names.of(r) for r in change.readers]})
+                change.model_copy(
+                    update={"readers": [self.names.short_name(r) for r in change.readers]}
+                )
                 for change in found
             ]
 
@@ -206,30 +214,30 @@ class PlanFacts:
                 state_schema_version=self.opened.state.schema_version,
                 repository=self.repository,
             ),
-            "changes": describe_plan.changes(
+            "changes": describe_plan.list_changes(
                 planned,
                 self.names,
                 repository=self.repository,
-                columns=self._columns(),
+                columns=self._column_comparer(),
                 is_from_base=self._is_not_ours,
                 also_in=self._also_changed(planned),
             ),
-            "backfill": describe_plan.backfill(
-                planned, self._built, self.names, reused=lambda snapshot: True
+            "backfill": describe_plan.list_backfill(
+                planned, self._built_intervals, self.names, reused=lambda snapshot: True
             ),
             "work": work,
-            "restatements": describe_plan.restatements(
+            "restatements": describe_plan.list_restatements(
                 planned,
                 self.names,
                 users_of_restated(self.opened.context, planned, self.request.environment),
             ),
-            "statements": describe_plan.statements(planned),
-            "lineage": describe_plan.lineage(planned, self.names),
-            "cost": self._cost(work),
+            "statements": describe_plan.list_environment_statements(planned),
+            "lineage": describe_plan.make_lineage(planned, self.names),
+            "cost": self._estimate_cost(work),
             "short_window": short_window(
                 planned,
                 self.plan_request,
-                self._built,
+                self._built_intervals,
                 self.names,
                 previews=sqlmesh_compat.previews_forward_only(self.opened.context),
             ),
@@ -241,12 +249,12 @@ class PlanFacts:
         )
         return parts
 
-    def _also_changed(self, planned: Planned) -> Mapping[str, list[str]]:
+    def _also_changed(self, planned: BuiltPlan) -> Mapping[str, list[str]]:
         if self.opened.baseline != "state":
             return {}
         return also_changed(
             self.opened.context,
-            self._ledger,
+            self._read_ledger,
             planned,
             self.request.owner,
             self.request.environment,
@@ -256,30 +264,30 @@ class PlanFacts:
         """Known rows of the changed models that are built whole, by fully qualified name."""
         if self.planned is None or self.opened.baseline != "state":
             return {}
-        return known_rows(self.planned, self._costs, self.names)
+        return known_rows(self.planned, self._cost_ledger, self.names)
 
-    def _cost(self, work: list[Backfill]) -> Cost:
+    def _estimate_cost(self, work: list[Backfill]) -> Cost:
         price = self.request.executor_hour_price
         if self.opened.baseline != "state":
-            return estimate(work, hour_price=price)
+            return predict_plan_cost(work, hour_price=price)
         context, planned = self.opened.context, self.planned
-        known = known_of(work, self._costs, context, self.names)
-        cost = estimate(work, known, hour_price=price)
+        known = known_of(work, self._cost_ledger, context, self.names)
+        cost = predict_plan_cost(work, known, hour_price=price)
         if planned is None:
             return cost
-        built = {self.names.of(s_id.name) for s_id in self._built}
-        return with_reused(cost, planned, built, self._costs, context, self.names)
+        built = {self.names.short_name(s_id.name) for s_id in self._built_intervals}
+        return with_reused(cost, planned, built, self._cost_ledger, context, self.names)
 
     @cached_property
-    def _costs(self) -> CostLedger:
+    def _cost_ledger(self) -> CostLedger:
         return CostLedger(sqlmesh_compat.state_adapter(self.opened.context))
 
     @cached_property
-    def _ledger(self) -> Ledger:
+    def _read_ledger(self) -> Ledger:
         return Ledger(sqlmesh_compat.state_adapter(self.opened.context))
 
     @cached_property
-    def _built(self) -> dict[SnapshotId, list[Interval]]:
+    def _built_intervals(self) -> dict[SnapshotId, list[Interval]]:
         """What the environment gets. Asked for before the stages, which change the snapshots."""
         return first_build.of_environment(self.planned) if self.planned else {}
 
@@ -291,8 +299,8 @@ class PlanFacts:
             self.opened.context,
             self.planned,
             self.names,
-            built=self._built,
-            estimate=self._cost,
+            built=self._built_intervals,
+            estimate=self._estimate_cost,
             repository=None if self.opened.baseline == "base-branch" else self.repository,
         )
 
@@ -333,14 +341,14 @@ class PlanFacts:
         different = sum(held.get(name) != s_id for name, s_id in wanted.items())
         return different, len(held.keys() - wanted.keys())
 
-    def acceptances(self) -> list[Acceptance]:
+    def list_acceptances(self) -> list[Acceptance]:
         """What owners have accepted in this pull request; without prod's state nobody knows."""
         owner = self.request.owner
         if self.opened.baseline != "state" or owner.pr_number is None:
             return []
-        return self._ledger.acceptances(owner.name, owner.pr_number)
+        return self._read_ledger.list_acceptances(owner.name, owner.pr_number)
 
-    def notes(self) -> list[str]:
+    def list_notes(self) -> list[str]:
         """What a reader has to know of the whole: what it was compared with, and what stands in the
         way of an apply."""
         notes = [*self.settings.notes, *(self.planned.notes if self.planned else ())]
@@ -361,13 +369,15 @@ class PlanFacts:
             )
         else:
             stored = self.opened.context.state_reader.get_environment(self.request.environment)
-            row = self._ledger.get(self.request.environment)
-            refused = ownership.refusal(self.request.environment, self.request.owner, row, stored)
+            row = self._read_ledger.read_row(self.request.environment)
+            refused = ownership.find_refusal(
+                self.request.environment, self.request.owner, row, stored
+            )
             if refused is not None:
                 notes.append(f"{refused.message} So an apply will be refused.")
         if self._written_otherwise:
-            otherwise = [self.names.of(name) for name in self._written_otherwise]
-            notes.append(same_code.note(otherwise, platform.python_version()))
+            otherwise = [self.names.short_name(name) for name in self._written_otherwise]
+            notes.append(same_code.describe_same_code(otherwise, platform.python_version()))
         if self.opened.spark_started:
             notes.append("Spark was started for this review.")
         return notes

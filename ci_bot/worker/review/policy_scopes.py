@@ -10,10 +10,10 @@ from typing import Any
 from ci_bot.protocol.messages import AcceptAnswer, AcceptRequest, ScopesRequest
 from ci_bot.protocol.review_inputs import ModelScope, ScopedModels, ScopesAnswer, SelectedModel
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import Names, headline, names_and_times
+from ci_bot.worker.messages import ModelNames, error_headline, names_and_times
 from ci_bot.worker.project import load_alone, opening, place_of
 from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.runtime import Clock
+from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import KEEP_DAYS, Ledger
 
 _LONGEST_PROBLEM = 300
@@ -28,7 +28,7 @@ def scoped_models(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     about: Collection[str],
-    names: Names,
+    names: ModelNames,
 ) -> list[ScopedModels]:
     """The models of each scope, by both versions of the project.
 
@@ -47,10 +47,10 @@ def scoped_models(
         if name not in before
     }
     sides = [
-        _Side(context, {**before, **unclaimed}, scopes),
-        _Side(context, {**before, **after}, scopes),
+        _ProjectSide(context, {**before, **unclaimed}, scopes),
+        _ProjectSide(context, {**before, **after}, scopes),
     ]
-    return [_scoped(scope, sides, about, names) for scope in scopes]
+    return [_scope_models(scope, sides, about, names) for scope in scopes]
 
 
 def scopes_of_told(
@@ -66,13 +66,13 @@ def scopes_of_told(
         scopes,
         before=inputs.before,
         after=inputs.after,
-        about={inputs.names.of(item.model) for item in told if item.model is not None},
+        about={inputs.names.short_name(item.model) for item in told if item.model is not None},
         names=inputs.names,
     )
 
 
-def answer(
-    request: ScopesRequest, clock: Clock, on_spark_start: Callable[[], None]
+def answer_scopes(
+    request: ScopesRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
 ) -> ScopesAnswer:
     """Which scopes mean a model of the project as it is; without a model, whether they can be read.
 
@@ -81,14 +81,14 @@ def answer(
         NotLoaded: the project does not load.
     """
     if request.model is None:
-        problems = (unreadable(scope.models) for scope in request.scopes)
+        problems = (describe_unreadable(scope.models) for scope in request.scopes)
         return ScopesAnswer(
             scoped=[ScopedModels(before=[], after=[], problem=problem) for problem in problems]
         )
     place = place_of(request, request.projects)
     context = load_alone(place, clock, on_spark_start, name="scopes")
-    names = Names(context.default_catalog, context.default_dialect)
-    known = {names.of(fqn): model for fqn, model in context.models.items()}
+    names = ModelNames(context.default_catalog, context.default_dialect)
+    known = {names.short_name(fqn): model for fqn, model in context.models.items()}
     model = known.get(request.model)
     if model is None:
         near = difflib.get_close_matches(request.model, sorted(known), n=3)
@@ -114,18 +114,18 @@ def answer(
     )
 
 
-def unreadable(selections: Iterable[str]) -> str | None:
+def describe_unreadable(selections: Iterable[str]) -> str | None:
     """Why SQLMesh cannot read one of these selections; None where it can read them all."""
     for text in selections:
         try:
             sqlmesh_compat.parse_selection(text)
         except Exception as error:  # its parser and deep nesting each raise their own
-            why = headline(error).partition(": ")[0]
+            why = error_headline(error).partition(": ")[0]
             return f"SQLMesh cannot read the selection `{text}`: {why}"[:_LONGEST_PROBLEM]
     return None
 
 
-class _Side:
+class _ProjectSide:
     """One version of the project."""
 
     def __init__(
@@ -135,34 +135,38 @@ class _Side:
         self._models = models
         self._expand: Expand = sqlmesh_compat.selector_of(context, models, lineage=lineage)
 
-    def within(self, scope: ModelScope) -> set[str]:
+    def models_within(self, scope: ModelScope) -> set[str]:
         found = self._expand(scope.models) if scope.models else set(self._models)
         if not scope.owners:
             return found
         return {name for name in found if self._models[name].owner in scope.owners}
 
 
-def _scoped(
-    scope: ModelScope, sides: Sequence[_Side], about: Collection[str], names: Names
+def _scope_models(
+    scope: ModelScope, sides: Sequence[_ProjectSide], about: Collection[str], names: ModelNames
 ) -> ScopedModels:
-    problem = unreadable(scope.models)
+    problem = describe_unreadable(scope.models)
     if problem is None:
         try:
             before, after = (
-                sorted(name for fqn in side.within(scope) if (name := names.of(fqn)) in about)
+                sorted(
+                    name
+                    for fqn in side.models_within(scope)
+                    if (name := names.short_name(fqn)) in about
+                )
                 for side in sides
             )
             return ScopedModels(before=before, after=after)
         except Exception as error:  # a kind of resource that it does not know
-            problem = headline(error)[:_LONGEST_PROBLEM]
+            problem = error_headline(error)[:_LONGEST_PROBLEM]
     return ScopedModels(before=[], after=[], problem=problem)
 
 
 # An owner's acceptance is written into the ledger, where no pull request's review can write.
 
 
-def accept(
-    request: AcceptRequest, clock: Clock, on_spark_start: Callable[[], None]
+def write_acceptance(
+    request: AcceptRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
 ) -> AcceptAnswer:
     """Writes it. Only the configuration is read for it, and no model.
 
@@ -172,13 +176,13 @@ def accept(
     place = place_of(request, request.projects)
     with opening.state_to_write(place, on_spark_start, clock) as context:
         ledger = Ledger(sqlmesh_compat.state_adapter(context))
-        ledger.prepare()
+        ledger.prepare_tables()
         number = request.owner.pr_number or 0
-        oldest = names_and_times.milliseconds(request.acceptance.at) - KEEP_DAYS * 86_400_000
-        ledger.accept(
+        oldest = names_and_times.to_milliseconds(request.acceptance.at) - KEEP_DAYS * 86_400_000
+        ledger.write_acceptance(
             request.owner.name,
             number,
             request.acceptance,
-            forget_before=names_and_times.iso(oldest),
+            forget_before=names_and_times.format_iso(oldest),
         )
-        return AcceptAnswer(acceptances=ledger.acceptances(request.owner.name, number))
+        return AcceptAnswer(acceptances=ledger.list_acceptances(request.owner.name, number))

@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlmesh.core import dialect as d
 
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.sql import Definition, plain
+from ci_bot.worker.sql import ModelDefinition, plain_name
 
 # What is rendered otherwise when the model runs than while the project is loaded.
 OF_THE_RUN = re.compile(
@@ -35,20 +35,20 @@ _JINJA = Environment(
 )  # only taken apart, never rendered
 
 
-def definition_of(node: Any) -> Definition:
+def definition_of(node: Any) -> ModelDefinition:
     """The query of a SQL model, as it was rendered when the project was loaded."""
     if not getattr(node, "is_sql", False):
-        return Definition(opaque="It has no SQL query.")
+        return ModelDefinition(opaque="It has no SQL query.")
     try:
         rendered = node.render_query()
         written = node.query
     except Exception as error:  # a macro of the project may raise anything
-        return Definition(opaque=f"Its query cannot be rendered ({type(error).__name__}).")
+        return ModelDefinition(opaque=f"Its query cannot be rendered ({type(error).__name__}).")
     if not isinstance(rendered, exp.Query):
-        return Definition(opaque="Its query can be rendered only where it runs.")
+        return ModelDefinition(opaque="Its query can be rendered only where it runs.")
     text = node.query_.sql
     is_tree = isinstance(written, exp.Query) and not isinstance(written, d.JinjaQuery)
-    code = "" if "@" not in text and is_tree else _code(node)
+    code = "" if "@" not in text and is_tree else _macro_code(node)
     hides = ("@" in text or not is_tree) and OF_THE_RUN.search(f"{text}\n{code}") is not None
     incremental = None
     if not is_tree:
@@ -58,7 +58,7 @@ def definition_of(node: Any) -> Definition:
         if hides and isinstance(written, d.JinjaQuery):
             incremental = _render_incremental(node, code, macros)
     shown = incremental is not None or (is_tree and _is_plain(code))
-    return Definition(
+    return ModelDefinition(
         rendered=rendered,
         written=written if is_tree else None,
         incremental=incremental,
@@ -128,7 +128,7 @@ def _is_plain(code: str) -> bool:
     return OF_THE_RUN.search(code) is None
 
 
-def _code(node: Any) -> str:
+def _macro_code(node: Any) -> str:
     """The code of the macros that a query can call."""
     called = [item.payload for item in node.python_env.values() if item.payload]
     return "\n".join([*called, *(item.sql() for item in getattr(node, "macro_definitions", ()))])
@@ -140,22 +140,22 @@ def _has_star(query: Any) -> bool:
     )
 
 
-def deciding(node: Any) -> frozenset[str] | None:
+def list_deciding_columns(node: Any) -> frozenset[str] | None:
     """The columns by which a kind decides which rows it keeps; None: all of them may."""
     kind = node.kind
     if kind.is_incremental_by_time_range:
-        return _called(kind.time_column.column)
+        return _columns_in(kind.time_column.column)
     if kind.is_incremental_by_unique_key:
         free = kind.when_matched is None and kind.merge_filter is None
-        return _called(*kind.unique_key) if free else None
+        return _columns_in(*kind.unique_key) if free else None
     if kind.is_incremental_by_partition or kind.is_incremental_unmanaged:
-        return _called(*node.partitioned_by)
+        return _columns_in(*node.partitioned_by)
     if kind.is_full or kind.is_view or kind.is_embedded or kind.is_seed or kind.is_external:
         return frozenset()
     return None
 
 
-def _called(*expressions: Any) -> frozenset[str]:
+def _columns_in(*expressions: Any) -> frozenset[str]:
     return frozenset(
         column.name.lower() for item in expressions for column in item.find_all(exp.Column)
     )
@@ -166,9 +166,9 @@ def read_elsewhere(node: Any) -> Iterator[str]:
     statements = own_statements(node) if not node.is_seed and not node.kind.is_external else []
     text = "\n".join(statements)
     if "@" in text or "{{" in text:
-        text = f"{text}\n{_code(node)}"
+        text = f"{text}\n{_macro_code(node)}"
     for parent in node.depends_on if text else ():
-        name = plain(parent)
+        name = plain_name(parent)
         if re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", text, re.IGNORECASE):
             yield name
 

@@ -13,14 +13,14 @@ from ci_bot.protocol.messages import ReviewRequest
 from ci_bot.protocol.plan import AuditsCheck, Checks, Lineage, ProjectCheck, TableDiffCheck
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.review_report import ReviewFacts
-from ci_bot.worker.cost import estimate
-from ci_bot.worker.messages import Names, failure_of
-from ci_bot.worker.planning import Drift, Planned, PlanRefusedError
+from ci_bot.worker.cost import predict_plan_cost
+from ci_bot.worker.messages import ModelNames, failure_of
+from ci_bot.worker.planning import BaseDrift, BuiltPlan, PlanRefusedError
 from ci_bot.worker.project import (
     OpenProject,
+    check_formatting,
     described_project,
-    formatting,
-    lint,
+    lint_project,
     place_of,
     run_unit_tests,
     validation,
@@ -29,29 +29,29 @@ from ci_bot.worker.project import (
 )
 from ci_bot.worker.review.policy_scopes import scopes_of_told
 from ci_bot.worker.review.rule_inputs import refused_inputs
-from ci_bot.worker.rules import find
-from ci_bot.worker.runtime import Clock, load_trace
+from ci_bot.worker.rules import find_all
+from ci_bot.worker.runtime import PhaseClock, load_trace
 
 # Every check that a review can make without touching the warehouse.
 
 
 def run_checks(
     context: Any,
-    planned: Planned | None,
-    names: Names,
+    planned: BuiltPlan | None,
+    names: ModelNames,
     repository: Path,
-    clock: Clock,
+    clock: PhaseClock,
     *,
     project: list[ProjectCheck],
     changed_files: list[str] | None,
 ) -> Checks:
     """Every check that a review can make without touching the warehouse, `project` included."""
-    with clock.phase("lint"):
-        linted = lint(context, names, repository)
-    with clock.phase("format"):
-        touched = _touched(planned, changed_files, repository)
-        formatted = formatting(context, touched, repository)
-    with clock.phase("tests"):
+    with clock.time_phase("lint"):
+        linted = lint_project(context, names, repository)
+    with clock.time_phase("format"):
+        touched = _touched_files(planned, changed_files, repository)
+        formatted = check_formatting(context, touched, repository)
+    with clock.time_phase("tests"):
         tested = run_unit_tests(context, repository)
         if tested.failures:
             tested = with_touched(tested, context.models, changed_files, repository, names)
@@ -60,15 +60,15 @@ def run_checks(
         formatting=formatted,
         lint=linted,
         tests=tested,
-        audits=audits(planned),
+        audits=count_audits(planned),
         table_diff=TableDiffCheck(
             status="not_run", not_run_because="The changed tables do not exist before an apply."
         ),
     )
 
 
-def _touched(
-    planned: Planned | None, changed_files: list[str] | None, repository: Path
+def _touched_files(
+    planned: BuiltPlan | None, changed_files: list[str] | None, repository: Path
 ) -> set[Path]:
     """The files of the diff, else those of the models that the plan changes directly."""
     if changed_files is not None:
@@ -78,15 +78,15 @@ def _touched(
         path
         for s_id in direct
         if planned
-        and s_id in planned.snapshots
-        and (path := planned.snapshots[s_id].node._path) is not None
+        and s_id in planned.plan_snapshots
+        and (path := planned.plan_snapshots[s_id].node._path) is not None
     }
 
 
-def audits(planned: Planned | None) -> AuditsCheck:
+def count_audits(planned: BuiltPlan | None) -> AuditsCheck:
     """How many audits stand on the changed models; they need data, so a review cannot run them."""
     blocking = non_blocking = 0
-    for snapshot in planned.changed if planned else ():
+    for snapshot in planned.changed_snapshots if planned else ():
         if not snapshot.is_model:
             continue
         for audit, arguments in snapshot.model.audits_with_args:
@@ -108,16 +108,16 @@ def _is_blocking(audit: Any, arguments: Any) -> bool:
     return bool(audit.blocking) if override is None else str(override).lower() not in ("false", "0")
 
 
-def refused(
+def refused_facts(
     error: PlanRefusedError,
     opened: OpenProject,
     request: ReviewRequest,
     flags: PlanFlags,
-    clock: Clock,
+    clock: PhaseClock,
 ) -> ReviewFacts:
     """The refusal with its model, the findings on the models, and the checks that need no plan."""
     context = opened.context
-    names = Names(context.default_catalog, context.default_dialect)
+    names = ModelNames(context.default_catalog, context.default_dialect)
     repository = Path(request.workplace.repository)
     place, stamp = place_of(request, request.projects), versions_of(opened)
     checked = run_checks(
@@ -129,15 +129,17 @@ def refused(
         project=validation.of_project(opened, place, stamp),
         changed_files=request.changed_files,
     )
-    with clock.phase("rules"):
-        drift = Drift.of(context.models, request.changed_files, repository, load_trace.opened())
+    with clock.time_phase("rules"):
+        drift = BaseDrift.from_changed_files(
+            context.models, request.changed_files, repository, load_trace.list_opened_files()
+        )
         inputs = refused_inputs(opened, drift, request, flags)
-        found = find(inputs)
+        found = find_all(inputs)
         told = (*found, *checked.lint.findings)
         scoped = scopes_of_told(context, request.scopes, inputs, told)
     failure = failure_of(error, stage="plan", repository=repository)
     paths = {
-        names.of(fqn): inputs.path_of(model)
+        names.short_name(fqn): inputs.path_of(model)
         for side in (inputs.before, inputs.after)
         for fqn, model in side.items()
     }
@@ -170,6 +172,6 @@ def no_plan() -> dict[str, Any]:
         "restatements": [],
         "statements": [],
         "lineage": Lineage(),
-        "cost": estimate([]),
+        "cost": predict_plan_cost([]),
         "stages": [],
     }

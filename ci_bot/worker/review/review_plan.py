@@ -14,8 +14,8 @@ from ci_bot.protocol.review_inputs import BaseCache
 from ci_bot.protocol.review_report import ReviewFacts
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import with_unneeded
-from ci_bot.worker.messages import Names, NotLoaded, failure_of, names_and_times
-from ci_bot.worker.planning import Planned, PlanRefusedError, PlanRequest, make_plan, plan_options
+from ci_bot.worker.messages import ModelNames, NotLoaded, failure_of, names_and_times
+from ci_bot.worker.planning import BuiltPlan, PlanRefusedError, PlanRequest, make_plan, plan_options
 from ci_bot.worker.project import (
     OpenProject,
     base_branch,
@@ -29,10 +29,10 @@ from ci_bot.worker.project import (
 from ci_bot.worker.review.lineage_inputs import column_impact
 from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.review.policy_scopes import scopes_of_told
-from ci_bot.worker.review.refused_plan import refused, run_checks
+from ci_bot.worker.review.refused_plan import refused_facts, run_checks
 from ci_bot.worker.review.rule_inputs import rule_inputs
-from ci_bot.worker.rules import compare_seed_rows, find
-from ci_bot.worker.runtime import Clock
+from ci_bot.worker.rules import compare_seed_rows, find_all
+from ci_bot.worker.runtime import PhaseClock
 
 ReportProgress = Callable[[str, str], None]
 
@@ -41,12 +41,12 @@ ReportProgress = Callable[[str, str], None]
 class ReviewPorts:
     """What a review needs from its surroundings."""
 
-    clock: Clock
+    clock: PhaseClock
     progress: ReportProgress
     on_spark_start: Callable[[], None]
 
 
-def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
+def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     """Plans the project against prod and describes what it found.
 
     Raises:
@@ -57,23 +57,23 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     ports.progress("load", "loading the project")
     opened = open_for_review(request, ports)
     context = opened.context
-    names = Names(context.default_catalog, context.default_dialect)
+    names = ModelNames(context.default_catalog, context.default_dialect)
     repository = Path(request.workplace.repository)
     clock = ports.clock
     ports.progress("plan", f"planning {len(context.models)} models against prod")
     settings = plan_settings(context.configs)
-    plan_request = PlanRequest.of(
+    plan_request = PlanRequest.from_options(
         request.environment,
         plan_options.options_of(context, request, settings),
         execution_time=request.execution_time,
     )
     try:
-        with clock.phase("plan"):
-            planned = _plan(opened, plan_request, repository)
+        with clock.time_phase("plan"):
+            planned = _plan_or_fail(opened, plan_request, repository)
     except PlanRefusedError as error:
-        return refused(error, opened, request, plan_request.flags, clock)
+        return refused_facts(error, opened, request, plan_request.flags, clock)
     facts = PlanFacts(opened, planned, names, repository, request, plan_request, settings)
-    with clock.phase("describe"):
+    with clock.time_phase("describe"):
         described = facts.plan_parts()
     ports.progress("checks", "running the linter and the unit tests")
     place, stamp = place_of(request, request.projects), versions_of(opened)
@@ -87,24 +87,24 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         changed_files=request.changed_files,
     )
     ports.progress("rules", "looking at models and changes")
-    with clock.phase("rules"):
+    with clock.time_phase("rules"):
         inputs = rule_inputs(
             opened,
             planned,
-            facts.drift,
+            facts.base_drift,
             request,
             row_counts=facts.row_counts(),
             flags=plan_request.flags,
             config_before=opened.config_before,
         )
-        found = find(inputs)
+        found = find_all(inputs)
         told = (*described["changes"], *found, *checked.lint.findings)
         scoped = scopes_of_told(context, request.scopes, inputs, told)
     ports.progress("impact", "following the changed columns")
-    with clock.phase("impact"):
+    with clock.time_phase("impact"):
         impact = column_impact(planned, names, found, compare_seed_rows(inputs))
     described["cost"] = with_unneeded(described["cost"], described["work"], impact)
-    with clock.phase("prod plan"):
+    with clock.time_phase("prod plan"):
         merged = facts.prod_plan()
     if merged is not None and merged.cost is not None:
         priced = with_unneeded(merged.cost, merged.full_backfill, impact)
@@ -120,12 +120,12 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         options=list(plan_request.said),
         environment_now=facts.environment_now(),
         environment_holds_plan=facts.environment_holds_plan(),
-        notes=facts.notes(),
+        notes=facts.list_notes(),
         versions=stamp,
         timings=dict(clock.phases),
         base_failures=list(opened.base_failures),
         scoped=scoped,
-        acceptances=facts.acceptances(),
+        acceptances=facts.list_acceptances(),
         prod_not_found=opened.prod_not_found,
         base_models=opened.base_models,
         **described,
@@ -160,7 +160,7 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
         request, request.base_projects, cache_name="base", root=Path(request.base_repository)
     )
     execution = (
-        names_and_times.milliseconds(request.execution_time)
+        names_and_times.to_milliseconds(request.execution_time)
         if request.execution_time
         else names_and_times.now_milliseconds()
     )
@@ -169,7 +169,9 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
     )
 
 
-def _plan(opened: OpenProject, plan_request: PlanRequest, repository: Path) -> Planned | None:
+def _plan_or_fail(
+    opened: OpenProject, plan_request: PlanRequest, repository: Path
+) -> BuiltPlan | None:
     """The plan; a failure where the base branch fails too is told together with the base's."""
     try:
         return make_plan.plan_against_prod(opened.context, plan_request)
@@ -183,8 +185,8 @@ def _plan(opened: OpenProject, plan_request: PlanRequest, repository: Path) -> P
 # What the default branch's files define is noted, so that reviews need not find it out again.
 
 
-def remember(
-    request: RememberRequest, clock: Clock, on_spark_start: Callable[[], None]
+def note_base_cache(
+    request: RememberRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
 ) -> BaseCache:
     """Loads the project on its state, and tells which files define what prod has. Read-only.
 
@@ -193,7 +195,7 @@ def remember(
         NotLoaded: the project does not load.
     """
     place = place_of(request, request.projects)
-    with sqlmesh_compat.noted() as found:
+    with sqlmesh_compat.note_loaded_files() as found:
         opened = opening.open_project(
             place, write=False, clock=clock, on_spark_start=on_spark_start
         )
@@ -201,4 +203,4 @@ def remember(
         files = sqlmesh_compat.known_files_of(opened.context, found, place.repository)
         return BaseCache(files=files, models=len(opened.context.models))
     finally:
-        opened.close()
+        opened.close_state()

@@ -13,8 +13,14 @@ from ci_bot.protocol.messages import ReviewRequest
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import row_counts
-from ci_bot.worker.messages import Names, file_name
-from ci_bot.worker.planning import Drift, Planned, category_of, change_type, statements
+from ci_bot.worker.messages import ModelNames, file_name
+from ci_bot.worker.planning import (
+    BaseDrift,
+    BuiltPlan,
+    category_of,
+    change_type,
+    list_environment_statements,
+)
 from ci_bot.worker.project import ConfigFacts, OpenProject
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.rules import inputs as reading
@@ -25,8 +31,8 @@ from ci_bot.worker.state_store import CostLedger
 
 def rule_inputs(
     opened: OpenProject,
-    planned: Planned | None,
-    drift: Drift,
+    planned: BuiltPlan | None,
+    drift: BaseDrift,
     request: ReviewRequest,
     *,
     row_counts: Mapping[str, int],
@@ -46,8 +52,8 @@ def rule_inputs(
     repository = Path(request.workplace.repository)
     after: dict[str, Any] = dict(context.models)
     before = _models_before(opened, planned, after)
-    kinds = {s.name: change_type(planned, s) for s in planned.changed} if planned else {}
-    removed = _removed(planned)
+    kinds = {s.name: change_type(planned, s) for s in planned.changed_snapshots} if planned else {}
+    removed = _list_removed(planned)
     return RuleInputs(
         before=before,
         after=after,
@@ -55,26 +61,26 @@ def rule_inputs(
         standalone_after=dict(context.standalone_audits),
         repository=repository,
         projects=tuple(file_name(Path(path), repository) for path in request.projects),
-        added=_named(kinds, "added"),
+        added=_names_of_kinds(kinds, "added"),
         removed=frozenset(removed),
-        direct=_named(kinds, "direct"),
-        indirect=_named(kinds, "indirect"),
-        metadata=_named(kinds, "metadata"),
-        categories={s.name: category_of(s) for s in planned.changed} if planned else {},
-        forward_only=frozenset(s.name for s in planned.changed if s.is_forward_only)
+        direct=_names_of_kinds(kinds, "direct"),
+        indirect=_names_of_kinds(kinds, "indirect"),
+        metadata=_names_of_kinds(kinds, "metadata"),
+        categories={s.name: category_of(s) for s in planned.changed_snapshots} if planned else {},
+        forward_only=frozenset(s.name for s in planned.changed_snapshots if s.is_forward_only)
         if planned
         else frozenset(),
         changed_files=tuple(request.changed_files) if request.changed_files is not None else None,
-        files_before=reading.before(request.before_dir, request.unread_files),
-        files_after=reading.after(request.workplace, request.unread_files),
+        files_before=reading.make_base_reader(request.before_dir, request.unread_files),
+        files_after=reading.make_head_reader(request.workplace, request.unread_files),
         config_before=config_before,
-        config_after=ConfigFacts.of(context.config, context.gateway),
-        statements=_statements(planned),
+        config_after=ConfigFacts.from_config(context.config, context.gateway),
+        statements=_list_statements(planned),
         judged=tuple(judge_plan(context, planned)) if planned else (),
         opened=frozenset(
-            path for path in load_trace.opened() if Path(path).is_relative_to(repository)
+            path for path in load_trace.list_opened_files() if Path(path).is_relative_to(repository)
         ),
-        readers=_readers(after),
+        readers=_map_readers(after),
         default_dialect=context.default_dialect or "",
         row_counts=row_counts,
         forward_only_plan=flags.forward_only,
@@ -82,7 +88,7 @@ def rule_inputs(
         personal_schemas=None
         if request.personal_schemas is None
         else tuple(request.personal_schemas),
-        names=Names(context.default_catalog, context.default_dialect),
+        names=ModelNames(context.default_catalog, context.default_dialect),
         from_base=frozenset(
             name for name, kind in kinds.items() if drift.is_from_base(name, kind, None)
         ),
@@ -90,7 +96,7 @@ def rule_inputs(
 
 
 def refused_inputs(
-    opened: OpenProject, drift: Drift, request: ReviewRequest, flags: PlanFlags
+    opened: OpenProject, drift: BaseDrift, request: ReviewRequest, flags: PlanFlags
 ) -> RuleInputs:
     """The same where SQLMesh refuses to plan: the project is compared with prod's own models."""
     inputs = rule_inputs(
@@ -122,11 +128,11 @@ def _models_in_prod(opened: OpenProject) -> dict[str, Any]:
     return {s.name: s.model for s in snapshots.values() if s.is_model}
 
 
-def known_rows(planned: Planned, ledger: CostLedger, names: Names) -> dict[str, int]:
+def known_rows(planned: BuiltPlan, ledger: CostLedger, names: ModelNames) -> dict[str, int]:
     """Rows that applies have counted of changed FULL models, by fully qualified name."""
     full = {
-        names.of(snapshot.name): str(snapshot.name)
-        for snapshot in planned.changed
+        names.short_name(snapshot.name): str(snapshot.name)
+        for snapshot in planned.changed_snapshots
         if snapshot.is_model and snapshot.model.kind.is_full
     }
     return {full[name]: rows for name, rows in row_counts(ledger, full).items()}
@@ -141,7 +147,7 @@ def _allowed_destructive(context: Any, flags: PlanFlags) -> frozenset[str]:
 
 
 def _models_before(
-    opened: OpenProject, planned: Planned | None, after: Mapping[str, Any]
+    opened: OpenProject, planned: BuiltPlan | None, after: Mapping[str, Any]
 ) -> dict[str, Any]:
     if planned is None:
         return dict(after)
@@ -154,7 +160,7 @@ def _models_before(
     return found
 
 
-def _standalone_before(planned: Planned | None, after: Mapping[str, Any]) -> dict[str, Any]:
+def _standalone_before(planned: BuiltPlan | None, after: Mapping[str, Any]) -> dict[str, Any]:
     if planned is None:
         return dict(after)
     diff = planned.plan.context_diff
@@ -164,21 +170,25 @@ def _standalone_before(planned: Planned | None, after: Mapping[str, Any]) -> dic
     return found | {name: old.node for name, (_, old) in changed if old.is_audit}
 
 
-def _removed(planned: Planned | None) -> list[str]:
+def _list_removed(planned: BuiltPlan | None) -> list[str]:
     if planned is None:
         return []
     return [info.name for info in planned.plan.context_diff.removed_snapshots.values()]
 
 
-def _named(kinds: Mapping[str, str], wanted: str) -> frozenset[str]:
+def _names_of_kinds(kinds: Mapping[str, str], wanted: str) -> frozenset[str]:
     return frozenset(name for name, kind in kinds.items() if kind == wanted)
 
 
-def _statements(planned: Planned | None) -> tuple[tuple[str, str, str], ...]:
-    return tuple((s.when, s.sql, s.change) for s in statements(planned)) if planned else ()
+def _list_statements(planned: BuiltPlan | None) -> tuple[tuple[str, str, str], ...]:
+    return (
+        tuple((s.when, s.sql, s.change) for s in list_environment_statements(planned))
+        if planned
+        else ()
+    )
 
 
-def _readers(models: Mapping[str, Any]) -> dict[str, set[str]]:
+def _map_readers(models: Mapping[str, Any]) -> dict[str, set[str]]:
     readers: dict[str, set[str]] = {}
     for name, model in models.items():
         for parent in model.depends_on:

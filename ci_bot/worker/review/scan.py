@@ -20,11 +20,11 @@ from ci_bot.protocol.review_inputs import ScanFacts
 from ci_bot.worker.messages import file_name
 from ci_bot.worker.rules import (
     RuleInputs,
-    after,
-    before,
     find_in_files,
     find_in_statements,
     find_without_plan,
+    make_base_reader,
+    make_head_reader,
 )
 
 _NAME = re.compile(
@@ -40,7 +40,7 @@ class NamedModel:
     name: str
 
     @property
-    def fqn(self) -> str:
+    def full_name(self) -> str:
         return self.name
 
 
@@ -66,7 +66,7 @@ def model_in_text(text: str) -> str | None:
     return next((name for name in found.groups() if name), None) if found else None
 
 
-def scan(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
+def scan_files(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
     """Reads the changed files.
 
     Args:
@@ -81,8 +81,8 @@ def scan(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
         projects=tuple(file_name(Path(path), repository) for path in request.projects),
         loaded=False,
         changed_files=tuple(request.changed_files),
-        files_before=before(request.before_dir, request.unread_files),
-        files_after=after(request.workplace, request.unread_files),
+        files_before=make_base_reader(request.before_dir, request.unread_files),
+        files_after=make_head_reader(request.workplace, request.unread_files),
         copied_from=tuple(request.copied_from),
     )
     return ScanFacts(

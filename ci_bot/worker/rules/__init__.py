@@ -15,10 +15,10 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.worker.rules import inputs
     from ci_bot.worker.rules.files.seed_values import SeedRows, compare_seed_rows
-    from ci_bot.worker.rules.inputs import RuleInputs, after, before
-    from ci_bot.worker.rules.observation import names
+    from ci_bot.worker.rules.inputs import RuleInputs, make_base_reader, make_head_reader
+    from ci_bot.worker.rules.observation import quote_names
     from ci_bot.worker.rules.run_rules import (
-        find,
+        find_all,
         find_in_files,
         find_in_statements,
         find_without_plan,
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 __all__ = [
     "RuleInputs",
     "SeedRows",
-    "after",
-    "before",
     "compare_seed_rows",
-    "find",
+    "find_all",
     "find_in_files",
     "find_in_statements",
     "find_without_plan",
     "inputs",
-    "names",
+    "make_base_reader",
+    "make_head_reader",
+    "quote_names",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
         "files.seed_values": ["SeedRows", "compare_seed_rows"],
-        "inputs": ["RuleInputs", "after", "before"],
-        "observation": ["names"],
-        "run_rules": ["find", "find_in_files", "find_in_statements", "find_without_plan"],
+        "inputs": ["RuleInputs", "make_head_reader", "make_base_reader"],
+        "observation": ["quote_names"],
+        "run_rules": ["find_all", "find_in_files", "find_in_statements", "find_without_plan"],
     },
 )

@@ -13,7 +13,7 @@ from typing import Any
 from ci_bot.protocol.base import readable_path
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES, is_read
 from ci_bot.protocol.messages import Workplace
-from ci_bot.worker.messages import Names
+from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.project import ConfigFacts
 from ci_bot.worker.runtime import not_loading
 from ci_bot.worker.sql_effects import JudgedEffect
@@ -89,7 +89,7 @@ class RuleInputs:
     forward_only_plan: bool = False
     allowed_destructive: frozenset[str] = frozenset()
     personal_schemas: tuple[str, ...] | None = None
-    names: Names = field(default_factory=lambda: Names(None, None))
+    names: ModelNames = field(default_factory=lambda: ModelNames(None, None))
     # Shared with the inputs of each file, which are copies: all old files are read once for all.
     _recalled: list[frozenset[str]] = field(default_factory=list, repr=False)
 
@@ -150,14 +150,14 @@ class RuleInputs:
 
     def text_before(self, path: str) -> str | None:
         """The file as text (undecodable bytes replaced), before the change."""
-        return _text(self.files_before(path))
+        return _decode_content(self.files_before(path))
 
     def text_after(self, path: str) -> str | None:
         """The file as text (undecodable bytes replaced), after the change."""
-        return _text(self.files_after(path))
+        return _decode_content(self.files_after(path))
 
 
-def _text(content: bytes | None) -> str | None:
+def _decode_content(content: bytes | None) -> str | None:
     return None if content is None else content.decode("utf-8", errors="replace")
 
 
@@ -170,22 +170,22 @@ _REPLACED = "\ufffd"
 _KEPT = 4
 
 
-def before(directory: str | None, unread: Collection[str] = ()) -> ReadFile:
+def make_base_reader(directory: str | None, unread: Collection[str] = ()) -> ReadFile:
     """Reads the base branch's version of the changed files.
 
     Args:
         unread: Files that the bot has found to be too large on either side of the change.
     """
-    return _reader([Path(directory)], unread) if directory else no_file
+    return _make_reader([Path(directory)], unread) if directory else no_file
 
 
-def after(workplace: Workplace, unread: Collection[str] = ()) -> ReadFile:
+def make_head_reader(workplace: Workplace, unread: Collection[str] = ()) -> ReadFile:
     """Reads the files of the head, large ones of a copy where they are linked to."""
     linked = [Path(workplace.linked_to)] if workplace.linked_to else []
-    return _reader([Path(workplace.repository), *linked], unread)
+    return _make_reader([Path(workplace.repository), *linked], unread)
 
 
-def _reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
+def _make_reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
     """Reads regular files below the first root; links that lead out of all roots are not there.
 
     Neither is what is too large, whole or not at all: a part of a file would be judged as if the
@@ -203,7 +203,7 @@ def _reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
         if path in closed or not is_read(path):
             return None
         target = os.path.realpath(
-            _named(tops[0], path) if _REPLACED in path else f"{tops[0]}/{path}"
+            _find_named_file(tops[0], path) if _REPLACED in path else f"{tops[0]}/{path}"
         )
         file = Path(target)
         try:
@@ -218,7 +218,7 @@ def _reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
     return read
 
 
-def _named(top: str, path: str) -> str:
+def _find_named_file(top: str, path: str) -> str:
     """The first file that is called so where bytes that are no UTF-8 are replaced."""
     found = top
     for part in path.split("/"):

@@ -13,46 +13,46 @@ from sqlglot import exp
 from ci_bot.protocol.plan import ColumnChange
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.sql import (
-    Form,
-    Interner,
-    Meaning,
-    Promises,
-    Queries,
-    Query,
+    AuditPromises,
+    KeyInterner,
+    ModelQueries,
+    ModelQuery,
+    NormalForm,
+    QueryMeaning,
     form_of,
     list_column_changes,
-    plain,
-    promises,
+    plain_name,
+    read_promises,
     table_name,
     with_queries,
 )
 
 
 @dataclass(frozen=True)
-class Pair:
+class ModelPair:
     """A changed model with both definitions; `renamed` where only its name or catalog changed."""
 
     before: Any
     after: Any
     readers: tuple[Any, ...]
-    queries: Queries
+    queries: ModelQueries
     renamed: bool = False
     new_names: Mapping[str, str] = field(default_factory=dict)
     removed: Mapping[str, Any] = field(default_factory=dict)
     added: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def query_before(self) -> Query | None:
-        return self.queries.of(self.before)
+    def query_before(self) -> ModelQuery | None:
+        return self.queries.query_of(self.before)
 
     @cached_property
-    def query_after(self) -> Query | None:
-        return self.queries.of(self.after)
+    def query_after(self) -> ModelQuery | None:
+        return self.queries.query_of(self.after)
 
     @cached_property
     def same_text(self) -> bool:
         """Whether both queries are rendered as one text; most pairs are here for their metadata."""
-        old, new = self.trees
+        old, new = self.both_trees
         if old is None or new is None:
             return False
         if self.same_query and self.before.python_env == self.after.python_env:
@@ -60,7 +60,7 @@ class Pair:
         return self.is_one_text(old, new)
 
     @cached_property
-    def trees(self) -> tuple[Any, Any]:
+    def both_trees(self) -> tuple[Any, Any]:
         """Both queries as they are rendered, and rendered alike; None where one cannot be.
 
         Where the columns of a table became known or unknown (it was external, and is a model now),
@@ -71,7 +71,7 @@ class Pair:
             return None, None
         if old.knows_its_tables != new.knows_its_tables:
             return old.rendered_as_written, new.rendered_as_written
-        return old.rendered, new.rendered
+        return old.rendered_query, new.rendered_query
 
     def is_one_text(self, old: Any, new: Any) -> bool:
         """Whether the engine gets the same text for two trees.
@@ -85,59 +85,59 @@ class Pair:
         )
 
     @cached_property
-    def forms(self) -> tuple[Form, Form] | None:
+    def both_forms(self) -> tuple[NormalForm, NormalForm] | None:
         """Both queries in normal form; None where one cannot be taken apart."""
-        old, new = self.trees
+        old, new = self.both_trees
         if old is None or new is None:
             return None
-        keys = Interner()
+        keys = KeyInterner()
         was, now = form_of(old, keys, self.new_names), form_of(new, keys)
         return (was, now) if was is not None and now is not None else None
 
     @cached_property
     def is_proved_same(self) -> bool:
         """Whether both queries, as they are rendered while loading, give the same rows."""
-        if self.forms is None:
+        if self.both_forms is None:
             return False
-        was, now = self.forms
+        was, now = self.both_forms
         return was.proves_same(now, one_text=self.same_text)
 
     @cached_property
-    def _forms_in_full(self) -> tuple[Form, Form] | None:
+    def _forms_in_full(self) -> tuple[NormalForm, NormalForm] | None:
         """Both forms with the queries of models that this change adds or removes in their place.
 
         A part of a query that moves into a view of its own does what it did. None where neither
         side reads such a model.
         """
-        old, new = self.trees
+        old, new = self.both_trees
         if old is None or new is None:
             return None
         before, after = with_queries(old, self.removed), with_queries(new, self.added)
         if before is old and after is new:
             return None
-        keys = Interner()
+        keys = KeyInterner()
         was, now = form_of(before, keys, self.new_names), form_of(after, keys)
         return (was, now) if was is not None and now is not None else None
 
     @cached_property
-    def meanings(self) -> tuple[Meaning, Meaning] | None:
+    def both_meanings(self) -> tuple[QueryMeaning, QueryMeaning] | None:
         """Both meanings, where they may differ; None where it is proved that they do not.
 
         Then no filter, no join and no group is another one, however they are written now.
         """
-        if self.same_text or self.forms is None or self.is_proved_same:
+        if self.same_text or self.both_forms is None or self.is_proved_same:
             return None
-        was, now = self._forms_in_full or self.forms
+        was, now = self._forms_in_full or self.both_forms
         if was.proves_same(now):
             return None
-        return Meaning(was, self.before.dialect), Meaning(now, self.after.dialect)
+        return QueryMeaning(was, self.before.dialect), QueryMeaning(now, self.after.dialect)
 
     @cached_property
-    def promises(self) -> tuple[Promises, Promises]:
-        return promises(self.before), promises(self.after)
+    def both_promises(self) -> tuple[AuditPromises, AuditPromises]:
+        return read_promises(self.before), read_promises(self.after)
 
     @cached_property
-    def columns(self) -> list[ColumnChange]:
+    def column_changes(self) -> list[ColumnChange]:
         return list_column_changes(self.before, self.after, self.readers, queries=self.queries)
 
     @property
@@ -153,18 +153,18 @@ class Pair:
         return old is not None and new is not None and old.sql == new.sql
 
 
-def pairs(inputs: RuleInputs, queries: Queries) -> Iterator[Pair]:
+def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPair]:
     """Models that are on both sides and differ, with models that got another name."""
-    same = renamed(inputs)
-    new_names = {plain(old): plain(new) for old, new in same}
+    same = list_renamed_models(inputs)
+    new_names = {plain_name(old): plain_name(new) for old, new in same}
     renames = {name for pair in same for name in pair}
-    removed = _computed_whole(inputs.before, set(gone(inputs)) - renames)
-    added = _computed_whole(inputs.after, set(fresh(inputs)) - renames)
+    removed = _computed_whole(inputs.before, set(list_gone_models(inputs)) - renames)
+    added = _computed_whole(inputs.after, set(list_new_models(inputs)) - renames)
     for name, after in inputs.after.items():
         before = inputs.before.get(name)
-        if before is not None and name not in inputs.from_base and _differ(before, after):
-            readers = _readers(inputs, name)
-            yield Pair(
+        if before is not None and name not in inputs.from_base and _is_different(before, after):
+            readers = _list_readers(inputs, name)
+            yield ModelPair(
                 before,
                 after,
                 readers,
@@ -173,11 +173,11 @@ def pairs(inputs: RuleInputs, queries: Queries) -> Iterator[Pair]:
                 removed=removed,
                 added=added,
             )
-    for old, new in [*same, *replaced(inputs, same)]:
-        yield Pair(
+    for old, new in [*same, *list_moved_models(inputs, same)]:
+        yield ModelPair(
             inputs.before[old],
             inputs.after[new],
-            _readers(inputs, new),
+            _list_readers(inputs, new),
             queries,
             renamed=True,
             new_names=new_names,
@@ -193,7 +193,7 @@ def _computed_whole(models: Mapping[str, Any], wanted: Iterable[str]) -> dict[st
     }
 
 
-def _readers(inputs: RuleInputs, name: str) -> tuple[Any, ...]:
+def _list_readers(inputs: RuleInputs, name: str) -> tuple[Any, ...]:
     return tuple(
         inputs.after[reader]
         for reader in sorted(inputs.readers.get(name, ()))
@@ -201,7 +201,7 @@ def _readers(inputs: RuleInputs, name: str) -> tuple[Any, ...]:
     )
 
 
-def _differ(before: Any, after: Any) -> bool:
+def _is_different(before: Any, after: Any) -> bool:
     return before is not after and bool(
         before.data_hash != after.data_hash
         or before.metadata_hash != after.metadata_hash
@@ -210,30 +210,30 @@ def _differ(before: Any, after: Any) -> bool:
     )
 
 
-def gone(inputs: RuleInputs) -> list[str]:
+def list_gone_models(inputs: RuleInputs) -> list[str]:
     """Models of prod that the head does not have, as far as the head could be loaded."""
     if not inputs.loaded:
         return []
     return sorted(set(inputs.before) - set(inputs.after) - inputs.from_base)
 
 
-def fresh(inputs: RuleInputs) -> list[str]:
+def list_new_models(inputs: RuleInputs) -> list[str]:
     """Models that prod does not have."""
     return sorted(set(inputs.after) - set(inputs.before) - inputs.from_base)
 
 
-def renamed(inputs: RuleInputs) -> list[tuple[str, str]]:
+def list_renamed_models(inputs: RuleInputs) -> list[tuple[str, str]]:
     """(old, new) names of models that only got another name: one text, one to one.
 
     Their queries may read each other by their new names.
     """
-    old_names, new_names = gone(inputs), fresh(inputs)
+    old_names, new_names = list_gone_models(inputs), list_new_models(inputs)
     if not old_names or not new_names:
         return []
     found = _of_one_text(inputs, old_names, new_names, {})
     while True:
         again = _of_one_text(
-            inputs, old_names, new_names, {plain(old): plain(new) for old, new in found}
+            inputs, old_names, new_names, {plain_name(old): plain_name(new) for old, new in found}
         )
         if len(again) <= len(found):
             return found
@@ -252,14 +252,16 @@ def _of_one_text(
     """
     waiting: dict[str, list[str]] = {}
     for new in new_names:
-        if text := _text(inputs.after[new], {}):
+        if text := _model_text(inputs.after[new], {}):
             waiting.setdefault(text, []).append(new)
     found: list[tuple[str, str]] = []
-    texts = {old: _text(inputs.before[old], known) for old in old_names}
+    texts = {old: _model_text(inputs.before[old], known) for old in old_names}
     for kept in (True, False):
         for old in list(texts):
             twins = waiting.get(texts[old], [])
-            twin = next((new for new in twins if not kept or _tail(new) == _tail(old)), None)
+            twin = next(
+                (new for new in twins if not kept or _name_tail(new) == _name_tail(old)), None
+            )
             if twin is not None:
                 twins.remove(twin)
                 found.append((old, twin))
@@ -267,7 +269,7 @@ def _of_one_text(
     return found
 
 
-def replaced(inputs: RuleInputs, same: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def list_moved_models(inputs: RuleInputs, same: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """(old, new) names of models of one schema and table in two catalogs, with other texts.
 
     They are compared, and nothing says that they are the same. With several in one place it is not
@@ -275,24 +277,24 @@ def replaced(inputs: RuleInputs, same: Iterable[tuple[str, str]]) -> list[tuple[
     """
     taken = {name for pair in same for name in pair}
     tails = [
-        Counter(_tail(name) for name in names if name not in taken)
-        for names in (gone(inputs), fresh(inputs))
+        Counter(_name_tail(name) for name in names if name not in taken)
+        for names in (list_gone_models(inputs), list_new_models(inputs))
     ]
-    by_tail = {_tail(name): name for name in fresh(inputs) if name not in taken}
+    by_tail = {_name_tail(name): name for name in list_new_models(inputs) if name not in taken}
     return [
         (old, by_tail[tail])
-        for old in gone(inputs)
-        if old not in taken and (tail := _tail(old)) and all(side[tail] == 1 for side in tails)
+        for old in list_gone_models(inputs)
+        if old not in taken and (tail := _name_tail(old)) and all(side[tail] == 1 for side in tails)
     ]
 
 
-def _tail(name: str) -> str:
+def _name_tail(name: str) -> str:
     """Schema and table of a name with a catalog; nothing where it has none."""
-    catalog, _, rest = plain(name).partition(".")
+    catalog, _, rest = plain_name(name).partition(".")
     return rest if catalog and "." in rest else ""
 
 
-def _text(model: Any, known: Mapping[str, str]) -> str:
+def _model_text(model: Any, known: Mapping[str, str]) -> str:
     """What a model is but for its name, with tables called by their `known` names."""
     if model.kind.is_external or model.kind.is_seed:
         columns = sorted(
@@ -308,7 +310,7 @@ def _text(model: Any, known: Mapping[str, str]) -> str:
             query = query.copy()
             for table in query.find_all(exp.Table):
                 if (name := known.get(table_name(table))) is not None:
-                    table.replace(_renamed(table, name))
+                    table.replace(_rename_table(table, name))
         # Stored queries are text that may differ in layout from the file's.
         return str(query.sql(dialect=model.dialect, comments=False))
     if model.is_python:
@@ -318,15 +320,17 @@ def _text(model: Any, known: Mapping[str, str]) -> str:
     return ""
 
 
-def _renamed(table: Any, name: str) -> Any:
+def _rename_table(table: Any, name: str) -> Any:
     other = table.copy()
     for part, value in zip(("catalog", "db", "this"), name.split("."), strict=False):
         other.set(part, exp.to_identifier(value))
     return other
 
 
-def touched(inputs: RuleInputs, changed: Iterable[Pair]) -> list[tuple[Any, Any]]:
+def list_touched_models(inputs: RuleInputs, changed: Iterable[ModelPair]) -> list[tuple[Any, Any]]:
     """(before or None, after) of every model that model rules look at."""
     pairs_found = [(pair.before, pair.after) for pair in changed]
     known = {after.fqn for _, after in pairs_found}
-    return pairs_found + [(None, inputs.after[name]) for name in fresh(inputs) if name not in known]
+    return pairs_found + [
+        (None, inputs.after[name]) for name in list_new_models(inputs) if name not in known
+    ]

@@ -9,8 +9,8 @@ from typing import Any, get_args
 
 from ci_bot.protocol.plan import Finding, Severity, StatementEffect
 from ci_bot.protocol.rules import RuleSpec
-from ci_bot.redaction import hide, shortened
-from ci_bot.worker.messages import Names
+from ci_bot.redaction import hide_shapes, shorten_redacted
+from ci_bot.worker.messages import ModelNames
 
 EVIDENCE_LENGTH = 1_000
 
@@ -23,7 +23,7 @@ Tell = Callable[[Sequence[str]], str]
 
 
 @dataclass(frozen=True)
-class Observation:
+class RuleObservation:
     """One observation.
 
     Attributes:
@@ -61,22 +61,24 @@ class Observation:
         return self.severity or self.spec.severity
 
     @property
-    def told(self) -> str:
+    def described_text(self) -> str:
         """The sentence."""
         return self.evidence if isinstance(self.evidence, str) else self.evidence(self.subject)
 
 
-def new_since(before: Iterable[Observation], after: Iterable[Observation]) -> list[Observation]:
+def new_since(
+    before: Iterable[RuleObservation], after: Iterable[RuleObservation]
+) -> list[RuleObservation]:
     """What of `after` was not there before, or weighs more now.
 
     Subjects are counted: a second call of the same kind is new, another sentence is not.
     """
-    known = [(_items(one), _WEIGHTS.index(one.weight)) for one in before]
+    known = [(_anchor_items(one), _WEIGHTS.index(one.weight)) for one in before]
     left = sorted(((item, rank) for items, rank in known for item in items), key=lambda x: -x[1])
-    found: list[Observation] = []
+    found: list[RuleObservation] = []
     for one in sorted(after, key=lambda one: _WEIGHTS.index(one.weight)):
         new: list[str] = []
-        for item in _items(one):
+        for item in _anchor_items(one):
             twin = (k for k in left if k[0] == item and k[1] <= _WEIGHTS.index(one.weight))
             same = next(twin, None)
             if same is None:
@@ -88,27 +90,30 @@ def new_since(before: Iterable[Observation], after: Iterable[Observation]) -> li
     return found
 
 
-def _items(observation: Observation) -> tuple[str, ...]:
+def _anchor_items(observation: RuleObservation) -> tuple[str, ...]:
     return observation.subject or ("",)
 
 
-def finding(observation: Observation, called: Names, path: str | None, line: int | None) -> Finding:
+def make_finding(
+    observation: RuleObservation, called: ModelNames, path: str | None, line: int | None
+) -> Finding:
     """The contract's form of `observation`, with its model called as everywhere."""
     model = getattr(observation.model, "fqn", observation.model_name)
     return Finding(
         rule=observation.spec.id,
         severity=observation.weight,
-        model=called.of(model) if model is not None else None,
+        model=called.short_name(model) if model is not None else None,
         path=path,
         line=line,
-        subject=shortened(hide("; ".join(observation.subject)), SUBJECT_LENGTH) or None,
-        evidence=shortened(hide(observation.told), EVIDENCE_LENGTH),
-        clears_when=shortened(observation.clears, EVIDENCE_LENGTH),
+        subject=shorten_redacted(hide_shapes("; ".join(observation.subject)), SUBJECT_LENGTH)
+        or None,
+        evidence=shorten_redacted(hide_shapes(observation.described_text), EVIDENCE_LENGTH),
+        clears_when=shorten_redacted(observation.clears, EVIDENCE_LENGTH),
         effect=observation.effect,
     )
 
 
-def names(items: object, limit: int = 5) -> str:
+def quote_names(items: object, limit: int = 5) -> str:
     """`a`, `b` and 3 more."""
     every = sorted({str(item) for item in items})  # type: ignore[attr-defined]
     shown = ", ".join(f"`{item}`" for item in every[:limit])
@@ -134,7 +139,7 @@ def line_of(text: str, anchors: Iterable[str], model_name: str | None = None) ->
     """
     lines = text.splitlines()
     for anchor in anchors:
-        pattern = _word(anchor)
+        pattern = _word_pattern(anchor)
         for number, line in enumerate(lines, start=1):
             if not line.lstrip().startswith(("--", "#")) and pattern.search(line):
                 return number
@@ -148,7 +153,7 @@ def line_of(text: str, anchors: Iterable[str], model_name: str | None = None) ->
     return 1 if lines else None
 
 
-def _word(anchor: str) -> re.Pattern[str]:
+def _word_pattern(anchor: str) -> re.Pattern[str]:
     escaped = r"\s+".join(re.escape(part) for part in anchor.split())
     left = r"(?<![\w.])" if anchor[:1].isalnum() or anchor[:1] == "_" else ""
     right = r"(?!\w)" if anchor[-1:].isalnum() or anchor[-1:] == "_" else ""

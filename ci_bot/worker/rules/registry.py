@@ -9,36 +9,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ci_bot.protocol.rules import Registry, rule
+from ci_bot.protocol.rules import RuleRegistry, find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.rules.observation import RuleObservation
 
-ChangeRule = Callable[[Pair, RuleInputs], Iterator[Observation]]
-NewModelRule = Callable[[Any, RuleInputs], Iterator[Observation]]
-ProjectRule = Callable[[RuleInputs], Iterator[Observation]]
+ChangeRule = Callable[[ModelPair, RuleInputs], Iterator[RuleObservation]]
+NewModelRule = Callable[[Any, RuleInputs], Iterator[RuleObservation]]
+ProjectRule = Callable[[RuleInputs], Iterator[RuleObservation]]
 
-on_change: Registry[ChangeRule] = Registry()
+on_change: RuleRegistry[ChangeRule] = RuleRegistry()
 """A model before and after the change."""
 
-on_new_model: Registry[NewModelRule] = Registry()
+on_new_model: RuleRegistry[NewModelRule] = RuleRegistry()
 """A model that prod does not have."""
 
-on_file: Registry[ProjectRule] = Registry()
+on_file: RuleRegistry[ProjectRule] = RuleRegistry()
 """Both versions of one file and nothing else, so a process that has loaded nothing can run it. It
 is run for each file alone: what makes it fail hides no other file."""
 
-on_file_and_models: Registry[ProjectRule] = Registry()
+on_file_and_models: RuleRegistry[ProjectRule] = RuleRegistry()
 """Files; it sees more where the models are loaded."""
 
-on_written_statement: Registry[ProjectRule] = Registry()
+on_written_statement: RuleRegistry[ProjectRule] = RuleRegistry()
 """Statements as they stand in files. The plan's judgement of the same statements sees better, if it
 can be believed."""
 
-on_statement: Registry[ProjectRule] = Registry()
+on_statement: RuleRegistry[ProjectRule] = RuleRegistry()
 """The plan's statements. Its silence would let one through that writes prod."""
 
-on_project: Registry[ProjectRule] = Registry()
+on_project: RuleRegistry[ProjectRule] = RuleRegistry()
 """What only a loaded project has."""
 
-CRASHED = rule("rule-crashed")
+CRASHED = find_rule("rule-crashed")

@@ -18,25 +18,25 @@ from ci_bot.worker.rules.files import (
     STATEMENT_FILE_RULES,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import pairs, touched
+from ci_bot.worker.rules.model_pair import iterate_pairs, list_touched_models
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES, ProjectView
-from ci_bot.worker.rules.observation import Observation, finding, line_of, new_since
+from ci_bot.worker.rules.observation import RuleObservation, line_of, make_finding, new_since
 from ci_bot.worker.rules.registry import CRASHED, ProjectRule
 from ci_bot.worker.rules.statement_rules import STATEMENT_RULES
-from ci_bot.worker.sql import Queries
+from ci_bot.worker.sql import ModelQueries
 
 MOST_OF_ONE_RULE = 1_000
 # The severities, heaviest first.
 _WEIGHTS = get_args(Severity)
 
 
-def find(inputs: RuleInputs) -> list[Finding]:
+def find_all(inputs: RuleInputs) -> list[Finding]:
     """Every finding on a loaded project and its plan, in a stable order.
 
     A rule that fails becomes an info finding, `rule-crashed`, and the others go on. What the files
     say by themselves is found by `find_in_files`.
     """
-    return findings(observed(inputs), inputs)
+    return place_findings(list_observations(inputs), inputs)
 
 
 def find_in_files(inputs: RuleInputs) -> list[Finding]:
@@ -44,23 +44,23 @@ def find_in_files(inputs: RuleInputs) -> list[Finding]:
 
     A rule that fails on a file is a high finding: a credential in it might not have been seen.
     """
-    return findings(observed_in_files(inputs), inputs)
+    return place_findings(observed_in_files(inputs), inputs)
 
 
 def find_without_plan(inputs: RuleInputs) -> list[Finding]:
     """What rules that read files and models find where no model is known."""
-    return findings(_project(MODEL_FILE_RULES, inputs), inputs)
+    return place_findings(_run_project_rules(MODEL_FILE_RULES, inputs), inputs)
 
 
 def find_in_statements(inputs: RuleInputs) -> list[Finding]:
     """What the statements in the changed files do, where nothing else can tell."""
-    return findings(_in_files(inputs, STATEMENT_FILE_RULES), inputs)
+    return place_findings(_in_files(inputs, STATEMENT_FILE_RULES), inputs)
 
 
-def findings(observations: Iterable[Observation], inputs: RuleInputs) -> list[Finding]:
+def place_findings(observations: Iterable[RuleObservation], inputs: RuleInputs) -> list[Finding]:
     """The observations with their places, each thing once, at its heaviest, in a stable order."""
     texts: dict[str, str | None] = {}
-    found = [_placed(observation, inputs, texts) for observation in list(observations)]
+    found = [_place_observation(observation, inputs, texts) for observation in list(observations)]
     unique: dict[tuple[str | None, ...], Finding] = {}
     for f in sorted(found, key=lambda f: _WEIGHTS.index(f.severity)):
         unique.setdefault((f.rule, f.model, f.path, f.subject), f)
@@ -92,58 +92,62 @@ def _not_too_many(found: list[Finding]) -> list[Finding]:
     return [*(f for f in found if id(f) not in left_out), told]
 
 
-def _in_files(inputs: RuleInputs, rules: Iterable[ProjectRule]) -> Iterator[Observation]:
+def _in_files(inputs: RuleInputs, rules: Iterable[ProjectRule]) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         every = inputs.changed_files or ()
         alone = replace(inputs, changed_files=(path,), all_changed_files=every)
         for rule in rules:
-            for observation in _safely(partial(rule, alone), _name(rule), None):
+            for observation in _run_safely(partial(rule, alone), _rule_name(rule), None):
                 if observation.spec is CRASHED:
                     yield replace(observation, severity="high", path=path, line=1)
                 else:
                     yield observation
 
 
-def _project(rules: Iterable[ProjectRule], inputs: RuleInputs) -> Iterator[Observation]:
+def _run_project_rules(
+    rules: Iterable[ProjectRule], inputs: RuleInputs
+) -> Iterator[RuleObservation]:
     for rule in rules:
-        yield from _safely(partial(rule, inputs), _name(rule), None)
+        yield from _run_safely(partial(rule, inputs), _rule_name(rule), None)
 
 
-def observed_in_files(inputs: RuleInputs) -> Iterator[Observation]:
+def observed_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What the rules see that need no more than the two versions of a file."""
     yield from _in_files(inputs, FILE_RULES)
 
 
-def observed(inputs: RuleInputs) -> Iterator[Observation]:
+def list_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What all other rules see on a loaded project and its plan."""
-    queries = Queries(inputs.after, inputs.before)
-    yield from _project((*MODEL_FILE_RULES, *PROJECT_RULES), inputs)
-    for observation in _project(STATEMENT_RULES, inputs):
+    queries = ModelQueries(inputs.after, inputs.before)
+    yield from _run_project_rules((*MODEL_FILE_RULES, *PROJECT_RULES), inputs)
+    for observation in _run_project_rules(STATEMENT_RULES, inputs):
         # Its silence would let a statement through that writes prod.
         crashed = observation.spec is CRASHED
         yield replace(observation, severity="high") if crashed else observation
     changed = list(_safely_pairs(inputs, queries))
     for pair in changed:
         for change_rule in CHANGE_RULES:
-            yield from _safely(
+            yield from _run_safely(
                 partial(change_rule, pair, inputs),
-                _name(change_rule),
+                _rule_name(change_rule),
                 pair.after,
             )
     yield from _model_rules(inputs, changed, queries)
 
 
-def _safely_pairs(inputs: RuleInputs, queries: Queries) -> Iterator[Any]:
+def _safely_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[Any]:
     if inputs.loaded:
-        yield from pairs(inputs, queries)
+        yield from iterate_pairs(inputs, queries)
 
 
-def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> Iterator[Observation]:
+def _model_rules(
+    inputs: RuleInputs, changed: list[Any], queries: ModelQueries
+) -> Iterator[RuleObservation]:
     if not inputs.loaded:
         return
     now = ProjectView(
         inputs.after,
-        variables=_variables(inputs.config_after),
+        variables=_list_variables(inputs.config_after),
         row_counts=inputs.row_counts,
         queries=queries,
         names=inputs.names,
@@ -151,7 +155,7 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
     )
     then = ProjectView(
         inputs.before,
-        variables=_variables(inputs.config_before or inputs.config_after),
+        variables=_list_variables(inputs.config_before or inputs.config_after),
         row_counts=inputs.row_counts,
         queries=queries,
         names=inputs.names,
@@ -159,16 +163,20 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
     )
     for rule_type in MODEL_RULES:
         new, old = rule_type(now), rule_type(then)
-        for before, after in touched(inputs, changed):
-            observations = list(_safely(partial(new.see, after), rule_type.spec.id, after))
+        for before, after in list_touched_models(inputs, changed):
+            observations = list(
+                _run_safely(partial(new.find_observations, after), rule_type.spec.id, after)
+            )
             if observations and before is not None:
-                known = _safely(partial(old.see, before), rule_type.spec.id, before)
+                known = _run_safely(
+                    partial(old.find_observations, before), rule_type.spec.id, before
+                )
                 observations = new_since(known, observations)
             yield from observations
-    new_models = [after for before, after in touched(inputs, changed) if before is None]
+    new_models = [after for before, after in list_touched_models(inputs, changed) if before is None]
     for new_rule in NEW_MODEL_RULES:
         for model in new_models:
-            yield from _safely(partial(new_rule, model, inputs), _name(new_rule), model)
+            yield from _run_safely(partial(new_rule, model, inputs), _rule_name(new_rule), model)
 
 
 def _gateways_before(inputs: RuleInputs) -> Mapping[str, GatewayFacts]:
@@ -176,22 +184,22 @@ def _gateways_before(inputs: RuleInputs) -> Mapping[str, GatewayFacts]:
     return config.gateways if config is not None else {}
 
 
-def _variables(config: ConfigFacts | None) -> frozenset[str] | None:
+def _list_variables(config: ConfigFacts | None) -> frozenset[str] | None:
     return None if config is None else config.variables
 
 
-def _name(rule: Callable[..., Any]) -> str:
+def _rule_name(rule: Callable[..., Any]) -> str:
     return f"{rule.__module__.rpartition('.')[2]}.{rule.__name__}"
 
 
-def _safely(
-    run: Callable[[], Iterable[Observation] | None], name: str, model: Any
-) -> list[Observation]:
+def _run_safely(
+    run: Callable[[], Iterable[RuleObservation] | None], name: str, model: Any
+) -> list[RuleObservation]:
     try:
         return list(run() or ())
     except Exception as error:  # the project's own code runs in here, and may raise anything
         return [
-            Observation(
+            RuleObservation(
                 CRASHED,
                 f"{name} could not look at this: {type(error).__name__}.",
                 "nothing to do; please report it with the model's definition",
@@ -201,7 +209,9 @@ def _safely(
         ]
 
 
-def _placed(observation: Observation, inputs: RuleInputs, texts: dict[str, str | None]) -> Finding:
+def _place_observation(
+    observation: RuleObservation, inputs: RuleInputs, texts: dict[str, str | None]
+) -> Finding:
     path, line = observation.path, observation.line
     if path is None and observation.written_in is not None:
         path = inputs.path_of(observation.written_in)
@@ -217,4 +227,4 @@ def _placed(observation: Observation, inputs: RuleInputs, texts: dict[str, str |
         if text is not None:
             name = observation.model.name if observation.model is not None else None
             line = line_of(text, observation.anchors, name)
-    return finding(observation, inputs.names, path, line)
+    return make_finding(observation, inputs.names, path, line)

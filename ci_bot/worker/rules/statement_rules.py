@@ -7,18 +7,18 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ci_bot.protocol.plan import Severity, StatementEffect
-from ci_bot.protocol.rules import RuleSpec, rule
+from ci_bot.protocol.rules import RuleSpec, find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import pairs, touched
-from ci_bot.worker.rules.observation import Observation, line_of
+from ci_bot.worker.rules.model_pair import iterate_pairs, list_touched_models
+from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_statement
-from ci_bot.worker.sql import Queries
+from ci_bot.worker.sql import ModelQueries
 from ci_bot.worker.sql_effects import JudgedEffect, display_name, judge_models
 
-STATEMENT = rule("destructive-statement")
-CODE = rule("code-in-sql")
-STANDING = rule("standing-statement")
-SETTING = rule("session-setting")
+STATEMENT = find_rule("destructive-statement")
+CODE = find_rule("code-in-sql")
+STANDING = find_rule("standing-statement")
+SETTING = find_rule("session-setting")
 
 STATEMENT_RULES = on_statement
 
@@ -48,26 +48,26 @@ def model_statements(model: Any) -> Iterator[tuple[str, str]]:
 
 
 @on_statement(STATEMENT, CODE, SETTING, STANDING)
-def statements(inputs: RuleInputs) -> Iterator[Observation]:
+def find_statement_effects(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What the statements of changed models, and those around every plan, do to others."""
-    for item in _judged(inputs):
+    for item in _judge_statements(inputs):
         if not item.standing:
-            yield _new(item, inputs)
+            yield _observe_new(item, inputs)
         elif item.severity == "blocker":
-            yield _standing(item, inputs)
+            yield _observe_standing(item, inputs)
 
 
-def _judged(inputs: RuleInputs) -> tuple[JudgedEffect, ...]:
+def _judge_statements(inputs: RuleInputs) -> tuple[JudgedEffect, ...]:
     if inputs.judged is not None:
         return inputs.judged
     if not inputs.loaded:
         return ()
-    changed = touched(inputs, pairs(inputs, Queries()))
+    changed = list_touched_models(inputs, iterate_pairs(inputs, ModelQueries()))
     after_and_before = ((after, before) for before, after in changed)
     return tuple(judge_models(after_and_before, inputs.default_dialect))
 
 
-def _new(item: JudgedEffect, inputs: RuleInputs) -> Observation:
+def _observe_new(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
     slot = item.statement.slot
     severity: Severity = item.severity
     told = f"New or changed in {slot}: it {item.said}."
@@ -86,7 +86,7 @@ def _new(item: JudgedEffect, inputs: RuleInputs) -> Observation:
             " The base branch has it already and prod has not; an apply is refused until prod has "
             "caught up."
         )
-    return _observation(
+    return _make_observation(
         rule_of(item),
         told,
         _CLEARS.get(
@@ -109,8 +109,8 @@ def _is_set(item: JudgedEffect) -> bool:
     return item.effect.kind.split()[0] == "SET"
 
 
-def _standing(item: JudgedEffect, inputs: RuleInputs) -> Observation:
-    return _observation(
+def _observe_standing(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
+    return _make_observation(
         STANDING,
         f"In {item.statement.slot}, as in prod already: it {item.said}.",
         "nothing to do; it is not this change's doing, but it runs when a PR environment is built",
@@ -120,15 +120,15 @@ def _standing(item: JudgedEffect, inputs: RuleInputs) -> Observation:
     )
 
 
-def _observation(
+def _make_observation(
     spec: Any, told: str, clears: str, severity: Severity, item: JudgedEffect, inputs: RuleInputs
-) -> Observation:
+) -> RuleObservation:
     name = item.statement.model
     model = inputs.after.get(name) if name is not None else None
     words = item.statement.source.split()
     anchors = (" ".join(words[:3]), " ".join(words[:2]), *words[:1])
     path, line = (None, None) if name is not None else place_of_text(inputs, item.statement.source)
-    return Observation(
+    return RuleObservation(
         spec,
         told,
         clears,

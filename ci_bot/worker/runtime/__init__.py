@@ -8,8 +8,8 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.runtime import early_java, imports, java, load_trace, spark_catalog
-    from ci_bot.worker.runtime.background_process import Aside, Clock, KilledProcess
-    from ci_bot.worker.runtime.channel import Channel, log
+    from ci_bot.worker.runtime.background_process import BackgroundWork, KilledProcess, PhaseClock
+    from ci_bot.worker.runtime.channel import BotChannel, write_log_line
     from ci_bot.worker.runtime.imports import compile_late
     from ci_bot.worker.runtime.java_watch import WATCH
     from ci_bot.worker.runtime.load_trace import not_loading
@@ -18,49 +18,49 @@ if TYPE_CHECKING:
         SESSION_CATALOG,
         AdapterFiles,
         AdapterSql,
-        Catalog,
         FilesPort,
         ObjectKind,
         Relation,
-        Storage,
-        quoted,
+        SparkCatalog,
+        TableStorage,
+        quote_identifier,
     )
-    from ci_bot.worker.runtime.stopping import SparkEnd, Stop, cancel_spark_jobs
+    from ci_bot.worker.runtime.stopping import SparkEnd, StopRequest, cancel_spark_jobs
 
 __all__ = [
     "SESSION_CATALOG",
     "WATCH",
     "AdapterFiles",
     "AdapterSql",
-    "Aside",
-    "Catalog",
-    "Channel",
-    "Clock",
+    "BackgroundWork",
+    "BotChannel",
     "FilesPort",
     "KilledProcess",
     "ObjectKind",
+    "PhaseClock",
     "Relation",
+    "SparkCatalog",
     "SparkEnd",
-    "Stop",
-    "Storage",
+    "StopRequest",
+    "TableStorage",
     "cancel_spark_jobs",
     "compile_late",
     "early_java",
     "imports",
     "java",
     "load_trace",
-    "log",
     "not_loading",
-    "quoted",
+    "quote_identifier",
     "silence_log",
     "spark_catalog",
+    "write_log_line",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
-        "background_process": ["Aside", "Clock", "KilledProcess"],
-        "channel": ["Channel", "log"],
+        "background_process": ["BackgroundWork", "PhaseClock", "KilledProcess"],
+        "channel": ["BotChannel", "write_log_line"],
         "early_java": [],
         "imports": ["compile_late"],
         "java": [],
@@ -70,14 +70,14 @@ __getattr__ = open_on_demand(
         "spark_catalog": [
             "AdapterFiles",
             "AdapterSql",
-            "Catalog",
+            "SparkCatalog",
             "FilesPort",
             "ObjectKind",
             "Relation",
             "SESSION_CATALOG",
-            "Storage",
-            "quoted",
+            "TableStorage",
+            "quote_identifier",
         ],
-        "stopping": ["SparkEnd", "Stop", "cancel_spark_jobs"],
+        "stopping": ["SparkEnd", "StopRequest", "cancel_spark_jobs"],
     },
 )

@@ -25,7 +25,7 @@ class KilledProcess(ChildProcessError):
     """A process that a signal ended: that says nothing of the work that it did."""
 
 
-class Aside:
+class BackgroundWork:
     """Work that goes on beside this process, and ends with it.
 
     Args:
@@ -39,9 +39,9 @@ class Aside:
         sys.stderr.flush()
         self._pid: int | None = os.fork()
         if self._pid == 0:
-            _work(work, answer)
+            _run_forked(work, answer)
 
-    def result(self) -> Any:
+    def wait_for_result(self) -> Any:
         """What the work gave, once it is done; call it once.
 
         Raises:
@@ -59,7 +59,7 @@ class Aside:
             raise ChildProcessError(f"ended with exit code {code}")
         return json.loads(self._answer.read_bytes())
 
-    def __enter__(self) -> Aside:
+    def __enter__(self) -> BackgroundWork:
         return self
 
     def __exit__(
@@ -74,7 +74,7 @@ class Aside:
             self._pid = None
 
 
-def _work(work: Callable[[], Any], answer: Path) -> None:
+def _run_forked(work: Callable[[], Any], answer: Path) -> None:
     """The whole life of the forked process. It never returns."""
     code = 1
     try:
@@ -95,14 +95,14 @@ def _work(work: Callable[[], Any], answer: Path) -> None:
 
 
 @dataclass
-class Clock:
+class PhaseClock:
     """Seconds by phase, in the order in which the phases first ran."""
 
     now: Callable[[], float] = time.perf_counter
     phases: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
+    def time_phase(self, name: str) -> Iterator[None]:
         start = self.now()
         try:
             yield

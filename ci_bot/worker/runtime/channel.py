@@ -16,7 +16,7 @@ from typing import TextIO
 
 from ci_bot.protocol.base import Contract
 from ci_bot.protocol.messages import REQUEST, AnyRequest
-from ci_bot.redaction import shortened
+from ci_bot.redaction import shorten_redacted
 
 # The bot drops lines that are longer than 8,192 bytes.
 PROGRESS_BYTES = 8_190
@@ -25,12 +25,12 @@ _MESSAGE_CHARACTERS = 4_000
 _CHUNK = 1024 * 1024
 
 
-def log(text: str) -> None:
+def write_log_line(text: str) -> None:
     """Writes a line for whoever reads the job's log; the bot takes the secrets out of it."""
     print(text, file=sys.stderr)  # noqa: T201 - the one place that does
 
 
-class Channel:
+class BotChannel:
     """The line to the bot.
 
     Args:
@@ -56,7 +56,7 @@ class Channel:
             os.set_blocking(progress, False)
 
     @classmethod
-    def from_arguments(cls, arguments: Sequence[str]) -> Channel:
+    def from_arguments(cls, arguments: Sequence[str]) -> BotChannel:
         """The channel of this process.
 
         Args:
@@ -70,19 +70,19 @@ class Channel:
             request_fd=request_fd, answer=answer, progress=progress, gate=next(iter(gate), -1)
         )
 
-    def wait(self) -> None:
+    def wait_for_second(self) -> None:
         """Returns when the process beside this one has ended."""
         while self._gate >= 0 and os.read(self._gate, _CHUNK):
             pass
 
-    def request(self) -> AnyRequest:
+    def read_request(self) -> AnyRequest:
         """What the bot asks for."""
         chunks: list[bytes] = []
         while chunk := os.pread(self._request_fd, _CHUNK, sum(map(len, chunks))):
             chunks.append(chunk)
         return REQUEST.validate_json(b"".join(chunks))
 
-    def progress(
+    def send_progress(
         self,
         phase: str,
         message: str,
@@ -94,33 +94,33 @@ class Channel:
         """Tell the bot how far the work is; from any thread, and lost if nobody listens."""
         fields = {
             "phase": phase[:_PHASE_CHARACTERS] or "work",
-            "message": shortened(message, _MESSAGE_CHARACTERS),
+            "message": shorten_redacted(message, _MESSAGE_CHARACTERS),
             "done": done,
             "total": total,
             "seconds": seconds,
         }
-        line = _line(fields)
+        line = _encode_line(fields)
         while len(line) > PROGRESS_BYTES:
             fields["message"] = str(fields["message"])[: len(str(fields["message"])) // 2]
-            line = _line(fields)
+            line = _encode_line(fields)
         with self._lock, suppress(OSError):
             # A full pipe may take the first half of a line; then the next line starts on its own.
             text = (b"\n" if self._torn else b"") + line + b"\n"
             self._torn = os.write(self._progress, text) < len(text)
 
-    def answer(self, document: Contract) -> None:
+    def write_answer(self, document: Contract) -> None:
         """Give the answer; a later one takes the place of an earlier one."""
         with self._lock:
-            self._write(document)
+            self._write_document(document)
             self.answered = True
 
-    def keep(self, document: Contract) -> None:
+    def write_last_words(self, document: Contract) -> None:
         """Leave what is to be the answer if this process ends without another word."""
         with self._lock:
             if not self.answered:
-                self._write(document)
+                self._write_document(document)
 
-    def _write(self, document: Contract) -> None:
+    def _write_document(self, document: Contract) -> None:
         data = memoryview(document.to_json().encode("utf-8"))
         os.ftruncate(self._answer, 0)
         position = 0
@@ -128,7 +128,7 @@ class Channel:
             position += os.pwrite(self._answer, data[position : position + _CHUNK], position)
 
 
-def _line(fields: dict[str, str | int | float | None]) -> bytes:
+def _encode_line(fields: dict[str, str | int | float | None]) -> bytes:
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace")
 
 

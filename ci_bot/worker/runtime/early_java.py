@@ -37,7 +37,7 @@ StartJava = Callable[[Any], Any]
 """Starts a JVM with PySpark's options, and gives the gateway to it."""
 
 
-def guessed(
+def guess_spark_options(
     directory: Path, gateway: str | None, read: Callable[[str], Any]
 ) -> dict[str, str] | None:
     """The options that Spark will be started with; None where they do not stand there in plain.
@@ -52,18 +52,18 @@ def guessed(
         return None
     text = files[0].read_text(encoding="utf-8", errors="replace")
     document = None if "{%" in text else read(_EXPRESSION.sub(_UNKNOWN, text))
-    gateways = _mapping(_mapping(document).get("gateways"))
-    name = gateway or _mapping(document).get("default_gateway") or next(iter(gateways), None)
-    connection = _mapping(_mapping(gateways.get(name)).get("connection"))
+    gateways = _as_mapping(_as_mapping(document).get("gateways"))
+    name = gateway or _as_mapping(document).get("default_gateway") or next(iter(gateways), None)
+    connection = _as_mapping(_as_mapping(gateways.get(name)).get("connection"))
     if connection.get("type") != "spark" or connection.get("config_dir"):
         return None
-    options = {str(key): str(value) for key, value in _mapping(connection.get("config")).items()}
+    options = {str(key): str(value) for key, value in _as_mapping(connection.get("config")).items()}
     if _UNKNOWN in "".join((*options, *options.values())):
         return None
     return options | HIVE
 
 
-def _mapping(value: Any) -> Mapping[Any, Any]:
+def _as_mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, dict) else {}
 
 
@@ -80,7 +80,7 @@ def start_early(
         prepare: Readies the environment for Spark, and may be called again later.
         read: Gives the document of a YAML text; None where there is none.
     """
-    options = guessed(directory, gateway, read)
+    options = guess_spark_options(directory, gateway, read)
     # Which options PySpark itself adds was looked up for the versions before 4.
     if options is None or spark_version() >= _UNTRIED:
         return
@@ -94,7 +94,7 @@ def start_early(
     module: Any = pyspark.context
     if module.SparkContext._gateway is not None:
         return
-    module.launch_gateway = EarlyJava(options, module.launch_gateway, os.environ).launch
+    module.launch_gateway = EarlyJava(options, module.launch_gateway, os.environ).launch_java
 
 
 class EarlyJava:
@@ -112,10 +112,10 @@ class EarlyJava:
         self._options, self._launch, self._environ = dict(options), launch, environ
         self._at_start = dict(environ)
         self._gateway: Any = None
-        self._thread = threading.Thread(target=self._start, name="early-java", daemon=True)
+        self._thread = threading.Thread(target=self._start_java, name="early-java", daemon=True)
         self._thread.start()
 
-    def launch(self, conf: SparkOptions) -> Any:
+    def launch_java(self, conf: SparkOptions) -> Any:
         """In place of PySpark's own start: this JVM where it is what is asked for, else another.
 
         Raises:
@@ -128,24 +128,24 @@ class EarlyJava:
                 return gateway
         else:
             # It may be on its way still, and its end is nothing to wait for.
-            threading.Thread(target=self._end, name="early-java-end", daemon=True).start()
+            threading.Thread(target=self._end_java, name="early-java-end", daemon=True).start()
         return self._launch(conf)
 
-    def _start(self) -> None:
+    def _start_java(self) -> None:
         try:
-            self._gateway = self._launch(_Fixed(self._options))
+            self._gateway = self._launch(_FixedOptions(self._options))
         except Exception:
             # The same start, asked for in earnest, says why it fails.
             self._gateway = None
 
-    def _end(self) -> None:
+    def _end_java(self) -> None:
         self._thread.join()
         if self._gateway is not None:
             self._gateway.proc.kill()
             self._gateway.proc.wait()
 
 
-class _Fixed:
+class _FixedOptions:
     """Options of which PySpark's start reads no more than this."""
 
     def __init__(self, options: Mapping[str, str]) -> None:

@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import Any
 
 
-def use(directories: Sequence[str]) -> None:
+def add_search_paths(directories: Sequence[str]) -> None:
     """Puts `directories` where PYTHONPATH would: before everything that is installed.
 
     Processes that are forked or spawned by Python's own means take `sys.path` along; others, such
@@ -37,25 +37,25 @@ def use(directories: Sequence[str]) -> None:
     sys.path[:0] = [directory for directory in directories if directory not in sys.path]
 
 
-def move(directories: Sequence[str], old: Path, new: Path) -> None:
+def move_search_paths(directories: Sequence[str], old: Path, new: Path) -> None:
     """Turns this process from one tree to another: its search path, and where it stands.
 
     Args:
         directories: What `use` was given. Other entries stay, also where they lie in the old tree,
             as a virtual environment may.
     """
-    moved = {directory: str(_moved(Path(directory), old, new)) for directory in directories}
+    moved = {directory: str(_move_path(Path(directory), old, new)) for directory in directories}
     sys.path[:] = [moved.get(entry, entry) for entry in sys.path]
     if inherited := os.environ.get("PYTHONPATH"):
         entries = inherited.split(os.pathsep)
         os.environ["PYTHONPATH"] = os.pathsep.join(moved.get(entry, entry) for entry in entries)
-    here = _moved(Path.cwd(), old, new)
+    here = _move_path(Path.cwd(), old, new)
     while not here.is_dir():  # the other tree may lack the directory
         here = here.parent
     os.chdir(here)
 
 
-def _moved(path: Path, old: Path, new: Path) -> Path:
+def _move_path(path: Path, old: Path, new: Path) -> Path:
     """`path` in the other tree, where it lies in the old one."""
     for top in (old, old.resolve()):
         if path.is_relative_to(top):
@@ -74,7 +74,7 @@ def _moved(path: Path, old: Path, new: Path) -> Path:
 _PACKAGES = ("site-packages", "dist-packages")
 
 
-class _Loader(SourceFileLoader):
+class _ReadOnlyLoader(SourceFileLoader):
     """Reads byte code that is there, and writes none."""
 
     def set_data(self, path: Any, data: Any, *, _mode: int = 0o666) -> None:
@@ -83,19 +83,19 @@ class _Loader(SourceFileLoader):
 
 _finder = FileFinder.path_hook(
     (ExtensionFileLoader, EXTENSION_SUFFIXES),
-    (_Loader, SOURCE_SUFFIXES),
+    (_ReadOnlyLoader, SOURCE_SUFFIXES),
     (SourcelessFileLoader, BYTECODE_SUFFIXES),
 )
 
 
 def keep_out_of(repository: Path) -> None:
     """From now on no import writes below `repository`, except in environments that lie there."""
-    hook = _hook(repository.resolve(), Path(sys.prefix).resolve())
+    hook = _make_path_hook(repository.resolve(), Path(sys.prefix).resolve())
     sys.path_hooks.insert(0, hook)
     sys.path_importer_cache.clear()
 
 
-def _hook(repository: Path, environment: Path) -> Callable[[str], Any]:
+def _make_path_hook(repository: Path, environment: Path) -> Callable[[str], Any]:
     def finder(entry: str) -> Any:
         place = Path(entry or ".").resolve()
         inside = place.is_relative_to(repository) and not place.is_relative_to(environment)
@@ -118,10 +118,10 @@ _MODULE = "dateparser.timezone_parser"
 def compile_late() -> None:
     """Has the expressions of `dateparser.timezone_parser` compiled at their first use each. Without
     effect where that is imported already."""
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _RegexFinder())
 
 
-class _Finder(MetaPathFinder):
+class _RegexFinder(MetaPathFinder):
     """Finds that one module where it is, and runs it with another `regex.compile`."""
 
     def find_spec(
@@ -142,14 +142,14 @@ def _with_late_patterns(run: Any) -> None:
     # It is dateparser's dependency and not ours.
     module: Any = import_module("regex")
     plain = module.compile
-    module.compile = lambda *given, **named: _Late(plain, given, named)
+    module.compile = lambda *given, **named: _LatePattern(plain, given, named)
     try:
         run()
     finally:
         module.compile = plain
 
 
-class _Late:
+class _LatePattern:
     """A compiled expression, from the first question on."""
 
     def __init__(self, plain: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:

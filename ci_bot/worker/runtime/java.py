@@ -31,7 +31,7 @@ _MODULES = re.compile(r'^MODULES="([^"]*)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Runtime:
+class JavaRuntime:
     """A Java.
 
     Attributes:
@@ -147,9 +147,9 @@ def java_environment(
     return found
 
 
-def runtime(
+def find_java_runtime(
     environ: Mapping[str, str], *, which: Callable[[str], str | None] = shutil.which
-) -> Runtime | None:
+) -> JavaRuntime | None:
     """The Java that Spark will start with, in an environment that has one; None where it has none.
 
     Asked of the file that every Java has beside its directories, and of itself only without that.
@@ -163,12 +163,12 @@ def runtime(
         text = (java.parent.parent / "release").read_text("utf-8", errors="replace")
     except OSError:
         text = ""
-    version = _major(text) or _major(_ask(java))
+    version = _parse_major(text) or _parse_major(_read_java_version(java))
     modules = _MODULES.search(text)
-    return Runtime(java, version, frozenset(modules[1].split()) if modules else None)
+    return JavaRuntime(java, version, frozenset(modules[1].split()) if modules else None)
 
 
-def _ask(java: Path) -> str:
+def _read_java_version(java: Path) -> str:
     try:
         told = subprocess.run(
             [java, "-version"],
@@ -183,7 +183,7 @@ def _ask(java: Path) -> str:
     return told.stderr + told.stdout
 
 
-def _major(text: str) -> int | None:
+def _parse_major(text: str) -> int | None:
     found = _VERSION.search(text)
     if found is None:
         return None
@@ -211,7 +211,7 @@ def in_words(spark: tuple[int, int]) -> str:
     return f"Spark {spark[0]}.{spark[1]} runs on Java {', '.join(most)} and {last}"
 
 
-def _pyspark() -> Sequence[str]:
+def _find_pyspark() -> Sequence[str]:
     """Where the installed PySpark lies; nothing of it is imported."""
     spec = importlib.util.find_spec("pyspark")
     return list(spec.submodule_search_locations or ()) if spec else []
@@ -220,7 +220,7 @@ def _pyspark() -> Sequence[str]:
 def spark_jars(environ: Mapping[str, str]) -> list[Path]:
     """The directories of Spark's own jars: those of SPARK_HOME, else of PySpark."""
     own = environ.get("SPARK_HOME")
-    homes = [own] if own else _pyspark()
+    homes = [own] if own else _find_pyspark()
     return [Path(home) / "jars" for home in homes]
 
 
@@ -234,7 +234,7 @@ def check_jars(environ: Mapping[str, str], packages: Sequence[str] | None = None
         BadInput: there are none, as in the image for reviews.
     """
     own = environ.get("SPARK_HOME")
-    homes = [*(_pyspark() if packages is None else packages), *([own] if own else [])]
+    homes = [*(_find_pyspark() if packages is None else packages), *([own] if own else [])]
     if homes and not any((Path(home) / "jars").is_dir() for home in homes):
         raise BadInput(
             "This needs Spark, and the PySpark here has none of its jars, as in the image for "
@@ -244,7 +244,7 @@ def check_jars(environ: Mapping[str, str], packages: Sequence[str] | None = None
         )
 
 
-def check(found: Runtime | None, spark: tuple[int, int]) -> None:
+def check_java(found: JavaRuntime | None, spark: tuple[int, int]) -> None:
     """Refuses a Java on which this Spark cannot start, before anything is started.
 
     A newer one than Spark is made for may work, so it is tried.

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from ci_bot.worker.runtime.channel import log
+from ci_bot.worker.runtime.channel import write_log_line
 
 # (`pyspark.java_gateway.launch_gateway`)
 MARK = b"_PYSPARK_DRIVER_CONN_INFO_PATH="
@@ -60,32 +60,32 @@ class JavaWatch:
         self._lock = threading.Lock()
         self._started = False
 
-    def start(self) -> None:
+    def start_watching(self) -> None:
         """Begins to watch; does nothing where it does already."""
         with self._lock:
             if self._started:
                 return
             self._started = True
-        threading.Thread(target=self._run, name="java-watch", daemon=True).start()
+        threading.Thread(target=self._run_watch, name="java-watch", daemon=True).start()
 
-    def _run(self) -> None:
+    def _run_watch(self) -> None:
         ended: JavaProcess | None = None
         while True:
             java = self._java()
             if java is not None and java is not ended:
-                self._watch(java)
+                self._watch_java(java)
                 ended = java
             self._sleep(_PAUSE)
 
-    def _watch(self, java: JavaProcess) -> None:
+    def _watch_java(self, java: JavaProcess) -> None:
         mark = _mark_of(java.pid)
         while java.poll() is None:
             self._sleep(_PAUSE)
         for _ in range(_LOOKS if mark else 0):
             left = processes_with(mark)
             for pid in left:
-                log(f"Java has ended and left process {pid}, which is ended, too.")
-                _kill(pid)
+                write_log_line(f"Java has ended and left process {pid}, which is ended, too.")
+                _kill_process(pid)
             self._sleep(_PAUSE)
 
 
@@ -95,23 +95,23 @@ WATCH = JavaWatch()
 def processes_with(mark: bytes) -> list[int]:
     """Processes whose environment has this entry; of other users' nobody is told."""
     pids = [int(entry.name) for entry in _PROCESSES.iterdir() if entry.name.isdigit()]
-    return [pid for pid in pids if pid != os.getpid() and mark in _environment(pid)]
+    return [pid for pid in pids if pid != os.getpid() and mark in _read_environment(pid)]
 
 
 def _mark_of(pid: int) -> bytes:
     """The entry of a JVM's environment that no other JVM has; empty where it cannot be read."""
-    return next((item for item in _environment(pid) if item.startswith(MARK)), b"")
+    return next((item for item in _read_environment(pid) if item.startswith(MARK)), b"")
 
 
-def _environment(pid: int) -> list[bytes]:
+def _read_environment(pid: int) -> list[bytes]:
     try:
         return (_PROCESSES / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
         return []
 
 
-def _kill(pid: int) -> None:
+def _kill_process(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
     except OSError as error:
-        log(f"Process {pid} could not be ended: {error}")
+        write_log_line(f"Process {pid} could not be ended: {error}")

@@ -42,12 +42,12 @@ def not_loading() -> Iterator[None]:
         _own.looking = before
 
 
-def opened() -> frozenset[str]:
+def list_opened_files() -> frozenset[str]:
     """The files that this process has told of, absolute."""
     return frozenset(_told)
 
 
-def install(descriptor: int, roots: Sequence[str]) -> None:
+def install_trace(descriptor: int, roots: Sequence[str]) -> None:
     """Starts to tell.
 
     Args:
@@ -56,24 +56,24 @@ def install(descriptor: int, roots: Sequence[str]) -> None:
     """
     # A JVM that kept it open would keep the bot waiting.
     os.set_inheritable(descriptor, False)
-    tell = _teller(descriptor, roots)
+    tell = _make_reporter(descriptor, roots)
 
     def started(arguments: tuple[Any, ...]) -> None:
-        for word in _words(arguments):
+        for word in _list_file_words(arguments):
             tell(word)
-        _write(descriptor, PROGRAM, os.path.basename(_program(arguments)))
+        _write_record(descriptor, PROGRAM, os.path.basename(_program_name(arguments)))
 
     def executed(arguments: tuple[Any, ...]) -> None:
         # Byte code may be run without its source being opened.
-        source = _source(arguments[0])
+        source = _source_of_code(arguments[0])
         tell(source)
         if source is not None and source.endswith(_STARTERS):
-            _write(descriptor, PROGRAM, "multiprocessing")
+            _write_record(descriptor, PROGRAM, "multiprocessing")
 
     def imported(arguments: tuple[Any, ...]) -> None:
         tell(arguments[1])
         if arguments[0] in _INTERPRETERS:
-            _write(descriptor, PROGRAM, "interpreter")
+            _write_record(descriptor, PROGRAM, "interpreter")
 
     watched: dict[str, Callable[[tuple[Any, ...]], None]] = {
         "open": lambda arguments: tell(arguments[0]),
@@ -81,7 +81,9 @@ def install(descriptor: int, roots: Sequence[str]) -> None:
         "import": imported,
         "ctypes.dlopen": lambda arguments: tell(arguments[0]),
         "sqlite3.load_extension": lambda arguments: tell(arguments[1]),
-        "cpython.PyInterpreterState_New": lambda _: _write(descriptor, PROGRAM, "interpreter"),
+        "cpython.PyInterpreterState_New": lambda _: _write_record(
+            descriptor, PROGRAM, "interpreter"
+        ),
         **dict.fromkeys(_PROGRAMS, started),
     }
 
@@ -90,17 +92,17 @@ def install(descriptor: int, roots: Sequence[str]) -> None:
         if event in watched:
             watched[event](arguments)
 
-    _write(descriptor, HELLO, "")
+    _write_record(descriptor, HELLO, "")
     sys.addaudithook(hook)
 
 
-def _source(code: Any) -> str | None:
+def _source_of_code(code: Any) -> str | None:
     """The file that a code object was made from; `<string>` and its like are none."""
     name = getattr(code, "co_filename", None)
     return None if name is None or name.startswith("<") else name
 
 
-def _teller(descriptor: int, roots: Sequence[str]) -> Callable[[Any], None]:
+def _make_reporter(descriptor: int, roots: Sequence[str]) -> Callable[[Any], None]:
     """Tells each file below `roots` once, under its name and under the one that links lead to."""
     below = tuple(f"{root.rstrip(os.sep)}{os.sep}" for root in roots)
     known: set[str] = set()
@@ -115,20 +117,20 @@ def _teller(descriptor: int, roots: Sequence[str]) -> Callable[[Any], None]:
             return
         if path in known:
             return
-        for found in _names(path):
+        for found in _names_of_path(path):
             if found.startswith(below):
-                _write(descriptor, FILE, found)
+                _write_record(descriptor, FILE, found)
                 _told.add(found)
         if path != text and not os.path.lexists(path):
             # Relative to a directory that was opened before; which one, no event says.
-            _write(descriptor, ENDING, os.path.normpath(text))
+            _write_record(descriptor, ENDING, os.path.normpath(text))
         # Not sooner: what could not be told may be tried again.
         known.add(path)
 
     return tell
 
 
-def _names(path: str) -> tuple[str, ...]:
+def _names_of_path(path: str) -> tuple[str, ...]:
     """The path, and where links lead it."""
     name = os.path.normpath(path)
     directory, last = os.path.split(path)
@@ -145,22 +147,22 @@ def _names(path: str) -> tuple[str, ...]:
 _real_directory = lru_cache(maxsize=20_000)(os.path.realpath)
 
 
-def _write(descriptor: int, kind: bytes, text: str) -> None:
+def _write_record(descriptor: int, kind: bytes, text: str) -> None:
     """One record, in one piece; where nobody can be told, nothing is opened either."""
     data = kind + os.fsencode(text).replace(b"\0", b"") + b"\0"
     if os.write(descriptor, data) != len(data):
         raise OSError("the bot was told only a part of a file's name")
 
 
-def _program(arguments: tuple[Any, ...]) -> str:
+def _program_name(arguments: tuple[Any, ...]) -> str:
     first = arguments[1] if isinstance(arguments[0], int) else arguments[0]
     if first is None:  # subprocess, whose command names its program itself
-        first = next(iter(_words(arguments)), "")
+        first = next(iter(_list_file_words(arguments)), "")
     text = os.fsdecode(first) if isinstance(first, (str, bytes, os.PathLike)) else ""
     return (text.split() or [""])[0]
 
 
-def _words(arguments: tuple[Any, ...]) -> Iterator[str]:
+def _list_file_words(arguments: tuple[Any, ...]) -> Iterator[str]:
     """Everything in a command that can be the name of a file, `--option=name` among it."""
     for argument in arguments[:3]:
         parts = argument if isinstance(argument, (list, tuple)) else [argument]

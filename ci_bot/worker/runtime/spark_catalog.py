@@ -35,7 +35,7 @@ _COUNTED_TOGETHER = 25
 class SqlPort(Protocol):
     """Runs one statement on Spark and returns its rows, whose fields have names and numbers."""
 
-    def rows(self, sql: str) -> Sequence[Any]: ...
+    def query_rows(self, sql: str) -> Sequence[Any]: ...
 
 
 class AdapterSql:
@@ -44,7 +44,7 @@ class AdapterSql:
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
 
-    def rows(self, sql: str) -> Sequence[Any]:
+    def query_rows(self, sql: str) -> Sequence[Any]:
         rows: Sequence[Any] = self._adapter.spark.sql(sql).collect()
         return rows
 
@@ -52,7 +52,7 @@ class AdapterSql:
 class FilesPort(Protocol):
     """Looks at the storage below tables."""
 
-    def size(self, location: str) -> int | None: ...
+    def measure_size(self, location: str) -> int | None: ...
 
 
 class AdapterFiles:
@@ -61,7 +61,7 @@ class AdapterFiles:
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
 
-    def size(self, location: str) -> int | None:
+    def measure_size(self, location: str) -> int | None:
         """Bytes of all files at or below a location; 0 where there is nothing, None: unknown.
 
         It is no question to Spark: no job runs, and a file system that Hadoop does not know (an
@@ -87,7 +87,7 @@ class Relation:
     name: str
 
     @classmethod
-    def parse(cls, text: str, default_catalog: str) -> Relation:
+    def parse_name(cls, text: str, default_catalog: str) -> Relation:
         """The object that a name means as SQLMesh writes it, in SQLGlot's own dialect.
 
         SQLMesh's adapters read it so, too. In Spark's dialect a backslash in it would begin an
@@ -97,38 +97,38 @@ class Relation:
         return cls(table.catalog or default_catalog, table.db, table.name)
 
     @property
-    def sql(self) -> str:
-        return ".".join(quoted(part) for part in (self.catalog, self.schema, self.name))
+    def sql_text(self) -> str:
+        return ".".join(quote_identifier(part) for part in (self.catalog, self.schema, self.name))
 
     @property
-    def shown(self) -> str:
+    def shown_name(self) -> str:
         return f"{self.schema}.{self.name}"
 
     @property
-    def place(self) -> tuple[str, str]:
+    def schema_key(self) -> tuple[str, str]:
         """Equal for what lies in one schema: Spark tells no upper from lower case."""
         return self.catalog.lower(), self.schema.lower()
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def object_key(self) -> tuple[str, str, str]:
         """Equal for names of one object: Spark tells no upper from lower case."""
-        return *self.place, self.name.lower()
+        return *self.schema_key, self.name.lower()
 
 
 @dataclass(frozen=True)
-class Storage:
+class TableStorage:
     """A table's format ("iceberg", "parquet"; empty: unknown), and where its files are."""
 
     provider: str = ""
     location: str | None = None
 
 
-def quoted(identifier: str) -> str:
+def quote_identifier(identifier: str) -> str:
     """An identifier in Spark's quotes; a backtick inside is doubled."""
     return "`" + identifier.replace("`", "``") + "`"
 
 
-class Catalog:
+class SparkCatalog:
     """Questions and single drops. Every method raises what Spark raises."""
 
     def __init__(self, sql: SqlPort) -> None:
@@ -136,75 +136,83 @@ class Catalog:
 
     def schema_exists(self, catalog: str, schema: str) -> bool:
         pattern = schema.replace("'", "\\'")
-        rows = self._sql.rows(f"SHOW NAMESPACES IN {quoted(catalog)} LIKE '{pattern}'")
+        rows = self._sql.query_rows(
+            f"SHOW NAMESPACES IN {quote_identifier(catalog)} LIKE '{pattern}'"
+        )
         # LIKE takes patterns (`_` is literal, `*` and `|` are not), so the answer is compared too.
         return any(str(row[0]).strip("`").lower() == schema.lower() for row in rows)
 
-    def objects(self, catalog: str, schema: str) -> dict[str, ObjectKind]:
+    def list_objects(self, catalog: str, schema: str) -> dict[str, ObjectKind]:
         """Names of all tables and views of a schema; empty where the schema does not exist."""
-        tables = self._tables(catalog, schema)
+        tables = self._list_tables(catalog, schema)
         if tables is None:
             return {}
         # Depending on the catalog SHOW TABLES lists views as well (Hive) or leaves them out
         # (Iceberg), so views are asked for by themselves and win.
         found: dict[str, ObjectKind] = dict.fromkeys(tables, "table")
-        return found | dict.fromkeys(self._views(catalog, schema) or (), "view")
+        return found | dict.fromkeys(self._list_views(catalog, schema) or (), "view")
 
-    def names(self, catalog: str, schema: str) -> set[str] | None:
+    def list_names(self, catalog: str, schema: str) -> set[str] | None:
         """Names of all tables and views of a schema; None where the schema does not exist.
 
         With the fewest questions that settle it, because each takes tenths of a second in a fresh
         session. Spark's own catalog lists views among the tables, also where Iceberg's
         `SparkSessionCatalog` stands before it; other catalogs need not.
         """
-        tables = self._tables(catalog, schema)
+        tables = self._list_tables(catalog, schema)
         if tables is None or catalog.lower() == SESSION_CATALOG:
             return tables
         if not tables and not self.schema_exists(catalog, schema):
             # Some list nothing where there is nothing to list from.
             return None
-        return tables | (self._views(catalog, schema) or set())
+        return tables | (self._list_views(catalog, schema) or set())
 
     def list_absent(self, relations: Iterable[Relation]) -> list[Relation]:
         """Those of the relations that are not there, asked schema by schema."""
         wanted = sorted(relations)
-        places = {relation.place: relation for relation in wanted}
+        places = {relation.schema_key: relation for relation in wanted}
         there = {
-            Relation(each.catalog, each.schema, name).key
+            Relation(each.catalog, each.schema, name).object_key
             for each in places.values()
-            for name in self.names(each.catalog, each.schema) or ()
+            for name in self.list_names(each.catalog, each.schema) or ()
         }
-        return [relation for relation in wanted if relation.key not in there]
+        return [relation for relation in wanted if relation.object_key not in there]
 
     def holds_views(self, catalog: str, schema: str) -> bool:
         """Whether the catalog knows views at all; the schema need not be there."""
         # Iceberg's Hadoop catalog holds tables only, and answers SHOW VIEWS with nothing.
-        (setting,) = self._sql.rows(f"SET {quoted(f'spark.sql.catalog.{catalog}.type')}")
+        (setting,) = self._sql.query_rows(
+            f"SET {quote_identifier(f'spark.sql.catalog.{catalog}.type')}"
+        )
         if str(setting["value"]).lower() == "hadoop":
             return False
         try:
-            return self._views(catalog, schema) is not None
+            return self._list_views(catalog, schema) is not None
         except Exception as error:
-            if _says(error, _NO_SCHEMA):
+            if _mentions_any(error, _NO_SCHEMA):
                 return True
             raise
 
-    def _tables(self, catalog: str, schema: str) -> set[str] | None:
+    def _list_tables(self, catalog: str, schema: str) -> set[str] | None:
         """What SHOW TABLES lists; None where it says that there is no such schema."""
         try:
-            rows = self._sql.rows(f"SHOW TABLES IN {quoted(catalog)}.{quoted(schema)}")
+            rows = self._sql.query_rows(
+                f"SHOW TABLES IN {quote_identifier(catalog)}.{quote_identifier(schema)}"
+            )
         except Exception as error:
-            if _says(error, _NO_SCHEMA):
+            if _mentions_any(error, _NO_SCHEMA):
                 return None
             raise
         return {str(row["tableName"]) for row in rows if not row["isTemporary"]}
 
-    def _views(self, catalog: str, schema: str) -> set[str] | None:
+    def _list_views(self, catalog: str, schema: str) -> set[str] | None:
         """What SHOW VIEWS lists; None where the catalog does not know views."""
         try:
-            rows = self._sql.rows(f"SHOW VIEWS IN {quoted(catalog)}.{quoted(schema)}")
+            rows = self._sql.query_rows(
+                f"SHOW VIEWS IN {quote_identifier(catalog)}.{quote_identifier(schema)}"
+            )
         except Exception as error:
-            if _says(error, _NO_VIEWS):
+            if _mentions_any(error, _NO_VIEWS):
                 return None
             raise
         return {str(row["viewName"]) for row in rows if not row["isTemporary"]}
@@ -212,25 +220,25 @@ class Catalog:
     def drop_view(self, view: Relation) -> bool:
         """Drops a view; False where there was none."""
         try:
-            self._sql.rows(f"DROP VIEW {view.sql}")
+            self._sql.query_rows(f"DROP VIEW {view.sql_text}")
         except Exception as error:
-            if _says(error, _NO_VIEW):
+            if _mentions_any(error, _NO_VIEW):
                 return False
             raise
         return True
 
     def drop_table(self, table: Relation, *, purge: bool = False) -> None:
         """Drops a table. Iceberg leaves its files where they are unless they are purged, too."""
-        self._sql.rows(f"DROP TABLE IF EXISTS {table.sql}{' PURGE' if purge else ''}")
+        self._sql.query_rows(f"DROP TABLE IF EXISTS {table.sql_text}{' PURGE' if purge else ''}")
 
-    def storage(self, table: Relation) -> Storage:
+    def read_storage(self, table: Relation) -> TableStorage:
         """How and where a table is stored, as far as the catalog says."""
         known = {
             str(row["col_name"]): str(row["data_type"])
-            for row in self._sql.rows(f"DESCRIBE TABLE EXTENDED {table.sql}")
+            for row in self._sql.query_rows(f"DESCRIBE TABLE EXTENDED {table.sql_text}")
             if row["data_type"]
         }
-        return Storage(known.get("Provider", "").lower(), known.get("Location"))
+        return TableStorage(known.get("Provider", "").lower(), known.get("Location"))
 
     def drop_empty_schema(self, catalog: str, schema: str) -> None:
         """Drops a schema that holds nothing; never with CASCADE.
@@ -241,14 +249,16 @@ class Catalog:
         schema that holds a view or a table is refused as "not empty" either way, so SQLMesh's
         cleanup, which relies on CASCADE, leaves schema and views where they are.
         """
-        self._sql.rows(f"DROP SCHEMA IF EXISTS {quoted(catalog)}.{quoted(schema)}")
+        self._sql.query_rows(
+            f"DROP SCHEMA IF EXISTS {quote_identifier(catalog)}.{quote_identifier(schema)}"
+        )
 
-    def analyse(self, relation: Relation) -> None:
+    def analyse_relation(self, relation: Relation) -> None:
         """Has Spark analyse a relation."""
         # Names come from SQLMesh's own naming, and `Relation.sql` quotes them.
-        self._sql.rows(f"SELECT * FROM {relation.sql} LIMIT 0")  # noqa: S608 - quoted  # nosec B608
+        self._sql.query_rows(f"SELECT * FROM {relation.sql_text} LIMIT 0")  # noqa: S608 - quoted  # nosec B608
 
-    def resolve(
+    def resolve_relations(
         self,
         relations: Iterable[Relation],
         *,
@@ -263,11 +273,11 @@ class Catalog:
             analyse: How Spark is asked, where that is to be of use for more.
         """
         asked = list(relations)
-        ask = partial(_unresolved, analyse or self.analyse)
+        ask = partial(_find_analysis_error, analyse or self.analyse_relation)
         with ThreadPoolExecutor(at_once, thread_name_prefix="ci-bot-resolve") as pool:
             return dict(zip(asked, pool.map(ask, asked), strict=True))
 
-    def count(
+    def count_rows(
         self, relations: Sequence[Relation], names: Mapping[str, str] = MappingProxyType({})
     ) -> dict[Relation, int]:
         """Row counts, many in one statement, so that Spark schedules them side by side.
@@ -278,16 +288,18 @@ class Catalog:
         found: dict[Relation, int] = {}
         for first in range(0, len(relations), _COUNTED_TOGETHER):
             part = relations[first : first + _COUNTED_TOGETHER]
-            named = [names.get(relation.sql, relation.sql) for relation in part]
+            named = [names.get(relation.sql_text, relation.sql_text) for relation in part]
             sql = " UNION ALL ".join(
                 f"SELECT {index} AS position, COUNT(*) AS n FROM {name}"  # noqa: S608 - quoted  # nosec B608
                 for index, name in enumerate(named)
             )
-            found |= {part[int(row[0])]: int(row[1]) for row in self._sql.rows(sql)}
+            found |= {part[int(row[0])]: int(row[1]) for row in self._sql.query_rows(sql)}
         return found
 
 
-def _unresolved(analyse: Callable[[Relation], None], relation: Relation) -> Exception | None:
+def _find_analysis_error(
+    analyse: Callable[[Relation], None], relation: Relation
+) -> Exception | None:
     try:
         analyse(relation)
     except Exception as error:
@@ -295,7 +307,7 @@ def _unresolved(analyse: Callable[[Relation], None], relation: Relation) -> Exce
     return None
 
 
-def _says(error: Exception, signs: tuple[str, ...]) -> bool:
+def _mentions_any(error: Exception, signs: tuple[str, ...]) -> bool:
     text = f"{type(error).__name__} {error}"
     return any(sign in text for sign in signs)
 
@@ -312,7 +324,7 @@ def views_of(context: Any, environment: Environment) -> dict[str, Relation]:
         if not info.is_model or info.is_symbolic:
             continue
         name = info.qualified_view_name.for_environment(naming, dialect=dialect)
-        found[str(info.name)] = Relation.parse(name, catalog)
+        found[str(info.name)] = Relation.parse_name(name, catalog)
     return found
 
 
@@ -322,7 +334,9 @@ def physical_tables(
     """The tables that building `snapshots` fills: prod's to be, or the `__dev` preview."""
     return sorted(
         {
-            Relation.parse(snapshot.table_name(deployable.is_deployable(snapshot)), default_catalog)
+            Relation.parse_name(
+                snapshot.table_name(deployable.is_deployable(snapshot)), default_catalog
+            )
             for snapshot in snapshots
             if snapshot.is_model and not snapshot.is_symbolic and snapshot.version
         }

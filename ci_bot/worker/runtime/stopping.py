@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from ci_bot.worker.runtime.channel import log
+from ci_bot.worker.runtime.channel import write_log_line
 
 # Spark's end, which goes on beside what is left to do without it.
 #
@@ -51,7 +51,7 @@ class SparkEnd:
         self._thread: threading.Thread | None = None
         self._jvm: Any = None
 
-    def begin(self) -> None:
+    def begin_end(self) -> None:
         """Spark will not be asked any more; comes back at once."""
         context = self._context()
         if self._thread is not None or context is None:
@@ -59,32 +59,32 @@ class SparkEnd:
         # The process that PySpark has started; none where it was given a JVM.
         self._jvm = getattr(context._gateway, "proc", None)
         self._thread = threading.Thread(
-            target=_quietly, args=(context.stop,), name="spark-end", daemon=True
+            target=_run_quietly, args=(context.stop,), name="spark-end", daemon=True
         )
         self._thread.start()
 
-    def finish(self) -> None:
+    def finish_end(self) -> None:
         """Ends the JVM of a Spark that has stopped. One that has not is left to the cage."""
         if self._thread is None:
             return
         self._thread.join(self._patience)
         if self._jvm is not None and not self._thread.is_alive():
-            _quietly(self._jvm.kill)
-            _quietly(self._jvm.wait)
+            _run_quietly(self._jvm.kill)
+            _run_quietly(self._jvm.wait)
 
 
-def _quietly(action: Callable[[], Any]) -> None:
+def _run_quietly(action: Callable[[], Any]) -> None:
     try:
         action()
     except Exception as error:
-        log(f"while Spark ends: {error}")
+        write_log_line(f"while Spark ends: {error}")
 
 
 # The bot kills the process group after 5 s.
 EXIT_AFTER_SECONDS = 4.0
 
 
-class Stop:
+class StopRequest:
     """Whether this process was asked to stop, and what happens then.
 
     Args:
@@ -101,7 +101,7 @@ class Stop:
         self._at_the_end: list[Callable[[], None]] = []
 
     @property
-    def requested(self) -> bool:
+    def is_requested(self) -> bool:
         return self._event.is_set()
 
     def on_last_words(self, action: Callable[[], None]) -> None:
@@ -112,26 +112,26 @@ class Stop:
         """Adds what is done after everything else, if there is time left for it."""
         self._at_the_end.append(action)
 
-    def install(self) -> None:
+    def install_and_watch(self) -> None:
         """Handles SIGINT and SIGTERM, and starts the thread that acts on them.
 
         SparkContext replaces the SIGINT handler when it starts; call `install_handlers` again then.
         """
-        threading.Thread(target=self._watch, name="stop", daemon=True).start()
+        threading.Thread(target=self._act_on_signal, name="stop", daemon=True).start()
         self.install_handlers()
 
     def install_handlers(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, self._handle)
-            signal.signal(signal.SIGINT, self._handle)
+            signal.signal(signal.SIGTERM, self._handle_signal)
+            signal.signal(signal.SIGINT, self._handle_signal)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _handle_signal(self, number: int, frame: FrameType | None) -> None:
         if self._event.is_set():
             self._exit_now(128 + number)
         self._signal = signal.Signals(number)
         self._event.set()
 
-    def _watch(self) -> None:
+    def _act_on_signal(self) -> None:
         self._event.wait()
         started = self._monotonic()
         worker = threading.Thread(target=self._wind_down, name="wind-down", daemon=True)
@@ -146,7 +146,7 @@ class Stop:
             try:
                 action()
             except Exception as error:
-                log(f"while stopping: {error}")
+                write_log_line(f"while stopping: {error}")
 
 
 def cancel_spark_jobs() -> None:

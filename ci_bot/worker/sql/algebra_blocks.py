@@ -22,7 +22,7 @@ from typing import Any, Literal, Protocol
 TermKey = int
 
 
-class Order(Enum):
+class ArgumentOrder(Enum):
     """Whether the parts of a node stand in an order that means something."""
 
     MATTERS = 0
@@ -50,13 +50,13 @@ class SourceColumn:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Nested:
+class NestedQuery:
     """A query within an expression; it may use columns of the queries around it."""
 
     block: Any  # a `Block`, which is made of terms and so comes after them
 
 
-class Operation:
+class TermOperation:
     """An operation on other terms.
 
     Attributes:
@@ -71,7 +71,7 @@ class Operation:
         self,
         op: str,
         parts: tuple[Term, ...] = (),
-        order: Order = Order.MATTERS,
+        order: ArgumentOrder = ArgumentOrder.MATTERS,
         *,
         ordered: bool = False,
         windowed: bool = False,
@@ -86,85 +86,87 @@ class Operation:
         self.aggregated: bool = aggregate or any(is_aggregated(part) for part in parts)
 
 
-Term = Operation | SourceColumn | Nested
+Term = TermOperation | SourceColumn | NestedQuery
 
 
-def leaf(kind: str, text: str) -> Operation:
+def make_leaf(kind: str, text: str) -> TermOperation:
     """A constant, or any other text that means the same wherever it stands."""
-    return Operation(f"{kind}:{text}")
+    return TermOperation(f"{kind}:{text}")
 
 
 def is_ordered(term: Term) -> bool:
-    return isinstance(term, Operation) and term.ordered
+    return isinstance(term, TermOperation) and term.ordered
 
 
 def is_windowed(term: Term) -> bool:
-    return isinstance(term, Operation) and term.windowed
+    return isinstance(term, TermOperation) and term.windowed
 
 
 def is_aggregated(term: Term) -> bool:
-    return isinstance(term, Operation) and term.aggregated
+    return isinstance(term, TermOperation) and term.aggregated
 
 
-def walk(term: Term) -> Iterator[Term]:
+def walk_term(term: Term) -> Iterator[Term]:
     """The term and everything below it, without the insides of nested queries."""
     queue = [term]
     for item in queue:
         yield item
-        if isinstance(item, Operation):
+        if isinstance(item, TermOperation):
             queue.extend(item.parts)
 
 
-TRUE = leaf("boolean", "true")
+TRUE = make_leaf("boolean", "true")
 
 _OPPOSITE = {"eq": "neq", "neq": "eq", "lt": "gte", "gte": "lt"}
 
 
-def comparison(op: str, left: Term, right: Term) -> Operation:
+def make_comparison(op: str, left: Term, right: Term) -> TermOperation:
     """`left op right`, where op is one of eq, neq, lt, lte, gt, gte."""
     if op in {"eq", "neq"}:
-        return Operation(op, (left, right), Order.FREE)
+        return TermOperation(op, (left, right), ArgumentOrder.FREE)
     if op in {"gt", "lte"}:
         # Two of the four are enough: a > b is b < a, and a <= b is b >= a.
         op, left, right = ("lt" if op == "gt" else "gte"), right, left
-    return Operation(op, (left, right))
+    return TermOperation(op, (left, right))
 
 
-def junction(op: str, items: list[Term]) -> Term:
+def make_junction(op: str, items: list[Term]) -> Term:
     """AND or OR of `items`, flat."""
     flat: list[Term] = []
     for item in items:
-        if isinstance(item, Operation) and item.op == op:
+        if isinstance(item, TermOperation) and item.op == op:
             flat.extend(item.parts)
         else:
             flat.append(item)
-    return flat[0] if len(flat) == 1 else Operation(op, tuple(flat), Order.FREE_AND_ONCE)
+    return (
+        flat[0] if len(flat) == 1 else TermOperation(op, tuple(flat), ArgumentOrder.FREE_AND_ONCE)
+    )
 
 
-def negation(term: Term) -> Term:
+def negate_term(term: Term) -> Term:
     """NOT in three-valued logic, pushed down to where it stands before something else."""
-    if isinstance(term, Operation):
+    if isinstance(term, TermOperation):
         if term.op == "not":
             return term.parts[0]
         if term.op in {"and", "or"}:
             other = "or" if term.op == "and" else "and"
-            return junction(other, [negation(part) for part in term.parts])
+            return make_junction(other, [negate_term(part) for part in term.parts])
         if term.op in _OPPOSITE:
-            return Operation(_OPPOSITE[term.op], term.parts, term.order)
-    return Operation("not", (term,))
+            return TermOperation(_OPPOSITE[term.op], term.parts, term.order)
+    return TermOperation("not", (term,))
 
 
-def conjuncts(term: Term) -> list[Term]:
+def split_conjuncts(term: Term) -> list[Term]:
     """The parts of a condition that all have to hold."""
-    if isinstance(term, Operation):
+    if isinstance(term, TermOperation):
         if term.op == "and":
-            return [item for part in term.parts for item in conjuncts(part)]
+            return [item for part in term.parts for item in split_conjuncts(part)]
         if term.op == TRUE.op:
             return []
     return [term]
 
 
-class Naming(Protocol):
+class KeyNaming(Protocol):
     """How columns and nested queries are called in keys.
 
     `known` keeps the keys of terms: a term that is used often is written out once. A term equals
@@ -173,35 +175,35 @@ class Naming(Protocol):
 
     known: dict[Term, TermKey]
 
-    def column(self, column: SourceColumn) -> tuple[object, ...]: ...
+    def column_key(self, column: SourceColumn) -> tuple[object, ...]: ...
 
-    def nested(self, nested: Nested) -> tuple[object, ...]: ...
+    def nested_key(self, nested: NestedQuery) -> tuple[object, ...]: ...
 
 
-class Interner:
+class KeyInterner:
     """Small numbers for structures: two structures have one number exactly if they are equal."""
 
     def __init__(self) -> None:
         self._keys: dict[tuple[object, ...], TermKey] = {}
 
-    def key(self, structure: tuple[object, ...]) -> TermKey:
+    def intern_structure(self, structure: tuple[object, ...]) -> TermKey:
         return self._keys.setdefault(structure, len(self._keys))
 
-    def of(self, term: Term, naming: Naming) -> TermKey:
+    def key_of_term(self, term: Term, naming: KeyNaming) -> TermKey:
         """The key of a term whose leaves are called as `naming` says."""
         known = naming.known.get(term)
         if known is None:
-            known = naming.known[term] = self.key(self._structure(term, naming))
+            known = naming.known[term] = self.intern_structure(self._term_structure(term, naming))
         return known
 
-    def _structure(self, term: Term, naming: Naming) -> tuple[object, ...]:
+    def _term_structure(self, term: Term, naming: KeyNaming) -> tuple[object, ...]:
         if isinstance(term, SourceColumn):
-            return naming.column(term)
-        if isinstance(term, Nested):
-            return naming.nested(term)
-        keys = [self.of(part, naming) for part in term.parts]
-        if term.order is not Order.MATTERS:
-            keys = sorted(set(keys) if term.order is Order.FREE_AND_ONCE else keys)
+            return naming.column_key(term)
+        if isinstance(term, NestedQuery):
+            return naming.nested_key(term)
+        keys = [self.key_of_term(part, naming) for part in term.parts]
+        if term.order is not ArgumentOrder.MATTERS:
+            keys = sorted(set(keys) if term.order is ArgumentOrder.FREE_AND_ONCE else keys)
         return (term.op, *keys)
 
 
@@ -219,21 +221,21 @@ class TableRead(QuerySource):
 
 
 @dataclass(eq=False)
-class Derived(QuerySource):
+class DerivedTable(QuerySource):
     """A query whose rows are read as those of a table."""
 
-    block: Block
+    block: QueryBlock
 
 
 @dataclass(eq=False)
-class Values(QuerySource):
+class ValuesTable(QuerySource):
     """Rows that are written out; columns are called by their place."""
 
     rows: Term
 
 
 @dataclass(eq=False)
-class Generated(QuerySource):
+class GeneratedRows(QuerySource):
     """Rows that a function makes of each row before it; columns are called by their place."""
 
     call: Term
@@ -249,23 +251,23 @@ class SetOperation(QuerySource):
 
     kind: SetKind
     distinct: bool
-    branches: list[Block]
+    branches: list[QueryBlock]
     names: list[str]
     loose: bool = False
 
 
 @dataclass(eq=False)
-class Outer(QuerySource):
+class OuterJoin(QuerySource):
     """A RIGHT or FULL JOIN of two parts: `kept` with `other`, either of which may have no match."""
 
-    kept: Part
-    other: Part
+    kept: SourcePart
+    other: SourcePart
     full: bool
     on: list[Term]
 
 
 @dataclass
-class Hung:
+class DependentSource:
     """A source that hangs on others: its conditions filter its own rows and not theirs."""
 
     source: QuerySource
@@ -274,42 +276,42 @@ class Hung:
 
 
 @dataclass
-class Part:
+class SourcePart:
     """Sources side by side, what hangs on them, and conditions on all of it."""
 
     inner: list[QuerySource] = field(default_factory=list)
-    hung: list[Hung] = field(default_factory=list)
+    hung: list[DependentSource] = field(default_factory=list)
     where: list[Term] = field(default_factory=list)
 
-    def add(self, other: Part) -> None:
+    def add_part(self, other: SourcePart) -> None:
         self.inner += other.inner
         self.hung += other.hung
         self.where += other.where
 
-    def sources(self) -> Iterator[QuerySource]:
+    def iterate_sources(self) -> Iterator[QuerySource]:
         """Every occurrence that has columns, in the order in which they stand."""
         for source in self.inner:
-            if isinstance(source, Outer):
-                yield from source.kept.sources()
-                yield from source.other.sources()
+            if isinstance(source, OuterJoin):
+                yield from source.kept.iterate_sources()
+                yield from source.other.iterate_sources()
             else:
                 yield source
         for hung in self.hung:
             yield hung.source
 
-    def terms(self) -> Iterator[Term]:
+    def iterate_terms(self) -> Iterator[Term]:
         yield from self.where
         for hung in self.hung:
             yield from hung.on
         for source in self.inner:
-            if isinstance(source, Outer):
+            if isinstance(source, OuterJoin):
                 yield from source.on
-                yield from source.kept.terms()
-                yield from source.other.terms()
+                yield from source.kept.iterate_terms()
+                yield from source.other.iterate_terms()
 
 
 @dataclass
-class Group:
+class GroupClause:
     """GROUP BY: its keys, and ROLLUP, CUBE or GROUPING SETS. No keys at all: one group."""
 
     keys: list[Term] = field(default_factory=list)
@@ -317,7 +319,7 @@ class Group:
 
 
 @dataclass(eq=False)
-class Block:
+class QueryBlock:
     """A SELECT, or a set operation as the one source of a SELECT.
 
     Attributes:
@@ -328,8 +330,8 @@ class Block:
         outputs: results by name in lower case; `*`, `*1` and so on for stars that stay.
     """
 
-    part: Part = field(default_factory=Part)
-    group: Group | None = None
+    part: SourcePart = field(default_factory=SourcePart)
+    group: GroupClause | None = None
     having: list[Term] = field(default_factory=list)
     qualify: list[Term] = field(default_factory=list)
     generators: list[Term] = field(default_factory=list)
@@ -340,7 +342,7 @@ class Block:
     layout: list[Term] = field(default_factory=list)
     outputs: dict[str, Term] = field(default_factory=dict)
 
-    def output(self, name: str) -> Term | None:
+    def find_output(self, name: str) -> Term | None:
         """The result called `name`, also by way of a star over one table."""
         if name in self.outputs:
             return self.outputs[name]
@@ -369,11 +371,11 @@ class Block:
     def looks_at_order(self) -> bool:
         """Whether its rows depend on the order in which those below come."""
         cut = bool(self.limits) and not self.has_whole_order
-        return cut or any(is_ordered(term) for term in self.terms())
+        return cut or any(is_ordered(term) for term in self.iterate_terms())
 
-    def terms(self) -> Iterator[Term]:
+    def iterate_terms(self) -> Iterator[Term]:
         """Every term of its own."""
-        yield from self.part.terms()
+        yield from self.part.iterate_terms()
         if self.group is not None:
             yield from self.group.keys
             yield from self.group.sets
@@ -383,7 +385,7 @@ class Block:
         yield from self.distinct or ()
         yield from self.outputs.values()
 
-    def keep(self, conditions: list[Term]) -> None:
+    def add_filters(self, conditions: list[Term]) -> None:
         """Filters its results, after everything else that it does but for a limit."""
         if self.is_windowed:
             self.qualify += conditions
@@ -392,22 +394,24 @@ class Block:
         else:
             self.part.where += conditions
 
-    def settle(self) -> None:
+    def push_conditions_down(self) -> None:
         """Moves conditions to the earliest place that means the same."""
         told = self.distinct
         if told is not None and self.group is None and not (self.generators or self.is_windowed):
             # DISTINCT is GROUP BY of every result.
-            self.distinct, self.group = None, Group(keys=told)
+            self.distinct, self.group = None, GroupClause(keys=told)
         if self.qualify and not self.is_windowed:
             waiting, self.qualify = self.qualify, []
-            self.keep(waiting)
+            self.add_filters(waiting)
         if self.group is not None and self.group.keys and not self.group.sets:
             early = [term for term in self.having if _is_of_keys(term)]
             self.having = [term for term in self.having if not _is_of_keys(term)]
             self.part.where += early
-        self.part.where = [item for term in self.part.where for item in conjuncts(term)]
+        self.part.where = [item for term in self.part.where for item in split_conjuncts(term)]
 
 
 def _is_of_keys(term: Term) -> bool:
     """Whether a condition on groups is one on their keys: it has no aggregate."""
-    return not is_aggregated(term) and not any(isinstance(item, Nested) for item in walk(term))
+    return not is_aggregated(term) and not any(
+        isinstance(item, NestedQuery) for item in walk_term(term)
+    )

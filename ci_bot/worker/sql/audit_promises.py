@@ -10,9 +10,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.sql.algebra_blocks import Interner, Operation, Term, TermKey
-from ci_bot.worker.sql.algebra_keys import Sealer
-from ci_bot.worker.sql.translate_query import QueryTooLargeError, Reader
+from ci_bot.worker.sql.algebra_blocks import KeyInterner, Term, TermKey, TermOperation
+from ci_bot.worker.sql.algebra_keys import KeySealer
+from ci_bot.worker.sql.translate_query import QueryTooLargeError, QueryTranslator
 
 _NOT_NULL = frozenset({"not_null", "not_null_non_blocking"})
 
@@ -24,7 +24,7 @@ _TOGETHER = frozenset(
 
 
 @dataclass(frozen=True)
-class Promises:
+class AuditPromises:
     """The audits of one model.
 
     Attributes:
@@ -48,7 +48,7 @@ class Promises:
         return any(columns <= key for columns in self.unique)
 
 
-def promises(model: Any) -> Promises:
+def read_promises(model: Any) -> AuditPromises:
     """Reads the audits of `model`; one that cannot be resolved counts by its name."""
     definitions = model.audit_definitions
     not_null: dict[str, bool] = {}
@@ -63,8 +63,8 @@ def promises(model: Any) -> Promises:
         name = raw_name.lower()
         own = definitions.get(raw_name)
         blocking = own.blocking if own is not None else not name.endswith("_non_blocking")
-        blocking = _flag(args.get("blocking"), blocking)
-        if (own is not None and own.skip) or _flag(args.get("skip"), False):
+        blocking = _parse_flag(args.get("blocking"), blocking)
+        if (own is not None and own.skip) or _parse_flag(args.get("skip"), False):
             skipped.add(name)
             continue
         if own is not None:
@@ -84,13 +84,13 @@ def promises(model: Any) -> Promises:
             unique[key] = blocking or unique.get(key, False)
         else:
             base = name.removesuffix("_non_blocking")
-            call = f"{base}({_arguments(args)})"
+            call = f"{base}({_render_arguments(args)})"
             other[call] = blocking
             arguments[call] = {k: v for k, v in args.items() if k not in {"blocking", "skip"}}
-    return Promises(not_null, unique, other, frozenset(skipped), queries, arguments)
+    return AuditPromises(not_null, unique, other, frozenset(skipped), queries, arguments)
 
 
-def _flag(value: Any, default: bool) -> bool:
+def _parse_flag(value: Any, default: bool) -> bool:
     if value is None:
         return default
     if isinstance(value, bool):
@@ -100,7 +100,7 @@ def _flag(value: Any, default: bool) -> bool:
     )
 
 
-def _arguments(args: Mapping[str, Any]) -> str:
+def _render_arguments(args: Mapping[str, Any]) -> str:
     shown = {
         name: value.sql() if hasattr(value, "sql") else str(value)
         for name, value in args.items()
@@ -138,7 +138,7 @@ _MAXIMUM = frozenset({"max_v", "max_value", "max_count"})
 
 
 @dataclass(frozen=True)
-class _Bound:
+class _NumberBound:
     """A comparison of a value with a number: `value > limit`, or the like."""
 
     kind: str
@@ -148,37 +148,37 @@ class _Bound:
 
 
 @dataclass(frozen=True)
-class _Condition:
+class _AuditCondition:
     """What picks the wrong rows: alternatives, each of them demands, with what is known of them."""
 
     rest: tuple[object, ...]
-    demands: Mapping[TermKey, _Bound | None]
-    alternatives: Mapping[TermKey, _Bound | None]
+    demands: Mapping[TermKey, _NumberBound | None]
+    alternatives: Mapping[TermKey, _NumberBound | None]
 
 
 def compare_queries(old: str, new: str, dialect: str) -> Strictness:
     """The verdict on two versions of an audit's query; the same condition is no weaker."""
-    keys = Interner()
-    before, after = _condition(old, dialect, keys), _condition(new, dialect, keys)
+    keys = KeyInterner()
+    before, after = _parse_condition(old, dialect, keys), _parse_condition(new, dialect, keys)
     # Everything but the condition has to be the same, or nothing can be said.
     if before is None or after is None or before.rest != after.rest:
         return "unknown"
     # Fewer demands pick more wrong rows, and so do more alternatives.
-    verdict = _inclusion(set(after.demands), set(before.demands))
+    verdict = _compare_inclusion(set(after.demands), set(before.demands))
     old_parts, new_parts = before.demands, after.demands
     if verdict is None and len(old_parts) == len(new_parts) == 1:
         old_parts, new_parts = before.alternatives, after.alternatives
-        verdict = _inclusion(set(old_parts), set(new_parts))
-    return verdict or _moved(old_parts, new_parts)
+        verdict = _compare_inclusion(set(old_parts), set(new_parts))
+    return verdict or _compare_moved_bounds(old_parts, new_parts)
 
 
-def _inclusion(less: set[TermKey], more: set[TermKey]) -> Strictness | None:
+def _compare_inclusion(less: set[TermKey], more: set[TermKey]) -> Strictness | None:
     if less <= more:
         return "stricter"
     return "weaker" if more < less else None
 
 
-def _condition(text: str, dialect: str, keys: Interner) -> _Condition | None:
+def _parse_condition(text: str, dialect: str, keys: KeyInterner) -> _AuditCondition | None:
     try:
         tree = d.parse_one(text, dialect=dialect)
     except (SqlglotError, ValueError):
@@ -186,44 +186,49 @@ def _condition(text: str, dialect: str, keys: Interner) -> _Condition | None:
     if not isinstance(tree, exp.Select) or tree.args.get("where") is None:
         return None
     try:
-        block = Reader({}).read(tree)
+        block = QueryTranslator({}).translate_query(tree)
         terms, block.part.where = block.part.where, []
         # Both are numbered as they are written, so that the conditions can be compared alone.
-        sealer = Sealer(keys)
+        sealer = KeySealer(keys)
         rest, names = sealer.as_written(block)
-        alternatives = _alternatives(terms)
-        return _Condition(
+        alternatives = _split_alternatives(terms)
+        return _AuditCondition(
             (rest.rows, tuple(rest.outputs.items())),
-            {keys.of(term, names): _bound(term, keys, names) for term in terms},
-            {keys.of(term, names): _bound(term, keys, names) for term in alternatives},
+            {keys.key_of_term(term, names): _find_bound(term, keys, names) for term in terms},
+            {
+                keys.key_of_term(term, names): _find_bound(term, keys, names)
+                for term in alternatives
+            },
         )
     except (RecursionError, QueryTooLargeError, KeyError):
         return None
 
 
-def _alternatives(terms: list[Term]) -> list[Term]:
+def _split_alternatives(terms: list[Term]) -> list[Term]:
     only = terms[0] if len(terms) == 1 else None
-    return list(only.parts) if isinstance(only, Operation) and only.op == "or" else terms
+    return list(only.parts) if isinstance(only, TermOperation) and only.op == "or" else terms
 
 
-def _bound(term: Term, keys: Interner, names: Any) -> _Bound | None:
+def _find_bound(term: Term, keys: KeyInterner, names: Any) -> _NumberBound | None:
     """The bound that a comparison is; None for anything else.
 
     There are two comparisons only: `lt` and `gte`, with the number on either side.
     """
-    if not isinstance(term, Operation) or term.op not in {"lt", "gte"}:
+    if not isinstance(term, TermOperation) or term.op not in {"lt", "gte"}:
         return None
     left, right = term.parts
     for value, limit, is_right in ((left, right, True), (right, left, False)):
         number = _number_of(limit)
         if number is not None:
             is_upper = is_right == (term.op == "lt")
-            return _Bound(f"{term.op} {is_right}", keys.of(value, names), number, is_upper)
+            return _NumberBound(
+                f"{term.op} {is_right}", keys.key_of_term(value, names), number, is_upper
+            )
     return None
 
 
 def _number_of(term: Term) -> float | None:
-    if not isinstance(term, Operation):
+    if not isinstance(term, TermOperation):
         return None
     if term.op.startswith("neg("):
         number = _number_of(term.parts[0])
@@ -232,8 +237,8 @@ def _number_of(term: Term) -> float | None:
     return float(text) if kind == "number" else None
 
 
-def _moved(
-    old: Mapping[TermKey, _Bound | None], new: Mapping[TermKey, _Bound | None]
+def _compare_moved_bounds(
+    old: Mapping[TermKey, _NumberBound | None], new: Mapping[TermKey, _NumberBound | None]
 ) -> Strictness:
     """Parts that compare the same values with other numbers."""
     gone = [old[key] for key in old if key not in new]
@@ -249,7 +254,7 @@ def _moved(
     return verdicts.pop() if len(verdicts) == 1 and len(gone) == len(came) else "unknown"
 
 
-def _number(node: Any) -> float | None:
+def _parse_number(node: Any) -> float | None:
     sign = 1.0
     if isinstance(node, exp.Neg):
         sign, node = -1.0, node.this
@@ -265,36 +270,40 @@ def compare_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> Strictn
     if same_arguments(old, new):
         return "stricter"  # as strict as before
     verdicts = {
-        _argument(name, old[name], new[name]) for name in old if _sql(old[name]) != _sql(new[name])
+        _compare_argument(name, old[name], new[name])
+        for name in old
+        if _value_text(old[name]) != _value_text(new[name])
     }
     return verdicts.pop() if len(verdicts) == 1 else "unknown"
 
 
 def same_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether two calls differ in their spelling at most."""
-    return set(old) == set(new) and all(_sql(old[name]) == _sql(new[name]) for name in old)
+    return set(old) == set(new) and all(
+        _value_text(old[name]) == _value_text(new[name]) for name in old
+    )
 
 
-def _argument(name: str, old: Any, new: Any) -> Strictness:
-    before, after = _number(old), _number(new)
+def _compare_argument(name: str, old: Any, new: Any) -> Strictness:
+    before, after = _parse_number(old), _parse_number(new)
     if before is not None and after is not None and name in _MINIMUM | _MAXIMUM:
         return "stricter" if (after > before) == (name in _MINIMUM) else "weaker"
     if name == "is_in":
-        was, now = _members(old), _members(new)
+        was, now = _list_members(old), _list_members(new)
         return "stricter" if now <= was else "weaker" if was <= now else "unknown"
     if name == "columns":
-        was, now = _members(old), _members(new)
+        was, now = _list_members(old), _list_members(new)
         return "stricter" if was <= now else "weaker" if now <= was else "unknown"
     return "unknown"
 
 
-def _members(value: Any) -> set[str]:
+def _list_members(value: Any) -> set[str]:
     inner = value.unnest() if isinstance(value, exp.Expression) else value
     items = getattr(inner, "expressions", None) or [inner]
-    return {_sql(item) for item in items}
+    return {_value_text(item) for item in items}
 
 
-def _sql(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """A value as text: names in lower case, and texts as they are."""
     if not isinstance(value, exp.Expression):
         return str(value)

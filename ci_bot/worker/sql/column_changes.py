@@ -10,12 +10,12 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import ColumnChange
 from ci_bot.worker.sql.model_query import (
-    Queries,
-    origins,
-    outer,
-    plain,
-    projection,
-    selects,
+    ModelQueries,
+    find_origins,
+    find_projection,
+    iterate_selects,
+    list_outer_scopes,
+    plain_name,
     source_of,
     table_name,
 )
@@ -43,7 +43,7 @@ def list_column_changes(
     after: Any,
     readers: Iterable[Any] = (),
     *,
-    queries: Queries | None = None,
+    queries: ModelQueries | None = None,
 ) -> list[ColumnChange]:
     """How the columns of a model change.
 
@@ -61,20 +61,20 @@ def list_column_changes(
     old, new = known_types(before), known_types(after)
     if old is None or new is None:
         return []
-    queries = queries or Queries()
+    queries = queries or ModelQueries()
     readers = list(readers)
     dialect = (after or before).dialect
     changes: list[ColumnChange] = []
     for name, kind in old.items():
         replaced = new.get(name)
-        if replaced is None or retyped(kind, replaced) is not None:
+        if replaced is None or compare_types(kind, replaced) is not None:
             fqn = (before or after).fqn
             changes.append(
                 ColumnChange(
                     name=name,
                     before=kind.sql(dialect=dialect),
                     after=None if replaced is None else replaced.sql(dialect=dialect),
-                    readers=[m.fqn for m in readers if reads(m, fqn, name, queries)],
+                    readers=[m.fqn for m in readers if reads_column(m, fqn, name, queries)],
                 )
             )
     changes.extend(
@@ -98,7 +98,7 @@ def known_types(model: Any) -> Mapping[str, Any] | None:
     return {name.lower(): kind for name, kind in types.items()}
 
 
-def reads(model: Any, fqn: str, column: str, queries: Queries) -> bool:
+def reads_column(model: Any, fqn: str, column: str, queries: ModelQueries) -> bool:
     """Whether `model` reads `column` of the model `fqn`.
 
     Of a Python model only the text of its SQL is known: a word in a string counts as reading.
@@ -106,15 +106,15 @@ def reads(model: Any, fqn: str, column: str, queries: Queries) -> bool:
     if model.is_python:
         word = re.compile(rf"\b{re.escape(column)}\b", re.IGNORECASE)
         return any(word.search(item.payload) for item in model.python_env.values())
-    query = queries.of(model)
+    query = queries.query_of(model)
     if query is None:
         return False
-    wanted = plain(fqn)
-    for scope in selects(query.root or query.written_root):
+    wanted = plain_name(fqn)
+    for scope in iterate_selects(query.root or query.written_root):
         sources = {
             alias: source
             for alias, (_, source) in scope.selected_sources.items()
-            if isinstance(source, exp.Table) and _is(source, wanted)
+            if isinstance(source, exp.Table) and _is_table(source, wanted)
         }
         if not sources:
             continue
@@ -127,18 +127,18 @@ def reads(model: Any, fqn: str, column: str, queries: Queries) -> bool:
     return False
 
 
-def _is(table: Any, wanted: str) -> bool:
+def _is_table(table: Any, wanted: str) -> bool:
     name = table_name(table)
     return name == wanted or wanted.endswith(f".{name}")
 
 
-def retyped(old: Any, new: Any) -> str | None:
+def compare_types(old: Any, new: Any) -> str | None:
     """How a type changes: "wider", "narrower", "other", or None where it stays.
 
     Types that cannot be told are no change, and neither is another length of a VARCHAR: Spark
     casts it to STRING whatever the number says.
     """
-    if old == new or _unknown(old) or _unknown(new):
+    if old == new or _is_unknown(old) or _is_unknown(new):
         return None
     before, after = old.this.value, new.this.value
     for family, compare in _FAMILIES:
@@ -149,7 +149,7 @@ def retyped(old: Any, new: Any) -> str | None:
     return "other"
 
 
-def is_supposed(model: Any, name: str, models: Mapping[str, Any], queries: Queries) -> bool:
+def is_supposed(model: Any, name: str, models: Mapping[str, Any], queries: ModelQueries) -> bool:
     """Whether only the parser takes a column for BIGINT: of INT and 0 it makes BIGINT in COALESCE,
     IF and CASE, and Spark makes INT.
 
@@ -157,26 +157,26 @@ def is_supposed(model: Any, name: str, models: Mapping[str, Any], queries: Queri
         models: by full name, lower case and without quotes.
     """
     for _ in range(MOST_STEPS):
-        query = queries.of(model) if model is not None else None
+        query = queries.query_of(model) if model is not None else None
         if query is None or getattr(model, "columns_to_types_", None):
             return False
-        branches = outer(query.root)
+        branches = list_outer_scopes(query.root)
         if len(branches) != 1:
             return False
         (branch,) = branches
-        item = projection(branch, name)
+        item = find_projection(branch, name)
         if not isinstance(item, exp.Column):
-            parts = _alternatives(item)
+            parts = _list_alternatives(item)
             return bool(parts) and all(
                 part.type is not None
                 and _DIGITS.get(str(part.type.this.value), 99) <= _DIGITS["INT"]
                 for part in parts
             )
-        found = origins(branch, item)
+        found = find_origins(branch, item)
         if len(found) != 1:
             return False
         ((table, name),) = found
-        if table == plain(model.fqn):
+        if table == plain_name(model.fqn):
             return False
         # Through its own CTEs a column is not followed: what they compute is seen as a whole.
         source = source_of(branch, item)
@@ -184,7 +184,7 @@ def is_supposed(model: Any, name: str, models: Mapping[str, Any], queries: Queri
     return False
 
 
-def _alternatives(node: Any) -> list[Any]:
+def _list_alternatives(node: Any) -> list[Any]:
     """The values that one of is taken, as COALESCE, IF and CASE do."""
     if isinstance(node, exp.Coalesce):
         return [node.this, *node.expressions]
@@ -196,43 +196,43 @@ def _alternatives(node: Any) -> list[Any]:
     return []
 
 
-def _same(old: Any, new: Any) -> str | None:
+def _compare_same_family(old: Any, new: Any) -> str | None:
     return None
 
 
-def _times(old: Any, new: Any) -> str | None:
+def _compare_times(old: Any, new: Any) -> str | None:
     before, after = old.this.value, new.this.value
     if before == after or "DATE" not in {before, after}:
         return None
     return "narrower" if after == "DATE" else "wider"
 
 
-def _exact(old: Any, new: Any) -> str | None:
+def _compare_exact_numbers(old: Any, new: Any) -> str | None:
     """Whole numbers and decimals: digits before and after the point."""
-    (whole_old, scale_old), (whole_new, scale_new) = _digits(old), _digits(new)
+    (whole_old, scale_old), (whole_new, scale_new) = _count_digits(old), _count_digits(new)
     if (whole_old, scale_old) == (whole_new, scale_new):
         return None if old.this == new.this else "wider"
     return "wider" if whole_new >= whole_old and scale_new >= scale_old else "narrower"
 
 
-def _digits(kind: Any) -> tuple[int, int]:
+def _count_digits(kind: Any) -> tuple[int, int]:
     name = kind.this.value
     if name in _DIGITS:
         return _DIGITS[name], 0
-    precision, scale = _numbers(kind)
+    precision, scale = _precision_and_scale(kind)
     return precision - scale, scale
 
 
-def _floats(old: Any, new: Any) -> str | None:
+def _compare_floats(old: Any, new: Any) -> str | None:
     before, after = _FLOATS.index(old.this.value), _FLOATS.index(new.this.value)
     return None if before == after else "wider" if before < after else "narrower"
 
 
-def _unknown(kind: Any) -> bool:
+def _is_unknown(kind: Any) -> bool:
     return bool(kind.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL))
 
 
-def _numbers(kind: Any) -> tuple[int, int]:
+def _precision_and_scale(kind: Any) -> tuple[int, int]:
     """Precision and scale; Spark's own default is (10, 0)."""
     numbers = [int(n) for item in kind.expressions if (n := item.name or item.sql()).isdigit()]
     precision = numbers[0] if numbers else 10
@@ -240,8 +240,8 @@ def _numbers(kind: Any) -> tuple[int, int]:
 
 
 _FAMILIES = (
-    (_TEXTS, _same),
-    (_TIMES, _times),
-    ((*_DIGITS, "DECIMAL"), _exact),
-    (_FLOATS, _floats),
+    (_TEXTS, _compare_same_family),
+    (_TIMES, _compare_times),
+    ((*_DIGITS, "DECIMAL"), _compare_exact_numbers),
+    (_FLOATS, _compare_floats),
 )

@@ -10,15 +10,15 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.algebra_blocks import Block, Interner, Operation, Term, TermKey
-from ci_bot.worker.sql.algebra_keys import Origins, Sealer, below
+from ci_bot.worker.sql.algebra_blocks import KeyInterner, QueryBlock, Term, TermKey, TermOperation
+from ci_bot.worker.sql.algebra_keys import KeySealer, OriginNames, walk_with_origins
 from ci_bot.worker.sql.interval_filters import is_interval_predicate
-from ci_bot.worker.sql.query_notes import Notes
-from ci_bot.worker.sql.translate_query import QueryTooLargeError, Reader
+from ci_bot.worker.sql.query_notes import QueryNotes
+from ci_bot.worker.sql.translate_query import QueryTooLargeError, QueryTranslator
 
 
 @dataclass(frozen=True)
-class Form:
+class NormalForm:
     """A query in normal form. Forms of one `Interner` can be compared.
 
     Attributes:
@@ -28,14 +28,14 @@ class Form:
         notes: its clauses as they are met.
     """
 
-    block: Block
-    notes: Notes
-    sealer: Sealer
+    block: QueryBlock
+    notes: QueryNotes
+    sealer: KeySealer
     gaps: tuple[str, ...]
     rows: TermKey | None
     results: Mapping[str, TermKey]
 
-    def proves_same(self, other: Form, *, one_text: bool = False) -> bool:
+    def proves_same(self, other: NormalForm, *, one_text: bool = False) -> bool:
         """Whether both give the same rows on any data, up to the order of rows and columns.
 
         Args:
@@ -58,16 +58,19 @@ class Form:
         if group is None or group.sets or self.gaps:
             return frozenset()
         _, names = self.sealer.as_written(self.block)
-        keys = {self.sealer.keys.of(term, names) for term in group.keys}
+        keys = {self.sealer.keys.key_of_term(term, names) for term in group.keys}
         found = {
-            name: self.sealer.keys.of(term, names) for name, term in self.block.outputs.items()
+            name: self.sealer.keys.key_of_term(term, names)
+            for name, term in self.block.outputs.items()
         }
         if not keys <= set(found.values()):
             return frozenset()
         return frozenset(name for name, key in found.items() if key in keys)
 
 
-def form_of(tree: Any, keys: Interner, new_names: Mapping[str, str] | None = None) -> Form | None:
+def form_of(
+    tree: Any, keys: KeyInterner, new_names: Mapping[str, str] | None = None
+) -> NormalForm | None:
     """The form of a query; None where it is too large to be taken apart.
 
     Args:
@@ -75,19 +78,19 @@ def form_of(tree: Any, keys: Interner, new_names: Mapping[str, str] | None = Non
         keys: shared by the forms that are to be compared.
         new_names: tables that only got another name, so that both sides call them alike.
     """
-    reader, sealer = Reader(new_names or {}), Sealer(keys)
+    reader, sealer = QueryTranslator(new_names or {}), KeySealer(keys)
     try:
-        block = reader.read(tree)
+        block = reader.translate_query(tree)
         if any("#" in name for name in block.outputs):
-            reader.gap("two results of one name")
-        sealed = sealer.seal(block)
+            reader.add_gap("two results of one name")
+        sealed = sealer.seal_block(block)
     except KeyError:  # a column of a query around one that cannot see it
-        reader.gap("a column from outside")
-        return Form(block, reader.notes, sealer, tuple(reader.gaps), None, {})
+        reader.add_gap("a column from outside")
+        return NormalForm(block, reader.notes, sealer, tuple(reader.gaps), None, {})
     except (RecursionError, QueryTooLargeError):
         return None
     gaps = tuple(reader.gaps)
-    return Form(block, reader.notes, sealer, gaps, sealed.rows, dict(sealed.outputs))
+    return NormalForm(block, reader.notes, sealer, gaps, sealed.rows, dict(sealed.outputs))
 
 
 # What a query does, so that two versions can be compared whatever their spelling.
@@ -102,7 +105,7 @@ WHOLE: TermKey = -1
 
 
 @dataclass(frozen=True)
-class Join:
+class JoinMeaning:
     """One join: what is joined, how, and on which conditions.
 
     `places` are, for each condition, the (target, column) pairs that it compares, where all of
@@ -122,7 +125,7 @@ class Join:
         return self.how in {"INNER", "CROSS"}
 
 
-class Meaning:
+class QueryMeaning:
     """What a query does, as sets and bags that do not depend on names or order.
 
     Keys can be compared with those of a meaning whose form was made with the same `Interner`;
@@ -134,24 +137,26 @@ class Meaning:
         totals: for each result the aggregates that its value goes through.
     """
 
-    def __init__(self, form: Form, dialect: str) -> None:
+    def __init__(self, form: NormalForm, dialect: str) -> None:
         self._form = form
         self._dialect = dialect
         self._nodes: dict[TermKey, Any] = {}
         self._count_turns()
-        self._names = Origins(form.sealer)
+        self._names = OriginNames(form.sealer)
         notes = form.notes
         self.filters = Counter(
-            self._key(term, node) for term, node in notes.filters if not is_interval_predicate(node)
+            self._key_of(term, node)
+            for term, node in notes.filters
+            if not is_interval_predicate(node)
         )
-        self.joins = [self._join(join) for join in notes.joins]
+        self.joins = [self._join_meaning(join) for join in notes.list_joins]
         self.groups = [
-            frozenset(self._key(term, node) for term, node in group) for group in notes.groups
+            frozenset(self._key_of(term, node) for term, node in group) for group in notes.groups
         ]
         self.distincts: int = notes.distincts
         self.unions: Counter[str] = notes.unions
-        self.reads: Counter[str] = notes.reads
-        self.columns: Mapping[str, set[str]] = notes.columns
+        self.reads: Counter[str] = notes.count_reads
+        self.columns: Mapping[str, set[str]] = notes.list_joined_columns
 
     @cached_property
     def inner_conditions(self) -> frozenset[TermKey]:
@@ -165,52 +170,58 @@ class Meaning:
         One that holds for all rows of a partition or for none is not among them.
         """
         return Counter(
-            self._key(term, node)
+            self._key_of(term, node)
             for term, node in self._form.notes.filters
             if _keeps_from_windows(node)
         )
 
     @cached_property
-    def totals(self) -> dict[str, Counter[str]]:
-        return {name: Counter(_totals(term)) for name, term in self._form.block.outputs.items()}
+    def list_totals(self) -> dict[str, Counter[str]]:
+        return {
+            name: Counter(_iterate_totals(term)) for name, term in self._form.block.outputs.items()
+        }
 
     @cached_property
-    def quotients(self) -> dict[str, Counter[TermKey]]:
+    def list_quotients(self) -> dict[str, Counter[TermKey]]:
         """For each result how often it divides by what; by `WHOLE` how many quotients are whole."""
-        return {name: self._quotients(term) for name, term in self._form.block.outputs.items()}
+        return {name: self._quotients_in(term) for name, term in self._form.block.outputs.items()}
 
-    def show(self, key: TermKey) -> str:
+    def show_key(self, key: TermKey) -> str:
         """The SQL that `key` stands for, without quotes."""
-        return unquoted(self._nodes[key].sql(dialect=self._dialect, comments=False))
+        return strip_quotes(self._nodes[key].sql(dialect=self._dialect, comments=False))
 
-    def _key(self, term: Term, node: Any) -> TermKey:
-        key = self._form.sealer.keys.of(term, self._names)
+    def _key_of(self, term: Term, node: Any) -> TermKey:
+        key = self._form.sealer.keys.key_of_term(term, self._names)
         self._nodes.setdefault(key, node)
         return key
 
-    def _join(self, join: Any) -> Join:
-        on = {self._key(term, node): places for term, node, places in join.on}
-        return Join(join.target, join.how, frozenset(on), join.node, on)
+    def _join_meaning(self, join: Any) -> JoinMeaning:
+        on = {self._key_of(term, node): places for term, node, places in join.on}
+        return JoinMeaning(join.target, join.how, frozenset(on), join.node, on)
 
     def _count_turns(self) -> None:
         """Numbers the occurrences of one thing in a SELECT, as they stand in it."""
         sealer = self._form.sealer
         for block in self._form.notes.blocks:
             met: Counter[TermKey] = Counter()
-            for source in block.part.sources():
+            for source in block.part.iterate_sources():
                 try:
-                    base = sealer.base(source)
+                    base = sealer.source_key(source)
                 except KeyError:
-                    base = sealer.keys.key(("unknown", id(source)))
+                    base = sealer.keys.intern_structure(("unknown", id(source)))
                 met[base] += 1
                 source.turn = met[base]
 
-    def _quotients(self, term: Term) -> Counter[TermKey]:
+    def _quotients_in(self, term: Term) -> Counter[TermKey]:
         found: Counter[TermKey] = Counter()
-        for node in below(term):
-            if isinstance(node, Operation) and node.op.startswith(("div(", "intdiv(")):
+        for node in walk_with_origins(term):
+            if isinstance(node, TermOperation) and node.op.startswith(("div(", "intdiv(")):
                 found[WHOLE] += int(node.op.startswith("intdiv("))
-                found[self._form.sealer.keys.of(_unguarded(node.parts[1]), self._names)] += 1
+                found[
+                    self._form.sealer.keys.key_of_term(
+                        _strip_zero_guard(node.parts[1]), self._names
+                    )
+                ] += 1
         return found
 
 
@@ -222,14 +233,14 @@ def _keeps_from_windows(node: Any) -> bool:
         return False
     filtered = {column.name.lower() for column in node.find_all(exp.Column)}
     return any(
-        window.find_ancestor(exp.Select) is select and not filtered <= _partition(window)
+        window.find_ancestor(exp.Select) is select and not filtered <= _partition_columns(window)
         for part in (*select.expressions, select.args.get("qualify"))
         if part is not None
         for window in part.find_all(exp.Window)
     )
 
 
-def _partition(window: Any) -> set[str]:
+def _partition_columns(window: Any) -> set[str]:
     return {
         column.name.lower()
         for part in window.args.get("partition_by") or []
@@ -237,26 +248,26 @@ def _partition(window: Any) -> set[str]:
     }
 
 
-def _totals(term: Term) -> Iterator[str]:
-    for node in below(term):
-        if isinstance(node, Operation) and node.aggregate:
+def _iterate_totals(term: Term) -> Iterator[str]:
+    for node in walk_with_origins(term):
+        if isinstance(node, TermOperation) and node.aggregate:
             inner = node.parts[0] if node.parts else None
-            distinct = isinstance(inner, Operation) and inner.op.startswith("distinct(")
+            distinct = isinstance(inner, TermOperation) and inner.op.startswith("distinct(")
             name = node.op.partition("(")[0].upper()
             yield f"{name}{' DISTINCT' if distinct else ''}"
 
 
-def _unguarded(term: Term) -> Term:
+def _strip_zero_guard(term: Term) -> Term:
     """A denominator without its guard against zero, which changes no quotient."""
-    while isinstance(term, Operation):
+    while isinstance(term, TermOperation):
         guard = term.parts[1] if term.op.startswith("nullif(") else None
-        is_guarded = isinstance(guard, Operation) and guard.op in {"number:0", "number:0.0"}
+        is_guarded = isinstance(guard, TermOperation) and guard.op in {"number:0", "number:0.0"}
         if not is_guarded and not term.op.startswith(("cast(", "trycast(")):
             break
         term = term.parts[0]
     return term
 
 
-def unquoted(text: str) -> str:
+def strip_quotes(text: str) -> str:
     """SQL without the quotes of identifiers: views are rendered without, tables with them."""
     return text.replace("`", "").replace('"', "")

@@ -19,11 +19,11 @@ from ci_bot.worker.sql.model_query import (
     EPOCH,
     SENTINEL_END,
     SENTINEL_START,
-    Query,
-    origins,
-    outer,
-    projection,
-    selects,
+    ModelQuery,
+    find_origins,
+    find_projection,
+    iterate_selects,
+    list_outer_scopes,
 )
 from ci_bot.worker.sqlmesh_compat import FROM
 
@@ -40,57 +40,57 @@ _JINJA = {
 
 
 @dataclass(frozen=True)
-class Bounds:
+class IntervalBounds:
     """What a predicate says about the interval, and the columns that it says it of."""
 
     lower: bool = False
     upper: bool = False
     columns: frozenset[tuple[str, str]] = frozenset()
 
-    def both(self, other: Bounds) -> Bounds:
+    def combine_both(self, other: IntervalBounds) -> IntervalBounds:
         """Either predicate holds for every row: their bounds add up."""
-        return Bounds(
+        return IntervalBounds(
             self.lower or other.lower, self.upper or other.upper, self.columns | other.columns
         )
 
-    def either(self, other: Bounds) -> Bounds:
+    def combine_either(self, other: IntervalBounds) -> IntervalBounds:
         """A row passes by one of them: only what both bound is bounded."""
-        return Bounds(
+        return IntervalBounds(
             self.lower and other.lower, self.upper and other.upper, self.columns | other.columns
         )
 
     @property
-    def any(self) -> bool:
+    def is_bounded(self) -> bool:
         return self.lower or self.upper
 
 
-NONE = Bounds()
+NONE = IntervalBounds()
 
 
-def bounds_of(query: Query) -> Bounds:
+def bounds_of(query: ModelQuery) -> IntervalBounds:
     """The bounds that every row of the query's result meets.
 
     The written form is read where it shows its structure, else the rendered one.
     """
     if query.scopes is None:
-        return Bounds(True, True)  # nothing can be said, so nothing is
+        return IntervalBounds(True, True)  # nothing can be said, so nothing is
     return _scope_bounds(query.scopes, 0)
 
 
-def mentions_interval(query: Query) -> bool:
+def mentions_interval(query: ModelQuery) -> bool:
     """Whether start or end of the interval occur anywhere."""
-    names = [var.name.lower() for var in query.written_tree.all(d.MacroVar)]
+    names = [var.name.lower() for var in query.written_tree.find_all(d.MacroVar)]
     if any(name.startswith(("start_", "end_")) for name in names):
         return True
-    return query.hides_structure and _marks(query.rendered, "start")
+    return query.hides_structure and _has_marker(query.rendered_query, "start")
 
 
 def is_interval_predicate(node: Any) -> bool:
     """Whether a predicate, written or rendered, compares with start or end of the interval."""
-    return bool(_marks(node, "start") or _marks(node, "end"))
+    return bool(_has_marker(node, "start") or _has_marker(node, "end"))
 
 
-def _marks(node: Any, side: str) -> bool:
+def _has_marker(node: Any, side: str) -> bool:
     if node is None:
         return False
     for var in node.find_all(d.MacroVar):
@@ -104,7 +104,7 @@ def _marks(node: Any, side: str) -> bool:
     )
 
 
-def _scope_bounds(scope: Any, depth: int) -> Bounds:
+def _scope_bounds(scope: Any, depth: int) -> IntervalBounds:
     expression = scope.expression
     if depth > MAX_DEPTH:
         return NONE
@@ -116,9 +116,9 @@ def _scope_bounds(scope: Any, depth: int) -> Bounds:
             return branches[0]
         result = branches[0]
         for branch in branches[1:]:
-            result = result.either(branch)
+            result = result.combine_either(branch)
         return result
-    leaves = outer(scope)
+    leaves = list_outer_scopes(scope)
     if not isinstance(expression, exp.Select):
         return _scope_bounds(leaves[0], depth + 1) if leaves else NONE
     return _select_bounds(scope, expression, depth)
@@ -129,81 +129,85 @@ def _is_recursive(scope: Any) -> bool:
     return bool(with_ is not None and with_.args.get("recursive"))
 
 
-def _select_bounds(scope: Any, select: Any, depth: int) -> Bounds:
+def _select_bounds(scope: Any, select: Any, depth: int) -> IntervalBounds:
     result = NONE
     for clause in ("where", "qualify", "having"):
         part = select.args.get(clause)
         if part is not None:
-            result = result.both(predicate_bounds(scope, part.this))
+            result = result.combine_both(predicate_bounds(scope, part.this))
     from_ = select.args.get(FROM)
     joins = select.args.get("joins") or []
     if from_ is None:
-        return Bounds(True, True) if not joins else result
+        return IntervalBounds(True, True) if not joins else result
     only_right = any(join.side == "RIGHT" for join in joins)
     if not only_right:
-        result = result.both(_source_bounds(scope, from_.this, depth))
+        result = result.combine_both(_source_bounds(scope, from_.this, depth))
     for join in joins:
         if join.side in {"LEFT", "FULL"}:
             continue
         on = join.args.get("on")
         if on is not None and not join.side:
-            result = result.both(predicate_bounds(scope, on))
-        result = result.both(_source_bounds(scope, join.this, depth))
+            result = result.combine_both(predicate_bounds(scope, on))
+        result = result.combine_both(_source_bounds(scope, join.this, depth))
     for lateral in select.args.get("laterals") or []:
-        result = result.both(_generated(lateral))
+        result = result.combine_both(_bounds_of_series(lateral))
     return result
 
 
-def _source_bounds(scope: Any, node: Any, depth: int) -> Bounds:
+def _source_bounds(scope: Any, node: Any, depth: int) -> IntervalBounds:
     source = scope.sources.get(node.alias_or_name)
     if isinstance(source, Scope):
         inner = _scope_bounds(source, depth + 1)
-        return inner if inner.any else _generated(source.expression)
-    return NONE if isinstance(node, exp.Table) else _generated(node)
+        return inner if inner.is_bounded else _bounds_of_series(source.expression)
+    return NONE if isinstance(node, exp.Table) else _bounds_of_series(node)
 
 
-def _generated(node: Any) -> Bounds:
+def _bounds_of_series(node: Any) -> IntervalBounds:
     """A list of dates made from start and end is bounded by them, as in SEQUENCE(start, end)."""
     tables = list(node.find_all(exp.Table))
     if tables:
         return NONE
-    return Bounds(_marks(node, "start"), _marks(node, "end"))
+    return IntervalBounds(_has_marker(node, "start"), _has_marker(node, "end"))
 
 
-def predicate_bounds(scope: Any, node: Any) -> Bounds:
+def predicate_bounds(scope: Any, node: Any) -> IntervalBounds:
     """What one boolean expression says about the interval."""
     if isinstance(node, exp.Paren):
         return predicate_bounds(scope, node.this)
     if isinstance(node, exp.And):
-        return predicate_bounds(scope, node.this).both(predicate_bounds(scope, node.expression))
+        return predicate_bounds(scope, node.this).combine_both(
+            predicate_bounds(scope, node.expression)
+        )
     if isinstance(node, exp.Or):
-        return predicate_bounds(scope, node.this).either(predicate_bounds(scope, node.expression))
+        return predicate_bounds(scope, node.this).combine_either(
+            predicate_bounds(scope, node.expression)
+        )
     if isinstance(node, exp.Not):
         return NONE
-    return _comparison(scope, node)
+    return _bounds_of_comparison(scope, node)
 
 
-def _comparison(scope: Any, node: Any) -> Bounds:
+def _bounds_of_comparison(scope: Any, node: Any) -> IntervalBounds:
     if isinstance(node, exp.Between):
-        low, high = _marks(node.args["low"], "start"), _marks(node.args["high"], "end")
+        low, high = _has_marker(node.args["low"], "start"), _has_marker(node.args["high"], "end")
         if low or high or is_interval_predicate(node):
-            return Bounds(
-                low, high or _marks(node.args["high"], "start"), _columns(scope, node.this)
+            return IntervalBounds(
+                low, high or _has_marker(node.args["high"], "start"), _columns_of(scope, node.this)
             )
         return NONE
     if not is_interval_predicate(node):
         return NONE
-    columns = _columns(scope, node)
+    columns = _columns_of(scope, node)
     if isinstance(node, exp.GT | exp.GTE | exp.LT | exp.LTE):
         left = is_interval_predicate(node.this)
         at_least = isinstance(node, exp.GT | exp.GTE) is not left
-        return Bounds(lower=at_least, upper=not at_least, columns=columns)
+        return IntervalBounds(lower=at_least, upper=not at_least, columns=columns)
     # Equality, IN, and functions over the interval: taken to bound both ends.
-    return Bounds(True, True, columns)
+    return IntervalBounds(True, True, columns)
 
 
-def _columns(scope: Any, node: Any) -> frozenset[tuple[str, str]]:
-    return frozenset(origins(scope, node))
+def _columns_of(scope: Any, node: Any) -> frozenset[tuple[str, str]]:
+    return frozenset(find_origins(scope, node))
 
 
 def day_macro(node: Any) -> str | None:
@@ -214,12 +218,12 @@ def day_macro(node: Any) -> str | None:
     return name if name in {"start_ds", "end_ds", "start_date", "end_date"} else None
 
 
-def last_days(query: Query) -> Iterator[tuple[Any, Any, str]]:
+def last_days(query: ModelQuery) -> Iterator[tuple[Any, Any, str]]:
     """Columns and casts that may be no later than the interval's last day.
 
     Yields the scope, the column or cast, and the macro that the day is written as.
     """
-    for scope in selects(query.written_root):
+    for scope in iterate_selects(query.written_root):
         for test in scope.find_all(exp.Between, exp.LTE, exp.GTE):
             if isinstance(test, exp.Between):
                 side, day = test.this, test.args["high"]
@@ -238,8 +242,8 @@ def time_column_origins(roots: Iterable[Any], name: str) -> set[tuple[str, str]]
     """The table columns that the time column of the result is computed from."""
     found: set[tuple[str, str]] = set()
     for root in roots:
-        for branch in outer(root):
-            item = projection(branch, name)
+        for branch in list_outer_scopes(root):
+            item = find_projection(branch, name)
             if item is not None:
-                found |= origins(branch, item)
+                found |= find_origins(branch, item)
     return found

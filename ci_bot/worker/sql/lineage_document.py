@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
 from ci_bot.worker.sql.lineage_facts import ChangedProject
-from ci_bot.worker.sql.lineage_propagation import OwnPart, Parts, Reach, Spread, spread
+from ci_bot.worker.sql.lineage_propagation import (
+    ChangedParts,
+    ChangeSpread,
+    ModelReach,
+    OwnPart,
+    spread_changes,
+)
 
 MOST_ENTRIES = 5_000  # models reached, over all parts
 MOST_OF_ONE_PART = 200
@@ -15,7 +21,7 @@ MOST_REASONS = 3
 
 def impact_of(project: ChangedProject) -> Impact:
     """What depends on each changed part of `project`, and which rebuilds read none of them."""
-    found = spread(project)
+    found = spread_changes(project)
     entries = _reached_by_part(project, found)
     changed = [
         ChangedPart(
@@ -32,12 +38,14 @@ def impact_of(project: ChangedProject) -> Impact:
     return Impact(
         changed=changed,
         more_changed=found.parts.more,
-        indirect=[_indirect(name, found, project) for name in sorted(indirect)[:MOST_INDIRECT]],
+        indirect=[
+            _make_indirect(name, found, project) for name in sorted(indirect)[:MOST_INDIRECT]
+        ],
         more_indirect=max(len(indirect) - MOST_INDIRECT, 0),
     )
 
 
-class _Entries:
+class _ReachedEntries:
     """The models that each part reaches, as far as there is room."""
 
     def __init__(self, parts: int) -> None:
@@ -46,21 +54,23 @@ class _Entries:
         self.left = MOST_ENTRIES
 
 
-def _reached_by_part(project: ChangedProject, found: Spread) -> _Entries:
-    entries = _Entries(len(found.parts.known))
+def _reached_by_part(project: ChangedProject, found: ChangeSpread) -> _ReachedEntries:
+    entries = _ReachedEntries(len(found.parts.known))
     for model in project.models:
         reach = found.reached[model.name]
-        for number in found.parts.of(reach.any & ~reach.own):
+        for number in found.parts.list_numbers(reach.any_bits & ~reach.own):
             if found.parts.known[number].model == model.name:
                 continue  # that the model is unknown is its own part, found on the way
             entries.counts[number] += 1
             if entries.left > 0 and len(entries.listed[number]) < MOST_OF_ONE_PART:
                 entries.left -= 1
-                entries.listed[number].append(_entry(project.shown(model.name), reach, 1 << number))
+                entries.listed[number].append(
+                    _make_entry(project.shown(model.name), reach, 1 << number)
+                )
     return entries
 
 
-def _entry(name: str, reach: Reach, bit: int) -> ReachedModel:
+def _make_entry(name: str, reach: ModelReach, bit: int) -> ReachedModel:
     columns = sorted(column for column, bits in reach.columns.items() if bits & bit)
     return ReachedModel(
         model=name,
@@ -70,29 +80,33 @@ def _entry(name: str, reach: Reach, bit: int) -> ReachedModel:
     )
 
 
-def _indirect(name: str, found: Spread, project: ChangedProject) -> IndirectModel:
+def _make_indirect(name: str, found: ChangeSpread, project: ChangedProject) -> IndirectModel:
     reach, parts = found.reached[name], found.parts
     shown = project.shown(name)
-    certain = reach.any & ~parts.uncertain
+    certain = reach.any_bits & ~parts.uncertain
     if certain:
-        why = f"Reads {_named(certain, parts, project)}."
+        why = f"Reads {_name_parts(certain, parts, project)}."
         return IndirectModel(model=shown, reached="yes", why=why)
-    if reach.any:
-        own = [parts.known[n] for n in parts.of(reach.any) if parts.known[n].model == name]
-        why = (own[0].why or "") if own else f"Below {_named(reach.any, parts, project)}."
+    if reach.any_bits:
+        own = [
+            parts.known[n]
+            for n in parts.list_numbers(reach.any_bits)
+            if parts.known[n].model == name
+        ]
+        why = (own[0].why or "") if own else f"Below {_name_parts(reach.any_bits, parts, project)}."
         return IndirectModel(model=shown, reached="unknown", why=why)
     return IndirectModel(model=shown, reached="no", why="Reads nothing that changed.")
 
 
-def _named(bits: int, parts: Parts, project: ChangedProject) -> str:
-    known = [parts.known[number] for number in parts.of(bits)]
-    told = list(dict.fromkeys(_name(part, project) for part in known))
+def _name_parts(bits: int, parts: ChangedParts, project: ChangedProject) -> str:
+    known = [parts.known[number] for number in parts.list_numbers(bits)]
+    told = list(dict.fromkeys(_name_part(part, project) for part in known))
     rest = len(told) - MOST_REASONS
     text = ", ".join(told[:MOST_REASONS]) or "one of very many changes"
     return f"{text} and {rest} more" if rest > 0 else text
 
 
-def _name(part: OwnPart, project: ChangedProject) -> str:
+def _name_part(part: OwnPart, project: ChangedProject) -> str:
     model = project.shown(part.model)
     if part.how == "unknown":
         return f"`{model}`, which cannot be read"

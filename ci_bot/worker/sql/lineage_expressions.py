@@ -9,16 +9,16 @@ from sqlglot import exp
 
 from ci_bot.worker.sql.lineage_scopes import (
     FromEntry,
+    LineageRowset,
+    LineageTerms,
     NameScope,
-    Rowset,
-    Terms,
-    Traced,
-    blob,
-    named,
+    TracedValue,
+    columns_by_name,
+    opaque_relation,
 )
 from ci_bot.worker.sqlmesh_compat import EXCEPT, Tree
 
-ReadQuery = Callable[[Any, NameScope], Rowset]
+ReadQuery = Callable[[Any, NameScope], LineageRowset]
 
 _SWAPPED = {exp.GT: "LT", exp.GTE: "LTE"}
 
@@ -37,64 +37,72 @@ class UnreadableError(Exception):
     """A query of a kind that is not read here."""
 
 
-def _by_key(value: Traced) -> int:
+def _by_key(value: TracedValue) -> int:
     return value.key
 
 
-class Expressions:
+class ExpressionReader:
     """Reads expressions; nested queries are read by `read_query`."""
 
-    def __init__(self, terms: Terms, read_query: ReadQuery) -> None:
+    def __init__(self, terms: LineageTerms, read_query: ReadQuery) -> None:
         self.terms = terms
         self._read_query = read_query
 
-    def value(self, node: Any, frame: NameScope) -> Traced:  # noqa: PLR0911 - one line for each kind
+    def trace_value(self, node: Any, frame: NameScope) -> TracedValue:  # noqa: PLR0911 - one line for each kind
         """The value of `node`, with the names of `frame`."""
         if isinstance(node, exp.Column):
-            return self._column(node, frame)
+            return self._trace_column(node, frame)
         if isinstance(node, exp.Alias | exp.Paren):
-            return self.value(node.this, frame)
+            return self.trace_value(node.this, frame)
         if isinstance(node, exp.Literal):
-            return Traced(0, self.terms.key("literal", node.is_string, node.this))
+            return TracedValue(0, self.terms.computation_key("literal", node.is_string, node.this))
         if isinstance(node, exp.Identifier):
-            return Traced(0, self.terms.key("name", node.name.lower()))
+            return TracedValue(0, self.terms.computation_key("name", node.name.lower()))
         if isinstance(node, exp.Query):
-            return self._subquery(node, frame)
+            return self._trace_subquery(node, frame)
         if isinstance(node, exp.Star):
-            return self.terms.value("star", [frame.everything(), self._node(node, frame)])
+            return self.terms.combine_values(
+                "star", [frame.trace_everything(), self._trace_node(node, frame)]
+            )
         if isinstance(node, exp.Exists) and isinstance(node.this, exp.Query):
-            return self.terms.value("exists", [self._read_query(node.this, frame).rows])
+            return self.terms.combine_values("exists", [self._read_query(node.this, frame).rows])
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
-            return Traced(0, self.terms.key("count of rows"))
+            return TracedValue(0, self.terms.computation_key("count of rows"))
         if isinstance(node, exp.Lambda):
             bound = frozenset(name.name.lower() for name in node.expressions)
-            return self._node(node, frame.inner(bound=bound))
+            return self._trace_node(node, frame.open_inner(bound=bound))
         if isinstance(node, exp.Comprehension):
-            return self._node(node, frame.inner(bound=frozenset({node.expression.name.lower()})))
+            return self._trace_node(
+                node, frame.open_inner(bound=frozenset({node.expression.name.lower()}))
+            )
         if isinstance(node, exp.Table):
             raise UnreadableError("a table inside of an expression")
         if isinstance(node, exp.TableColumn):
-            return frame.resolve([node.name.lower()])
-        return self._generic(node, frame)
+            return frame.resolve_name([node.name.lower()])
+        return self._trace_generic(node, frame)
 
-    def _generic(self, node: Any, frame: NameScope) -> Traced:
+    def _trace_generic(self, node: Any, frame: NameScope) -> TracedValue:
         kind = type(node)
         if kind in _SWAPPED:
             sides = [node.expression, node.this]
-            return self.terms.value(_SWAPPED[kind], [self.value(side, frame) for side in sides])
+            return self.terms.combine_values(
+                _SWAPPED[kind], [self.trace_value(side, frame) for side in sides]
+            )
         if kind in _BOTH_SIDES:
             sides = [node.this, node.expression]
-            return self.terms.value(kind.__name__, [self.value(side, frame) for side in sides])
+            return self.terms.combine_values(
+                kind.__name__, [self.trace_value(side, frame) for side in sides]
+            )
         if kind in _ANY_ORDER:
             operands = node.flatten() if kind in _CONNECTORS else (node.this, node.expression)
-            values = [self.value(operand, frame) for operand in operands]
-            return self.terms.value(kind.__name__, sorted(values, key=_by_key))
-        found = self._node(node, frame)
+            values = [self.trace_value(operand, frame) for operand in operands]
+            return self.terms.combine_values(kind.__name__, sorted(values, key=_by_key))
+        found = self._trace_node(node, frame)
         if kind is exp.Window and node.args.get("alias") and frame.windows is not None:
-            return self.terms.value("named window", [found, frame.windows])
+            return self.terms.combine_values("named window", [found, frame.windows])
         return found
 
-    def _node(self, node: Any, frame: NameScope) -> Traced:
+    def _trace_node(self, node: Any, frame: NameScope) -> TracedValue:
         """A node by all of its arguments, each with its name."""
         deps = 0
         parts: list[Any] = [type(node).__name__]
@@ -102,30 +110,32 @@ class Expressions:
             if argument is None or argument is False or argument == []:
                 continue
             values = [
-                self._argument(item, frame)
+                self._trace_argument(item, frame)
                 for item in (argument if isinstance(argument, list) else [argument])
             ]
             for value in values:
                 deps |= value.deps
             parts.append((name, *(value.key for value in values)))
-        return Traced(deps, self.terms.key(*parts))
+        return TracedValue(deps, self.terms.computation_key(*parts))
 
-    def _argument(self, item: Any, frame: NameScope) -> Traced:
+    def _trace_argument(self, item: Any, frame: NameScope) -> TracedValue:
         if isinstance(item, Tree):
-            return self.value(item, frame)
-        return Traced(0, self.terms.key("text", str(item)))
+            return self.trace_value(item, frame)
+        return TracedValue(0, self.terms.computation_key("text", str(item)))
 
-    def _column(self, node: Any, frame: NameScope) -> Traced:
+    def _trace_column(self, node: Any, frame: NameScope) -> TracedValue:
         parts = [part.name.lower() for part in node.parts]
         if isinstance(node.this, exp.Star):
-            return frame.resolve(parts[:-1])
-        return frame.resolve(parts)
+            return frame.resolve_name(parts[:-1])
+        return frame.resolve_name(parts)
 
-    def _subquery(self, node: Any, frame: NameScope) -> Traced:
-        return self.terms.value("query", [self._read_query(node, frame).whole(self.terms)])
+    def _trace_subquery(self, node: Any, frame: NameScope) -> TracedValue:
+        return self.terms.combine_values(
+            "query", [self._read_query(node, frame).trace_whole(self.terms)]
+        )
 
 
-class Traits(NamedTuple):
+class ProjectionTraits(NamedTuple):
     """What a projection does besides computing one value of one row.
 
     Attributes:
@@ -141,7 +151,7 @@ class Traits(NamedTuple):
     spreads: bool
 
 
-def traits(node: Any) -> Traits:
+def find_traits(node: Any) -> ProjectionTraits:
     """See `Traits`; nested queries are not looked into."""
     aggregates = multiplies = spreads = False
     for found in node.walk(prune=_is_query):
@@ -156,7 +166,7 @@ def traits(node: Any) -> Traits:
     mixes = aggregates and any(
         isinstance(found, exp.Column | exp.Query) for found in node.walk(prune=_takes_in)
     )
-    return Traits(aggregates, mixes, multiplies, spreads)
+    return ProjectionTraits(aggregates, mixes, multiplies, spreads)
 
 
 def _is_query(node: Any) -> bool:
@@ -176,29 +186,29 @@ def _in_window(node: Any) -> bool:
 # The projections of a SELECT: its columns, their order, and what they do to the rows.
 
 
-class Projections:
+class ProjectionList:
     """The projections of one SELECT."""
 
-    def __init__(self, expressions: Expressions, node: Any, frame: NameScope) -> None:
+    def __init__(self, expressions: ExpressionReader, node: Any, frame: NameScope) -> None:
         self._terms = expressions.terms
         self._expressions = expressions
         self._frame = frame
-        self.listed: list[tuple[str, Traced]] = []
-        self.multiplied: list[Traced] = []
-        self.ungrouped: list[Traced] = []  # what GROUP BY ALL groups by
+        self.listed: list[tuple[str, TracedValue]] = []
+        self.multiplied: list[TracedValue] = []
+        self.ungrouped: list[TracedValue] = []  # what GROUP BY ALL groups by
         self.aggregated = self.spread = self._starred = False
         self._open: list[FromEntry] = []
         self._order = 0
         for position, item in enumerate(node.expressions):
             star = _star_of(item)
             if star is not None:
-                self._star(item, star)
+                self._add_star(item, star)
             else:
-                self._one(item, position)
+                self._add_item(item, position)
 
-    def _one(self, item: Any, position: int) -> None:
-        value = self._expressions.value(item, self._frame)
-        found = traits(item)
+    def _add_item(self, item: Any, position: int) -> None:
+        value = self._expressions.trace_value(item, self._frame)
+        found = find_traits(item)
         self.aggregated = self.aggregated or found.aggregates
         self.spread = self.spread or found.spreads
         if found.multiplies:
@@ -210,11 +220,11 @@ class Projections:
         else:
             names = [item.output_name.lower() or f"\n{position}"]
         for name in names:
-            self._put(name, value)
+            self._put_column(name, value)
             if isinstance(item, exp.Alias | exp.Aliases):
                 self._frame.aliases.setdefault(name, value)
 
-    def _star(self, item: Any, star: Any) -> None:
+    def _add_star(self, item: Any, star: Any) -> None:
         self._starred = True
         sources = [source for source in self._frame.sources if not source.hidden]
         if isinstance(item, exp.Column):
@@ -229,8 +239,8 @@ class Projections:
         }
         replaced = {}
         for entry in star.args.get("replace") or ():
-            replaced[entry.alias.lower()] = self._expressions.value(entry, self._frame)
-            found = traits(entry)
+            replaced[entry.alias.lower()] = self._expressions.trace_value(entry, self._frame)
+            found = find_traits(entry)
             self.spread = self.spread or found.aggregates or found.multiplies
         for source in sources:
             self._order |= source.relation.order
@@ -239,59 +249,68 @@ class Projections:
             for name in source.relation.columns:
                 if name in left_out:
                     continue
-                value = replaced.get(name) or source.column(name, self._terms)
+                value = replaced.get(name) or source.find_column(name, self._terms)
                 if value is not None:
                     self.ungrouped.append(value)
-                    self._put(renamed.get(name, name), value)
+                    self._put_column(renamed.get(name, name), value)
 
-    def _put(self, name: str, value: Traced) -> None:
+    def _put_column(self, name: str, value: TracedValue) -> None:
         self.listed.append((name, value))
 
     @property
-    def values(self) -> list[Traced]:
+    def values(self) -> list[TracedValue]:
         """The columns by their places."""
         return [value for _, value in self.listed]
 
-    def ordinal(self, item: Any, frame: NameScope) -> Traced:
+    def trace_ordinal(self, item: Any, frame: NameScope) -> TracedValue:
         """A key of GROUP BY, which may be a projection's position."""
         if not (isinstance(item, exp.Literal) and item.is_int):
-            return self._expressions.value(item, frame)
+            return self._expressions.trace_value(item, frame)
         position = int(item.this) - 1
         if self._starred or not 0 <= position < len(self.listed):
-            return self._terms.value("some", self.values)
+            return self._terms.combine_values("some", self.values)
         return self.listed[position][1]
 
-    def relation(
-        self, rows: Traced, *, also: Traced | None = None, clauses: Mapping[str, int] | None = None
-    ) -> Rowset:
+    def make_relation(
+        self,
+        rows: TracedValue,
+        *,
+        also: TracedValue | None = None,
+        clauses: Mapping[str, int] | None = None,
+    ) -> LineageRowset:
         """The result; `also` is what every column depends on."""
-        listed: Iterable[tuple[str, Traced]] = self.listed
+        listed: Iterable[tuple[str, TracedValue]] = self.listed
         if also is not None:
-            listed = [(n, self._terms.value("aggregate", [v, also])) for n, v in self.listed]
-        columns, repeated = named(self._terms, listed)
-        return Rowset(
+            listed = [
+                (n, self._terms.combine_values("aggregate", [v, also])) for n, v in self.listed
+            ]
+        columns, repeated = columns_by_name(self._terms, listed)
+        return LineageRowset(
             columns=columns,
             rows=rows,
-            missing=self._missing if self._open else None,
+            missing=self._trace_missing if self._open else None,
             order=self._order,
-            tables=self._tables(),
+            tables=self._list_tables(),
             clauses=clauses or {},
             repeated=repeated,
             unplaced=self._starred and bool(self._frame.merged),
         )
 
-    def mixed(self, rows: Traced, more: list[Traced]) -> Rowset:
+    def make_mixed_relation(self, rows: TracedValue, more: list[TracedValue]) -> LineageRowset:
         """The result where any column may hold anything that is read."""
-        parts = [self._frame.everything(), rows, *self.values, *more]
-        return blob(
-            self._terms, self._terms.value("mixed", parts), dict(self.listed), self._tables()
+        parts = [self._frame.trace_everything(), rows, *self.values, *more]
+        return opaque_relation(
+            self._terms,
+            self._terms.combine_values("mixed", parts),
+            dict(self.listed),
+            self._list_tables(),
         )
 
-    def _missing(self, name: str) -> Traced:
-        found = [source.unlisted(name, self._terms) for source in self._open]
-        return self._terms.value("open", [value for value in found if value is not None])
+    def _trace_missing(self, name: str) -> TracedValue:
+        found = [source.find_unlisted(name, self._terms) for source in self._open]
+        return self._terms.combine_values("open", [value for value in found if value is not None])
 
-    def _tables(self) -> frozenset[str]:
+    def _list_tables(self) -> frozenset[str]:
         return frozenset(t for source in self._frame.sources for t in source.relation.tables)
 
 

@@ -15,7 +15,7 @@ KnownColumns = Mapping[str, tuple[str, ...] | None]
 
 
 @dataclass(frozen=True)
-class Definition:
+class ModelDefinition:
     """The query of a model on one side.
 
     Attributes:
@@ -40,7 +40,7 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class Model:
+class LineageModel:
     """One model that a change touches, or that stands below such a one.
 
     Attributes:
@@ -60,8 +60,8 @@ class Model:
     name: str
     parents: tuple[str, ...] = ()
     change: ModelChange | None = None
-    after: Callable[[], Definition] | None = None
-    before: Callable[[], Definition] | None = None
+    after: Callable[[], ModelDefinition] | None = None
+    before: Callable[[], ModelDefinition] | None = None
     columns_before: tuple[str, ...] | None = None
     columns_after: tuple[str, ...] | None = None
     changed: Mapping[str, HowChanged] = field(default_factory=dict)
@@ -83,6 +83,6 @@ class ChangedProject:
         shown: how people call a model.
     """
 
-    models: tuple[Model, ...]
+    models: tuple[LineageModel, ...]
     columns: KnownColumns = field(default_factory=dict)
     shown: Callable[[str], str] = str

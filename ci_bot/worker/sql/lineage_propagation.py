@@ -10,15 +10,29 @@ from typing import cast
 
 from ci_bot.protocol.review_report import HowChanged
 from ci_bot.worker.sql.lineage_expressions import UnreadableError
-from ci_bot.worker.sql.lineage_facts import ChangedProject, Definition, KnownColumns, Model
+from ci_bot.worker.sql.lineage_facts import (
+    ChangedProject,
+    KnownColumns,
+    LineageModel,
+    ModelDefinition,
+)
 from ci_bot.worker.sql.lineage_query import (
-    Dependencies,
-    Relations,
+    DefinitionRelations,
+    ModelDependencies,
     StoredTables,
     read_definition,
     reading_of,
 )
-from ci_bot.worker.sql.lineage_scopes import ANY, ANYWHERE, DOUBT, ORDER, ROWS, Atom, Rowset, Terms
+from ci_bot.worker.sql.lineage_scopes import (
+    ANY,
+    ANYWHERE,
+    DOUBT,
+    ORDER,
+    ROWS,
+    LineageAtom,
+    LineageRowset,
+    LineageTerms,
+)
 
 # What a change changes of a model itself: columns that are computed differently, and rows.
 
@@ -50,25 +64,27 @@ class OwnPart:
     shifts: bool = False
 
 
-def differences(model: Model, columns: KnownColumns) -> list[OwnPart]:
+def list_own_changes(model: LineageModel, columns: KnownColumns) -> list[OwnPart]:
     """The changed parts of an edited model.
 
     Nothing is listed only where both sides were read and mean the same; what cannot be compared is
     `unknown`.
     """
-    found = list(_listed(model))
+    found = list(_list_listed_changes(model))
     if model.same_result:
         return [part for part in found if part.how == "reordered"]
     if model.beside_query is not None:
         found.append(OwnPart(model.name, None, "rows", model.beside_query))
     if model.is_source:
         return found
-    before = model.before() if model.before is not None else Definition(opaque="It was not there.")
-    after = model.after() if model.after is not None else Definition(opaque="It is gone.")
+    before = (
+        model.before() if model.before is not None else ModelDefinition(opaque="It was not there.")
+    )
+    after = model.after() if model.after is not None else ModelDefinition(opaque="It is gone.")
     opaque = model.opaque or after.opaque or before.opaque
     if opaque is not None:
         return [*found, OwnPart(model.name, None, "unknown", opaque)]
-    terms = Terms()
+    terms = LineageTerms()
     tables = StoredTables(terms, (*model.parents, model.name), columns)
     hides = before.hides or after.hides
     try:
@@ -80,10 +96,10 @@ def differences(model: Model, columns: KnownColumns) -> list[OwnPart]:
     found += [part for part in _of_queries(model.name, old, new) if part.column not in known]
     if hides and (old.written is None or new.written is None) and before.text != after.text:
         found.append(OwnPart(model.name, None, "rows", "Its Jinja differs in what times decide."))
-    return _once(found)
+    return _merge_parts(found)
 
 
-def _listed(model: Model) -> Iterator[OwnPart]:
+def _list_listed_changes(model: LineageModel) -> Iterator[OwnPart]:
     """What the lists of columns say."""
     old, new = model.columns_before, model.columns_after
     if old is not None and new is not None:
@@ -96,7 +112,9 @@ def _listed(model: Model) -> Iterator[OwnPart]:
     yield from (OwnPart(model.name, name, how) for name, how in sorted(model.changed.items()))
 
 
-def _of_queries(model: str, old: Relations, new: Relations) -> Iterator[OwnPart]:
+def _of_queries(
+    model: str, old: DefinitionRelations, new: DefinitionRelations
+) -> Iterator[OwnPart]:
     yield from _of_relations(model, old.rendered, new.rendered)
     if old.written is not None and new.written is not None:
         yield from _of_relations(model, old.written, new.written)
@@ -104,11 +122,11 @@ def _of_queries(model: str, old: Relations, new: Relations) -> Iterator[OwnPart]
         yield from _of_relations(model, old.later, new.later)
 
 
-def _of_relations(model: str, old: Rowset, new: Rowset) -> Iterator[OwnPart]:
+def _of_relations(model: str, old: LineageRowset, new: LineageRowset) -> Iterator[OwnPart]:
     if old.rows.key != new.rows.key:
-        yield OwnPart(model, None, "rows", _which(old, new))
+        yield OwnPart(model, None, "rows", _describe_difference(old, new))
     for name, value in new.columns.items():
-        other = old.column(name)
+        other = old.find_column(name)
         if name.startswith("\n"):  # it has no name to be read by; a macro's are in the rendering
             continue
         if other is None:
@@ -118,14 +136,14 @@ def _of_relations(model: str, old: Rowset, new: Rowset) -> Iterator[OwnPart]:
     yield from (
         OwnPart(model, name, "dropped", shifts=True)
         for name in old.columns
-        if new.column(name) is None and not name.startswith("\n")
+        if new.find_column(name) is None and not name.startswith("\n")
     )
     unlisted = [side.missing(ANY).key if side.missing else None for side in (old, new)]
     if unlisted[0] != unlisted[1]:
         yield OwnPart(model, None, "rows", "Columns that cannot be listed changed.")
 
 
-def _which(old: Rowset, new: Rowset) -> str:
+def _describe_difference(old: LineageRowset, new: LineageRowset) -> str:
     names = dict.fromkeys((*old.clauses, *new.clauses))
     told = dict.fromkeys(
         _CLAUSES[name] for name in names if old.clauses.get(name) != new.clauses.get(name)
@@ -133,7 +151,7 @@ def _which(old: Rowset, new: Rowset) -> str:
     return f"Other rows: {', '.join(told) or 'its query'} changed."
 
 
-def _once(parts: list[OwnPart]) -> list[OwnPart]:
+def _merge_parts(parts: list[OwnPart]) -> list[OwnPart]:
     """One entry for each column, the weightiest, and one for the rows."""
     kept: dict[tuple[str | None, bool], OwnPart] = {}
     for part in parts:
@@ -148,7 +166,7 @@ _HOW = ("rows", "dropped", "retyped", "computed", "added", "reordered", "unknown
 
 
 @dataclass
-class Reach:
+class ModelReach:
     """Which parts reach a model: bits over the parts, for each column and for the rows."""
 
     columns: dict[str, int] = field(default_factory=dict)
@@ -165,17 +183,17 @@ class Reach:
         return bits
 
     @property
-    def any(self) -> int:
+    def any_bits(self) -> int:
         return self.all_columns | self.rows | self.order
 
-    def of(self, what: str) -> int:
+    def bits_of(self, what: str) -> int:
         """The parts that reach a column, or what one of the atoms' names stands for."""
         if what == ROWS:
             return self.rows
         if what == ORDER:
             return self.order
         if what == DOUBT:
-            return self.any
+            return self.any_bits
         if what == ANY:
             return self.all_columns
         found = self.columns.get(what)
@@ -183,7 +201,7 @@ class Reach:
         return self.all_columns if found is None else found
 
 
-class Parts:
+class ChangedParts:
     """The changed parts, each with its bit; the last bit stands for all that are too many."""
 
     def __init__(self) -> None:
@@ -192,7 +210,7 @@ class Parts:
         self.uncertain = 0  # the bits of those that are `unknown`
         self.dropped = 0  # and of those that are dropped columns
 
-    def bit(self, part: OwnPart) -> int:
+    def add_part(self, part: OwnPart) -> int:
         """A bit for one more part."""
         if len(self.known) < MOST_PARTS:
             bit = 1 << len(self.known)
@@ -206,7 +224,7 @@ class Parts:
             self.dropped |= bit
         return bit
 
-    def of(self, bits: int) -> Iterator[int]:
+    def list_numbers(self, bits: int) -> Iterator[int]:
         """The numbers of the listed parts among `bits`."""
         while bits:
             low = bits & -bits
@@ -217,39 +235,39 @@ class Parts:
 
 
 @dataclass
-class Spread:
+class ChangeSpread:
     """All parts, and what each model is reached by."""
 
-    parts: Parts
-    reached: dict[str, Reach]
+    parts: ChangedParts
+    reached: dict[str, ModelReach]
 
 
-def spread(project: ChangedProject) -> Spread:
+def spread_changes(project: ChangedProject) -> ChangeSpread:
     """Follows every changed part down to the leaves."""
-    parts = Parts()
-    reached: dict[str, Reach] = {}
+    parts = ChangedParts()
+    reached: dict[str, ModelReach] = {}
     # Those of most tables are never asked for: a copy would ask for all. It is not written to.
     given = cast(MutableMapping[str, tuple[str, ...] | None], project.columns)
     columns = ChainMap[str, tuple[str, ...] | None]({}, given)
     own = {model.name: list(_own_parts(model, project)) for model in project.models}
-    bits = _numbered(own, parts)
+    bits = _number_parts(own, parts)
     for model in project.models:
-        reach = reached[model.name] = Reach()
+        reach = reached[model.name] = ModelReach()
         if model.is_source:  # a query says itself what its other columns are made of
             reach.columns = dict.fromkeys(columns.get(model.name) or (), 0)
         for part in own[model.name]:
-            _change(reach, part, bits[part])
+            _mark_change(reach, part, bits[part])
         if model.after is None or model.is_source or reach.own & parts.uncertain:
             continue
-        above = any(reached[name].any for name in model.parents if name in reached)
-        if above or reach.any or model.opaque is not None:
-            _Step(model, project, columns, parts, reached).run()
-    return Spread(parts, reached)
+        above = any(reached[name].any_bits for name in model.parents if name in reached)
+        if above or reach.any_bits or model.opaque is not None:
+            _ModelStep(model, project, columns, parts, reached).run()
+    return ChangeSpread(parts, reached)
 
 
-def _own_parts(model: Model, project: ChangedProject) -> Iterable[OwnPart]:
+def _own_parts(model: LineageModel, project: ChangedProject) -> Iterable[OwnPart]:
     if model.change == "direct":
-        return differences(model, project.columns)
+        return list_own_changes(model, project.columns)
     if model.change == "removed":
         return [OwnPart(model.name, None, "rows", "The model is removed.")]
     if model.change == "added":
@@ -257,15 +275,15 @@ def _own_parts(model: Model, project: ChangedProject) -> Iterable[OwnPart]:
     return []
 
 
-def _numbered(own: dict[str, list[OwnPart]], parts: Parts) -> dict[OwnPart, int]:
+def _number_parts(own: dict[str, list[OwnPart]], parts: ChangedParts) -> dict[OwnPart, int]:
     every = sorted(
         (part for found in own.values() for part in found),
         key=lambda part: (_HOW.index(part.how), part.model, part.column or ""),
     )
-    return {part: parts.bit(part) for part in every}
+    return {part: parts.add_part(part) for part in every}
 
 
-def _change(reach: Reach, part: OwnPart, bit: int) -> None:
+def _mark_change(reach: ModelReach, part: OwnPart, bit: int) -> None:
     reach.own |= bit
     if part.how == "reordered":
         reach.order |= bit
@@ -277,16 +295,16 @@ def _change(reach: Reach, part: OwnPart, bit: int) -> None:
             reach.order |= bit
 
 
-class _Step:
+class _ModelStep:
     """What reaches one model, through what it reads."""
 
     def __init__(
         self,
-        model: Model,
+        model: LineageModel,
         project: ChangedProject,
         columns: MutableMapping[str, tuple[str, ...] | None],
-        parts: Parts,
-        reached: dict[str, Reach],
+        parts: ChangedParts,
+        reached: dict[str, ModelReach],
     ) -> None:
         self._model = model
         self._project = project
@@ -299,21 +317,21 @@ class _Step:
     def run(self) -> None:
         model = self._model
         if model.opaque is not None or model.after is None:
-            return self._unknown(model.opaque or "It has no query.")
+            return self._mark_unknown(model.opaque or "It has no query.")
         definition = model.after()
         if definition.opaque is not None:
-            return self._unknown(definition.opaque)
-        terms = Terms()
+            return self._mark_unknown(definition.opaque)
+        terms = LineageTerms()
         tables = StoredTables(terms, (*model.parents, model.name), self._columns)
         with_written = definition.hides or definition.has_star
         try:
             relations = read_definition(definition, terms, tables, with_written=with_written)
         except UnreadableError as error:
-            return self._unknown(f"Its query cannot be read: {error}.")
+            return self._mark_unknown(f"Its query cannot be read: {error}.")
         reading = reading_of(relations, terms)
-        self._beside(reading)
-        self._named(definition)
-        while self._fold(reading):
+        self._add_side_dependencies(reading)
+        self._add_named_dependencies(definition)
+        while self._fold_sources(reading):
             pass  # it reads itself: what reaches it reaches it again
         listed = self._columns.get(model.name)
         if listed is not None:  # a column that a star lost on the way is read below, too
@@ -321,25 +339,25 @@ class _Step:
             self._columns[model.name] = (*listed, *gone)
         return None
 
-    def _unknown(self, why: str) -> None:
+    def _mark_unknown(self, why: str) -> None:
         if not self._doubt:
-            self._doubt = self._parts.bit(OwnPart(self._model.name, None, "unknown", why))
+            self._doubt = self._parts.add_part(OwnPart(self._model.name, None, "unknown", why))
         self._reach.rows |= self._doubt
 
-    def _beside(self, reading: Dependencies) -> None:
+    def _add_side_dependencies(self, reading: ModelDependencies) -> None:
         """What the model depends on and its query does not show."""
         read = {atom.table for atom in reading.atoms}
         for parent in self._model.parents:
             above = self._reached.get(parent)
-            if above is None or not above.any:
+            if above is None or not above.any_bits:
                 continue
             shown = self._project.shown(parent)
             if parent not in read and ANYWHERE not in read:
-                self._unknown(f"It depends on {shown}, which its query does not read.")
+                self._mark_unknown(f"It depends on {shown}, which its query does not read.")
             elif parent in self._model.read_elsewhere:
-                self._unknown(f"Statements around its query name {shown}.")
+                self._mark_unknown(f"Statements around its query name {shown}.")
 
-    def _named(self, definition: Definition) -> None:
+    def _add_named_dependencies(self, definition: ModelDefinition) -> None:
         """What a text names or spreads that no tree shows whole: it may decide about rows."""
         for parent in self._model.parents:
             above = self._reached.get(parent)
@@ -352,42 +370,46 @@ class _Step:
                 if bits and re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
                     self._reach.rows |= bits
 
-    def _fold(self, reading: Dependencies) -> bool:
+    def _fold_sources(self, reading: ModelDependencies) -> bool:
         """Takes over what reaches the sources; whether the model reads itself and was changed."""
         reach = self._reach
-        before = (reach.any, reach.rows, reach.order)
-        bits = [self._bits(atom) for atom in reading.atoms]
+        before = (reach.any_bits, reach.rows, reach.order)
+        bits = [self._bits_of_atom(atom) for atom in reading.atoms]
         for name, deps in reading.columns.items():
-            found = _union(bits, deps)
+            found = _union_bits(bits, deps)
             reach.columns[name] = reach.columns.get(name, 0) | found
-        reach.rows |= _union(bits, reading.rows)
-        reach.order |= _union(bits, reading.order)
-        reach.unlisted |= _union(bits, reading.unlisted)
+        reach.rows |= _union_bits(bits, reading.rows)
+        reach.order |= _union_bits(bits, reading.order)
+        reach.unlisted |= _union_bits(bits, reading.unlisted)
         if self._model.deciding is None:
             reach.rows |= reach.all_columns
         else:
             for name in self._model.deciding:
-                reach.rows |= reach.of(name)
+                reach.rows |= reach.bits_of(name)
         if all(atom.table != self._model.name for atom in reading.atoms):
             return False
-        return before != (reach.any, reach.rows, reach.order)
+        return before != (reach.any_bits, reach.rows, reach.order)
 
-    def _bits(self, atom: Atom) -> int:
+    def _bits_of_atom(self, atom: LineageAtom) -> int:
         if atom.table == ANYWHERE:
-            found = [self._bits(Atom(parent, DOUBT)) for parent in self._model.parents]
+            found = [
+                self._bits_of_atom(LineageAtom(parent, DOUBT)) for parent in self._model.parents
+            ]
             return max(found, default=0)
         above = self._reached.get(atom.table)
         if above is None:
             return 0
-        bits = above.of(atom.what)
+        bits = above.bits_of(atom.what)
         if atom.what == DOUBT and bits:
             shown = self._project.shown(atom.table)
-            self._unknown(f"Where a name in its query leads cannot be told: perhaps to {shown}.")
+            self._mark_unknown(
+                f"Where a name in its query leads cannot be told: perhaps to {shown}."
+            )
             return self._doubt
         return bits
 
 
-def _union(bits: list[int], deps: int) -> int:
+def _union_bits(bits: list[int], deps: int) -> int:
     found = 0
     while deps:
         low = deps & -deps

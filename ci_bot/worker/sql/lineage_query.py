@@ -13,20 +13,20 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.lineage_expressions import Expressions, Projections, UnreadableError
-from ci_bot.worker.sql.lineage_facts import Definition, KnownColumns
+from ci_bot.worker.sql.lineage_expressions import ExpressionReader, ProjectionList, UnreadableError
+from ci_bot.worker.sql.lineage_facts import KnownColumns, ModelDefinition
 from ci_bot.worker.sql.lineage_scopes import (
     ANY,
     DOUBT,
     ORDER,
     ROWS,
-    Atom,
+    LineageAtom,
+    LineageRowset,
+    LineageTerms,
     NameScope,
-    Rowset,
-    Terms,
-    Traced,
-    blob,
-    named,
+    TracedValue,
+    columns_by_name,
+    opaque_relation,
 )
 from ci_bot.worker.sql.lineage_sources import FromClause, StoredTable
 from ci_bot.worker.sqlmesh_compat import FROM, WITH, Tree
@@ -47,102 +47,125 @@ _OF_SETS = frozenset({"this", "expression", "distinct", "by_name"})
 class QueryReader:
     """Reads queries of one dialect; `stored` gives the tables that they read."""
 
-    def __init__(self, terms: Terms, stored: StoredTable, *, strict: bool) -> None:
+    def __init__(self, terms: LineageTerms, stored: StoredTable, *, strict: bool) -> None:
         self.terms = terms
         self._strict = strict
-        self._expressions = Expressions(terms, self._read)
-        self._sources = FromClause(self._expressions, self._read, stored)
+        self._expressions = ExpressionReader(terms, self._read_node)
+        self._sources = FromClause(self._expressions, self._read_node, stored)
 
-    def read(self, query: Any) -> Rowset:
+    def read_query(self, query: Any) -> LineageRowset:
         """The content of a query's result.
 
         Raises:
             UnreadableError: It is no query that is known here.
             RecursionError: It is nested too deeply.
         """
-        return self._read(query, NameScope(self.terms, self._strict), root=True)
+        return self._read_node(query, NameScope(self.terms, self._strict), root=True)
 
-    def _read(self, node: Any, outer: NameScope, *, root: bool = False) -> Rowset:
+    def _read_node(self, node: Any, outer: NameScope, *, root: bool = False) -> LineageRowset:
         if isinstance(node, exp.Select):
-            return self._select(node, outer, root=root)
-        around = outer.inner(ctes=self._ctes(node, outer))
+            return self._read_select(node, outer, root=root)
+        around = outer.open_inner(ctes=self._read_ctes(node, outer))
         if isinstance(node, exp.SetOperation):
             relation = self._set_operation(node, around)
-            return self._modified(relation, node, around, _OF_SETS, root=root)
+            return self._read_modifiers(relation, node, around, _OF_SETS, root=root)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
-            relation = self._sources.pivoted(self._read(node.this, around, root=root), node)
-            return self._modified(relation, node, around, {"this", "alias", "pivots"}, root=root)
+            relation = self._sources.pivot_relation(
+                self._read_node(node.this, around, root=root), node
+            )
+            return self._read_modifiers(
+                relation, node, around, {"this", "alias", "pivots"}, root=root
+            )
         raise UnreadableError(type(node).__name__)
 
-    def _ctes(self, node: Any, outer: NameScope) -> Mapping[str, Rowset]:
+    def _read_ctes(self, node: Any, outer: NameScope) -> Mapping[str, LineageRowset]:
         clause = node.args.get(WITH)
         if clause is None:
             return outer.ctes
         known = dict(outer.ctes)
-        frame = outer.inner(ctes=known)
+        frame = outer.open_inner(ctes=known)
         for cte in clause.expressions:
             name = cte.alias.lower()
             names = [column.name.lower() for column in cte.args["alias"].columns]
             if not isinstance(cte.this, exp.Query):
-                value = self._expressions.value(cte.this, frame)
-                known[name] = blob(self.terms, value, names, frozenset())
-            elif clause.args.get("recursive") and _reads(cte.this, name):
-                known[name] = self._recursive(cte.this, name, names, frame)
+                value = self._expressions.trace_value(cte.this, frame)
+                known[name] = opaque_relation(self.terms, value, names, frozenset())
+            elif clause.args.get("recursive") and _reads_name(cte.this, name):
+                known[name] = self._read_recursive(cte.this, name, names, frame)
             else:
-                relation = self._read(cte.this, frame)
-                known[name] = self._sources.renamed(relation, names) if names else relation
+                relation = self._read_node(cte.this, frame)
+                known[name] = self._sources.rename_relation(relation, names) if names else relation
         return known
 
-    def _recursive(self, query: Any, name: str, names: list[str], frame: NameScope) -> Rowset:
+    def _read_recursive(
+        self, query: Any, name: str, names: list[str], frame: NameScope
+    ) -> LineageRowset:
         """A query that reads itself: everything in it may depend on all that it reads."""
         names = names or [item.output_name.lower() for item in query.selects]
-        itself = Traced(0, self.terms.key("recursion", len(frame.ctes)))
-        known = {**frame.ctes, name: blob(self.terms, itself, names, frozenset())}
-        inside = frame.inner(ctes=known)
-        found = self._read(query, inside)
-        return blob(self.terms, found.whole(self.terms), names, found.tables)
+        itself = TracedValue(0, self.terms.computation_key("recursion", len(frame.ctes)))
+        known = {**frame.ctes, name: opaque_relation(self.terms, itself, names, frozenset())}
+        inside = frame.open_inner(ctes=known)
+        found = self._read_node(query, inside)
+        return opaque_relation(self.terms, found.trace_whole(self.terms), names, found.tables)
 
-    def _set_operation(self, node: Any, around: NameScope) -> Rowset:
-        left, right = self._read(node.left, around), self._read(node.right, around)
+    def _set_operation(self, node: Any, around: NameScope) -> LineageRowset:
+        left, right = self._read_node(node.left, around), self._read_node(node.right, around)
         kind = type(node).__name__
         distinct = bool(node.args.get("distinct"))
         tables = left.tables | right.tables
-        pairs: list[tuple[str, Traced]] = []
+        pairs: list[tuple[str, TracedValue]] = []
         if node.args.get("by_name"):
             for name in dict.fromkeys((*left.columns, *right.columns)):
-                sides = [v for side in (left, right) if (v := side.column(name)) is not None]
-                pairs.append((name, self.terms.value("union", sides, len(sides))))
+                sides = [v for side in (left, right) if (v := side.find_column(name)) is not None]
+                pairs.append((name, self.terms.combine_values("union", sides, len(sides))))
         elif left.unplaced or right.unplaced:
             pass
-        elif len(left.listed()) == len(right.listed()):
+        elif len(left.list_columns()) == len(right.list_columns()):
             order = left.order | right.order
-            for (name, one), (_, other) in zip(left.listed(), right.listed(), strict=True):
-                both = self.terms.value("union", [one, other])
-                pairs.append((name, Traced(both.deps | order, both.key)))
+            for (name, one), (_, other) in zip(
+                left.list_columns(), right.list_columns(), strict=True
+            ):
+                both = self.terms.combine_values("union", [one, other])
+                pairs.append((name, TracedValue(both.deps | order, both.key)))
         if left.missing or right.missing or not pairs:
-            whole = self.terms.value("union", [left.whole(self.terms), right.whole(self.terms)])
-            return blob(self.terms, whole, left.columns, tables)
+            whole = self.terms.combine_values(
+                "union", [left.trace_whole(self.terms), right.trace_whole(self.terms)]
+            )
+            return opaque_relation(self.terms, whole, left.columns, tables)
         parts = [left.rows, right.rows]
         if kind != "Union" or distinct:
-            parts += [value for side in (pairs, left.listed(), right.listed()) for _, value in side]
-        rows = self.terms.value(kind, parts, distinct)
-        columns, repeated = named(self.terms, pairs)
-        branches = self.terms.value("branches", [left.rows, right.rows])
-        return Rowset(
+            parts += [
+                value
+                for side in (pairs, left.list_columns(), right.list_columns())
+                for _, value in side
+            ]
+        rows = self.terms.combine_values(kind, parts, distinct)
+        columns, repeated = columns_by_name(self.terms, pairs)
+        branches = self.terms.combine_values("branches", [left.rows, right.rows])
+        return LineageRowset(
             columns=columns,
             rows=rows,
             order=left.order | right.order,
             tables=tables,
-            clauses={"set operation": self.terms.key(kind, distinct), "branches": branches.key},
+            clauses={
+                "set operation": self.terms.computation_key(kind, distinct),
+                "branches": branches.key,
+            },
             repeated=repeated,
         )
 
-    def _modified(
-        self, relation: Rowset, node: Any, around: NameScope, known: Iterable[str], *, root: bool
-    ) -> Rowset:
+    def _read_modifiers(
+        self,
+        relation: LineageRowset,
+        node: Any,
+        around: NameScope,
+        known: Iterable[str],
+        *,
+        root: bool,
+    ) -> LineageRowset:
         """A relation under the ORDER BY and LIMIT that stand behind a set operation or brackets."""
-        frame = around.beside()
-        frame.add(frozenset({""}), relation)
+        frame = around.open_beside()
+        frame.add_entry(frozenset({""}), relation)
         ends = {"order", "limit", "offset", WITH}
         left_over = {
             name
@@ -150,97 +173,108 @@ class QueryReader:
             if argument and name not in ends | _WITHOUT_EFFECT | set(known)
         }
         if left_over:
-            whole = self.terms.value(
-                "modified", [relation.whole(self.terms), *self._values(node, left_over, frame)]
+            whole = self.terms.combine_values(
+                "modified",
+                [relation.trace_whole(self.terms), *self._trace_clauses(node, left_over, frame)],
             )
-            return blob(self.terms, whole, relation.columns, relation.tables)
-        chosen = self._limit(node, frame, list(relation.columns.values()), root=root)
+            return opaque_relation(self.terms, whole, relation.columns, relation.tables)
+        chosen = self._trace_limit(node, frame, list(relation.columns.values()), root=root)
         if chosen is None:
             return relation
-        rows = self.terms.value("limited", [relation.rows, chosen])
+        rows = self.terms.combine_values("limited", [relation.rows, chosen])
         return replace(
             relation, rows=rows, clauses={**relation.clauses, "limit and order": chosen.key}
         )
 
-    def _select(self, node: Any, outer: NameScope, *, root: bool) -> Rowset:
-        frame = NameScope(self.terms, self._strict, outer=outer, ctes=self._ctes(node, outer))
-        joins = self._sources.read(node, frame)
+    def _read_select(self, node: Any, outer: NameScope, *, root: bool) -> LineageRowset:
+        frame = NameScope(self.terms, self._strict, outer=outer, ctes=self._read_ctes(node, outer))
+        joins = self._sources.read_sources(node, frame)
         left_over = {
             name
             for name, argument in node.args.items()
             if argument and name not in _READ and name not in _WITHOUT_EFFECT
         }
         if node.args.get("windows"):
-            frame.windows = self.terms.value("windows", self._values(node, {"windows"}, frame))
-        outputs = Projections(self._expressions, node, frame)
+            frame.windows = self.terms.combine_values(
+                "windows", self._trace_clauses(node, {"windows"}, frame)
+            )
+        outputs = ProjectionList(self._expressions, node, frame)
         frame.behind = True
-        clauses: dict[str, Traced] = {"sources": frame.rows()}
+        clauses: dict[str, TracedValue] = {"sources": frame.trace_rows()}
         if joins:
-            clauses["joins"] = self.terms.value("joins", joins)
-        filters = self._values(node, ("where", "having", "qualify"), frame)
+            clauses["joins"] = self.terms.combine_values("joins", joins)
+        filters = self._trace_clauses(node, ("where", "having", "qualify"), frame)
         if filters:
-            clauses["filter"] = self.terms.value("filter", filters)
+            clauses["filter"] = self.terms.combine_values("filter", filters)
         if node.args.get("group") is not None:
-            clauses["grouping"] = self._group(node, frame, outputs)
+            clauses["grouping"] = self._trace_group(node, frame, outputs)
         if outputs.multiplied:
-            clauses["generator"] = self.terms.value("generator", outputs.multiplied)
+            clauses["generator"] = self.terms.combine_values("generator", outputs.multiplied)
         if node.args.get("distinct") is not None:
-            parts = self._values(node, ("distinct", "order"), frame)
-            clauses["distinct"] = self.terms.value("distinct", [*outputs.values, *parts])
-        limit = self._limit(node, frame, outputs.values, root=root)
+            parts = self._trace_clauses(node, ("distinct", "order"), frame)
+            clauses["distinct"] = self.terms.combine_values("distinct", [*outputs.values, *parts])
+        limit = self._trace_limit(node, frame, outputs.values, root=root)
         if limit is not None:
             clauses["limit and order"] = limit
-        rows = self.terms.value("select", clauses.values(), *clauses)
+        rows = self.terms.combine_values("select", clauses.values(), *clauses)
         if left_over or frame.mixed or outputs.spread:
-            return outputs.mixed(rows, self._values(node, left_over, frame))
+            return outputs.make_mixed_relation(rows, self._trace_clauses(node, left_over, frame))
         kept = {FROM, "joins", "laterals", "where", "expressions", WITH, "windows", "order"}
         # Without GROUP BY, aggregates give one row of any input.
         one_row = outputs.aggregated and not outputs.multiplied
         if one_row and not {n for n, a in node.args.items() if a} - kept:
-            return outputs.relation(Traced(0, self.terms.key("one row")), also=rows)
-        return outputs.relation(rows, clauses={name: value.key for name, value in clauses.items()})
+            return outputs.make_relation(
+                TracedValue(0, self.terms.computation_key("one row")), also=rows
+            )
+        return outputs.make_relation(
+            rows, clauses={name: value.key for name, value in clauses.items()}
+        )
 
-    def _values(self, node: Any, names: Iterable[str], frame: NameScope) -> list[Traced]:
+    def _trace_clauses(
+        self, node: Any, names: Iterable[str], frame: NameScope
+    ) -> list[TracedValue]:
         """The values of some clauses, each with its name."""
         found = []
         for name in sorted(names):
             argument = node.args.get(name)
             items = argument if isinstance(argument, list) else [argument]
-            parts = [self._expressions.value(i, frame) for i in items if isinstance(i, Tree)]
+            parts = [self._expressions.trace_value(i, frame) for i in items if isinstance(i, Tree)]
             if parts:
-                found.append(self.terms.value(name, parts))
+                found.append(self.terms.combine_values(name, parts))
         return found
 
-    def _group(self, node: Any, frame: NameScope, outputs: Projections) -> Traced:
+    def _trace_group(self, node: Any, frame: NameScope, outputs: ProjectionList) -> TracedValue:
         group = node.args["group"]
-        keys = [outputs.ordinal(item, frame) for item in group.expressions]
-        keys += self._values(group, ("grouping_sets", "cube", "rollup"), frame)
+        keys = [outputs.trace_ordinal(item, frame) for item in group.expressions]
+        keys += self._trace_clauses(group, ("grouping_sets", "cube", "rollup"), frame)
         if group.args.get("all"):
             keys += outputs.ungrouped
         flags = [name for name in ("all", "totals") if group.args.get(name)]
-        return self.terms.value("group", sorted(set(keys), key=lambda value: value.key), *flags)
+        return self.terms.combine_values(
+            "group", sorted(set(keys), key=lambda value: value.key), *flags
+        )
 
-    def _limit(
-        self, node: Any, frame: NameScope, columns: list[Traced], *, root: bool
-    ) -> Traced | None:
+    def _trace_limit(
+        self, node: Any, frame: NameScope, columns: list[TracedValue], *, root: bool
+    ) -> TracedValue | None:
         """Which rows a LIMIT keeps; None where all are kept, in an order that nobody reads.
 
         Inside of a query the order may be read, by an aggregate that collects values.
         """
         order = node.args.get("order")
-        bounds = self._values(node, ("limit", "offset"), frame)
+        bounds = self._trace_clauses(node, ("limit", "offset"), frame)
         if not bounds and (root or order is None):
             return None
-        keys: list[Traced] = []
+        keys: list[TracedValue] = []
         for item in order.expressions if order is not None else ():
             inner = item.this if isinstance(item, exp.Ordered) else item
             if isinstance(inner, exp.Literal | exp.Var):  # a position, or ALL
                 keys += columns
-            keys.append(self._expressions.value(item, frame))
-        return self.terms.value("limit", [*bounds, *(keys or columns)], bool(keys))
+            keys.append(self._expressions.trace_value(item, frame))
+        return self.terms.combine_values("limit", [*bounds, *(keys or columns)], bool(keys))
 
 
-def _reads(query: Any, name: str) -> bool:
+def _reads_name(query: Any, name: str) -> bool:
     return any(table.name.lower() == name for table in query.find_all(exp.Table))
 
 
@@ -248,10 +282,10 @@ def _reads(query: Any, name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Dependencies:
+class ModelDependencies:
     """What a model's columns and rows depend on, as bits over `atoms`."""
 
-    atoms: list[Atom]
+    atoms: list[LineageAtom]
     columns: dict[str, int]
     rows: int
     order: int
@@ -261,67 +295,69 @@ class Dependencies:
 class StoredTables:
     """The stored tables of one model as its queries name them."""
 
-    def __init__(self, terms: Terms, known: Iterable[str], columns: KnownColumns) -> None:
+    def __init__(self, terms: LineageTerms, known: Iterable[str], columns: KnownColumns) -> None:
         self._terms = terms
         self._known = list(known)
         self._columns = columns
-        self._relations: dict[str, Rowset] = {}
+        self._relations: dict[str, LineageRowset] = {}
 
-    def relation(self, name: str) -> Rowset:
+    def read_relation(self, name: str) -> LineageRowset:
         """The table that a query calls `name`, with or without its catalog."""
         if name not in self._relations:
-            self._relations[name] = self._read(name)
+            self._relations[name] = self._read_table(name)
         return self._relations[name]
 
-    def _read(self, name: str) -> Rowset:
-        found = self._called(name)
+    def _read_table(self, name: str) -> LineageRowset:
+        found = self._list_matching(name)
         if len(found) > 1:
             deps = 0
             for table in found:
-                deps |= self._terms.atom(table, DOUBT)
-            value = Traced(deps, self._terms.key("table", name))
-            return blob(self._terms, value, (), frozenset(found))
-        return self._stored(found[0] if found else name)
+                deps |= self._terms.atom_bit(table, DOUBT)
+            value = TracedValue(deps, self._terms.computation_key("table", name))
+            return opaque_relation(self._terms, value, (), frozenset(found))
+        return self._stored_relation(found[0] if found else name)
 
-    def _called(self, name: str) -> list[str]:
+    def _list_matching(self, name: str) -> list[str]:
         if name in self._known:
             return [name]
         found = [table for table in self._known if table.endswith(f".{name}")]
         last = name.rpartition(".")[2]
         return found or [table for table in self._known if table.rpartition(".")[2] == last]
 
-    def _stored(self, table: str) -> Rowset:
+    def _stored_relation(self, table: str) -> LineageRowset:
         terms, listed = self._terms, self._columns.get(table)
 
-        def column(name: str) -> Traced:
-            return Traced(terms.atom(table, name), terms.key("column", table, name))
+        def column(name: str) -> TracedValue:
+            return TracedValue(
+                terms.atom_bit(table, name), terms.computation_key("column", table, name)
+            )
 
-        return Rowset(
+        return LineageRowset(
             columns={name: column(name) for name in listed or ()},
-            rows=Traced(terms.atom(table, ROWS), terms.key("rows", table)),
+            rows=TracedValue(terms.atom_bit(table, ROWS), terms.computation_key("rows", table)),
             missing=column if listed is None else None,
-            order=terms.atom(table, ORDER),
+            order=terms.atom_bit(table, ORDER),
             tables=frozenset({table}),
         )
 
 
 @dataclass(frozen=True)
-class Relations:
+class DefinitionRelations:
     """A definition's results: of the rendered tree, and of the others where those were read."""
 
-    rendered: Rowset
-    written: Rowset | None
-    incremental: Rowset | None = None
+    rendered: LineageRowset
+    written: LineageRowset | None
+    incremental: LineageRowset | None = None
 
     @property
-    def later(self) -> Rowset:
+    def later(self) -> LineageRowset:
         """What a run gives that finds what earlier runs left."""
         return self.incremental if self.incremental is not None else self.rendered
 
 
 def read_definition(
-    definition: Definition, terms: Terms, tables: StoredTables, *, with_written: bool
-) -> Relations:
+    definition: ModelDefinition, terms: LineageTerms, tables: StoredTables, *, with_written: bool
+) -> DefinitionRelations:
     """Reads a query.
 
     Args:
@@ -331,25 +367,27 @@ def read_definition(
         UnreadableError: It is of a kind that is not known here, or too deeply nested.
     """
     try:
-        rendered = QueryReader(terms, tables.relation, strict=True).read(definition.rendered)
+        rendered = QueryReader(terms, tables.read_relation, strict=True).read_query(
+            definition.rendered
+        )
         written = None
         if with_written and definition.written is not None:
-            reader = QueryReader(terms, tables.relation, strict=False)
-            written = reader.read(definition.written)
+            reader = QueryReader(terms, tables.read_relation, strict=False)
+            written = reader.read_query(definition.written)
         incremental = None
         if definition.incremental is not None:
-            reader = QueryReader(terms, tables.relation, strict=True)
-            incremental = reader.read(definition.incremental)
+            reader = QueryReader(terms, tables.read_relation, strict=True)
+            incremental = reader.read_query(definition.incremental)
     except UnreadableError:
         raise
     except RecursionError:
         raise UnreadableError("it is nested too deeply") from None
     except Exception as error:  # a tree of a shape that nobody foresaw must not pass as harmless
         raise UnreadableError(f"reading it ended with {type(error).__name__}") from None
-    return Relations(rendered, written, incremental)
+    return DefinitionRelations(rendered, written, incremental)
 
 
-def reading_of(relations: Relations, terms: Terms) -> Dependencies:
+def reading_of(relations: DefinitionRelations, terms: LineageTerms) -> ModelDependencies:
     """All trees together: what one of them does not show, another does."""
     columns: dict[str, int] = {}
     rows = order = unlisted = 0
@@ -369,4 +407,4 @@ def reading_of(relations: Relations, terms: Terms) -> Dependencies:
             unnamed |= columns.pop(name)
         named = relations.written.columns.keys()
         columns = {n: deps if n in named else deps | unnamed for n, deps in columns.items()}
-    return Dependencies(terms.atoms, columns, rows, order, unlisted)
+    return ModelDependencies(terms.atoms, columns, rows, order, unlisted)

@@ -27,52 +27,56 @@ DOUBT = "\ndoubt"  # something that cannot be told
 ANYWHERE = "\nanywhere"  # instead of a table: any that the query reads
 
 
-class Atom(NamedTuple):
+class LineageAtom(NamedTuple):
     """One thing that a query can depend on: a column of a table, or one of the names above."""
 
     table: str
     what: str
 
 
-class Traced(NamedTuple):
+class TracedValue(NamedTuple):
     """An expression: its dependencies (bits over the atoms) and how it is computed."""
 
     deps: int
     key: int
 
 
-class Terms:
+class LineageTerms:
     """Numbers for atoms and for computations, shared by the readings of one model."""
 
     def __init__(self) -> None:
-        self.atoms: list[Atom] = []
-        self._bits: dict[Atom, int] = {}
+        self.atoms: list[LineageAtom] = []
+        self._bits: dict[LineageAtom, int] = {}
         self._keys: dict[Hashable, int] = {}
 
-    def atom(self, table: str, what: str) -> int:
+    def atom_bit(self, table: str, what: str) -> int:
         """The bit that stands for `what` of `table`."""
-        atom = Atom(table, what)
+        atom = LineageAtom(table, what)
         bit = self._bits.get(atom)
         if bit is None:
             bit = self._bits[atom] = 1 << len(self.atoms)
             self.atoms.append(atom)
         return bit
 
-    def key(self, *parts: Hashable) -> int:
+    def computation_key(self, *parts: Hashable) -> int:
         """The number of the computation that consists of `parts`."""
         return self._keys.setdefault(parts, len(self._keys))
 
-    def value(self, kind: str, values: Iterable[Traced], *more: Hashable) -> Traced:
+    def combine_values(
+        self, kind: str, values: Iterable[TracedValue], *more: Hashable
+    ) -> TracedValue:
         """A value that is made of others, in their order."""
         listed = list(values)
         deps = 0
         for value in listed:
             deps |= value.deps
-        return Traced(deps, self.key(kind, *more, *(value.key for value in listed)))
+        return TracedValue(
+            deps, self.computation_key(kind, *more, *(value.key for value in listed))
+        )
 
 
 @dataclass(frozen=True)
-class Rowset:
+class LineageRowset:
     """What a table, a subquery or a CTE holds.
 
     Attributes:
@@ -86,57 +90,59 @@ class Rowset:
         unplaced: a star shows columns of USING or NATURAL; dialects put them at other places.
     """
 
-    columns: Mapping[str, Traced]
-    rows: Traced
-    missing: Callable[[str], Traced] | None = None
+    columns: Mapping[str, TracedValue]
+    rows: TracedValue
+    missing: Callable[[str], TracedValue] | None = None
     order: int = 0
     tables: frozenset[str] = frozenset()
     clauses: Mapping[str, int] = field(default_factory=dict)
-    repeated: tuple[tuple[str, Traced], ...] = ()
+    repeated: tuple[tuple[str, TracedValue], ...] = ()
     unplaced: bool = False
 
-    def listed(self) -> tuple[tuple[str, Traced], ...]:
+    def list_columns(self) -> tuple[tuple[str, TracedValue], ...]:
         """The columns by their places."""
         return self.repeated or tuple(self.columns.items())
 
-    def column(self, name: str) -> Traced | None:
+    def find_column(self, name: str) -> TracedValue | None:
         """The listed column of that name."""
         return self.columns.get(name)
 
-    def content(self, terms: Terms) -> Traced:
+    def trace_content(self, terms: LineageTerms) -> TracedValue:
         """All columns together, in their order."""
         listed = list(self.columns.values())
         if self.missing is not None:
             listed.append(self.missing(ANY))
-        found = terms.value("content", listed)
-        return Traced(found.deps | self.order, found.key)
+        found = terms.combine_values("content", listed)
+        return TracedValue(found.deps | self.order, found.key)
 
-    def whole(self, terms: Terms) -> Traced:
+    def trace_whole(self, terms: LineageTerms) -> TracedValue:
         """All columns and which rows there are."""
-        return terms.value("whole", [self.content(terms), self.rows])
+        return terms.combine_values("whole", [self.trace_content(terms), self.rows])
 
 
-def named(
-    terms: Terms, listed: Iterable[tuple[str, Traced]]
-) -> tuple[dict[str, Traced], tuple[tuple[str, Traced], ...]]:
+def columns_by_name(
+    terms: LineageTerms, listed: Iterable[tuple[str, TracedValue]]
+) -> tuple[dict[str, TracedValue], tuple[tuple[str, TracedValue], ...]]:
     """Columns by name, and `Rowset.repeated`; a name that occurs twice may mean either."""
     pairs = tuple(listed)
-    columns: dict[str, Traced] = {}
+    columns: dict[str, TracedValue] = {}
     for name, value in pairs:
         other = columns.get(name)
-        columns[name] = value if other is None else terms.value("one of", [other, value])
+        columns[name] = value if other is None else terms.combine_values("one of", [other, value])
     return columns, pairs if len(columns) < len(pairs) else ()
 
 
-def blob(terms: Terms, value: Traced, names: Iterable[str], tables: frozenset[str]) -> Rowset:
+def opaque_relation(
+    terms: LineageTerms, value: TracedValue, names: Iterable[str], tables: frozenset[str]
+) -> LineageRowset:
     """A relation of which is only known what it is made of: any column may hold any of it."""
 
-    def column(name: str) -> Traced:
-        return Traced(value.deps, terms.key("of", name, value.key))
+    def column(name: str) -> TracedValue:
+        return TracedValue(value.deps, terms.computation_key("of", name, value.key))
 
-    return Rowset(
+    return LineageRowset(
         columns={name: column(name) for name in names},
-        rows=Traced(value.deps, terms.key("rows of", value.key)),
+        rows=TracedValue(value.deps, terms.computation_key("rows of", value.key)),
         missing=column,
         tables=tables,
     )
@@ -147,21 +153,21 @@ class FromEntry:
     """One entry of FROM: a relation, and the names by which columns can be qualified."""
 
     names: frozenset[str]
-    relation: Rowset
+    relation: LineageRowset
     label: int  # which entry it is: the tables that it reads, and the how manieth of those
     hidden: bool = False  # of a semi or anti join: no star shows it
 
-    def column(self, name: str, terms: Terms) -> Traced | None:
-        found = self.relation.column(name)
-        return None if found is None else self.of(found, terms)
+    def find_column(self, name: str, terms: LineageTerms) -> TracedValue | None:
+        found = self.relation.find_column(name)
+        return None if found is None else self.value_of_entry(found, terms)
 
-    def unlisted(self, name: str, terms: Terms) -> Traced | None:
+    def find_unlisted(self, name: str, terms: LineageTerms) -> TracedValue | None:
         missing = self.relation.missing
-        return None if missing is None else self.of(missing(name), terms)
+        return None if missing is None else self.value_of_entry(missing(name), terms)
 
-    def of(self, value: Traced, terms: Terms) -> Traced:
+    def value_of_entry(self, value: TracedValue, terms: LineageTerms) -> TracedValue:
         """A value of this entry and of no other, even of the same table."""
-        return Traced(value.deps, terms.key("at", self.label, value.key))
+        return TracedValue(value.deps, terms.computation_key("at", self.label, value.key))
 
 
 @dataclass
@@ -179,15 +185,15 @@ class NameScope:
             among them a column hides the alias.
     """
 
-    terms: Terms
+    terms: LineageTerms
     strict: bool
     outer: NameScope | None = None
     sources: list[FromEntry] = field(default_factory=list)
-    aliases: dict[str, Traced] = field(default_factory=dict)
+    aliases: dict[str, TracedValue] = field(default_factory=dict)
     merged: set[str] = field(default_factory=set)
     bound: frozenset[str] = frozenset()
-    ctes: Mapping[str, Rowset] = field(default_factory=dict)
-    windows: Traced | None = None
+    ctes: Mapping[str, LineageRowset] = field(default_factory=dict)
+    windows: TracedValue | None = None
     mixed: bool = False
     behind: bool = False
     _depth: int = field(init=False)  # a source of this query is none of the one around it
@@ -196,48 +202,53 @@ class NameScope:
     def __post_init__(self) -> None:
         self._depth = 0 if self.outer is None else self.outer._depth + 1
 
-    def inner(
-        self, *, bound: frozenset[str] = frozenset(), ctes: Mapping[str, Rowset] | None = None
+    def open_inner(
+        self,
+        *,
+        bound: frozenset[str] = frozenset(),
+        ctes: Mapping[str, LineageRowset] | None = None,
     ) -> NameScope:
         """A frame inside of this one, with the parameters of a lambda or with more CTEs."""
         known = self.ctes if ctes is None else ctes
         return NameScope(self.terms, self.strict, outer=self, bound=bound, ctes=known)
 
-    def beside(self) -> NameScope:
+    def open_beside(self) -> NameScope:
         """A frame without the sources of this one, for a subquery in FROM."""
         return NameScope(self.terms, self.strict, outer=self.outer, ctes=self.ctes)
 
-    def add(self, names: frozenset[str], relation: Rowset, *, hidden: bool = False) -> FromEntry:
+    def add_entry(
+        self, names: frozenset[str], relation: LineageRowset, *, hidden: bool = False
+    ) -> FromEntry:
         """One more entry of FROM."""
         self._labels[relation.tables] += 1
         occurrence = self._labels[relation.tables]
-        label = self.terms.key("source", self._depth, relation.tables, occurrence)
+        label = self.terms.computation_key("source", self._depth, relation.tables, occurrence)
         source = FromEntry(names, relation, label, hidden)
         self.sources.append(source)
         return source
 
-    def resolve(self, parts: Sequence[str]) -> Traced:
+    def resolve_name(self, parts: Sequence[str]) -> TracedValue:
         """The value behind a name such as `amount`, `o.amount`, `shop.orders.amount` or `o.a.b`."""
         for place in range(len(parts) - 1, -1, -1):  # behind the column there are fields of it
-            found = self._column(parts[:place], parts[place])
+            found = self._resolve_column(parts[:place], parts[place])
             if found is not None:
                 fields = parts[place + 1 :]
-                return self.terms.value("field", [found], *fields) if fields else found
+                return self.terms.combine_values("field", [found], *fields) if fields else found
         # A part of a dialect's syntax, perhaps, or a name that another table was to give.
-        deps = self.terms.atom(ANYWHERE, DOUBT) if self.strict else 0
-        return Traced(deps, self.terms.key("name", *parts))
+        deps = self.terms.atom_bit(ANYWHERE, DOUBT) if self.strict else 0
+        return TracedValue(deps, self.terms.computation_key("name", *parts))
 
-    def _column(self, qualifiers: Sequence[str], name: str) -> Traced | None:
+    def _resolve_column(self, qualifiers: Sequence[str], name: str) -> TracedValue | None:
         if not qualifiers:
-            return self._plain(name)
-        source = self._source(".".join(qualifiers))
-        return None if source is None else self._in(source, name)
+            return self._resolve_plain(name)
+        source = self._find_source(".".join(qualifiers))
+        return None if source is None else self._resolve_in(source, name)
 
-    def _in(self, source: FromEntry, name: str) -> Traced | None:
-        found = source.column(name, self.terms)
-        return found if found is not None else source.unlisted(name, self.terms)
+    def _resolve_in(self, source: FromEntry, name: str) -> TracedValue | None:
+        found = source.find_column(name, self.terms)
+        return found if found is not None else source.find_unlisted(name, self.terms)
 
-    def _source(self, qualifier: str) -> FromEntry | None:
+    def _find_source(self, qualifier: str) -> FromEntry | None:
         frame: NameScope | None = self
         while frame is not None:
             for source in frame.sources:
@@ -246,45 +257,55 @@ class NameScope:
             frame = frame.outer
         return None
 
-    def _plain(self, name: str) -> Traced | None:
+    def _resolve_plain(self, name: str) -> TracedValue | None:
         """A name without a qualifier: a column, else an alias, else one of an outer query's."""
         if name in self.bound:
-            return Traced(0, self.terms.key("bound", name))
-        listed = [v for s in self.sources if (v := s.column(name, self.terms)) is not None]
-        open_ones = [v for s in self.sources if (v := s.unlisted(name, self.terms)) is not None]
+            return TracedValue(0, self.terms.computation_key("bound", name))
+        listed = [v for s in self.sources if (v := s.find_column(name, self.terms)) is not None]
+        open_ones = [
+            v for s in self.sources if (v := s.find_unlisted(name, self.terms)) is not None
+        ]
         if listed and name not in self.merged:
             open_ones = []
         alias = self.aliases.get(name) if self.behind or not listed else None
-        whole = self._row(name) if not listed else None
+        whole = self._resolve_row(name) if not listed else None
         candidates = [*listed, *([alias] if alias is not None else ())]
         if whole is not None:
             candidates.append(whole)
         if not listed and alias is None and self.outer is not None:
-            around = self.outer._plain(name)
+            around = self.outer._resolve_plain(name)
             if around is not None:
                 candidates.append(around)
         if alias is None:
             candidates += open_ones
         if not candidates:
             return None
-        return candidates[0] if len(candidates) == 1 else self.terms.value("one of", candidates)
+        return (
+            candidates[0]
+            if len(candidates) == 1
+            else self.terms.combine_values("one of", candidates)
+        )
 
-    def _row(self, name: str) -> Traced | None:
+    def _resolve_row(self, name: str) -> TracedValue | None:
         """A whole row, by the name of its source."""
         source = next((s for s in self.sources if name in s.names), None)
         return (
-            None if source is None else source.of(source.relation.content(self.terms), self.terms)
+            None
+            if source is None
+            else source.value_of_entry(source.relation.trace_content(self.terms), self.terms)
         )
 
-    def everything(self) -> Traced:
+    def trace_everything(self) -> TracedValue:
         """All columns of all sources."""
-        return self.terms.value("everything", [self.content(s) for s in self.sources])
+        return self.terms.combine_values(
+            "everything", [self.trace_content(s) for s in self.sources]
+        )
 
-    def content(self, source: FromEntry) -> Traced:
-        return source.of(source.relation.content(self.terms), self.terms)
+    def trace_content(self, source: FromEntry) -> TracedValue:
+        return source.value_of_entry(source.relation.trace_content(self.terms), self.terms)
 
-    def rows(self) -> Traced:
+    def trace_rows(self) -> TracedValue:
         """Which rows all sources hold."""
-        return self.terms.value(
-            "sources", [s.of(s.relation.rows, self.terms) for s in self.sources]
+        return self.terms.combine_values(
+            "sources", [s.value_of_entry(s.relation.rows, self.terms) for s in self.sources]
         )

@@ -8,12 +8,20 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.lineage_expressions import Expressions, ReadQuery, UnreadableError
-from ci_bot.worker.sql.lineage_scopes import ANY, FromEntry, NameScope, Rowset, Traced, blob, named
+from ci_bot.worker.sql.lineage_expressions import ExpressionReader, ReadQuery, UnreadableError
+from ci_bot.worker.sql.lineage_scopes import (
+    ANY,
+    FromEntry,
+    LineageRowset,
+    NameScope,
+    TracedValue,
+    columns_by_name,
+    opaque_relation,
+)
 from ci_bot.worker.sql.model_query import table_name
 from ci_bot.worker.sqlmesh_compat import FROM, Tree
 
-StoredTable = Callable[[str], Rowset]
+StoredTable = Callable[[str], LineageRowset]
 
 _TABLE = frozenset({"this", "db", "catalog", "alias", "joins", "laterals", "pivots", "hints"})
 _JOIN = frozenset({"this", "on", "using", "hint", "side", "kind", "method"})
@@ -24,73 +32,79 @@ _HIDDEN = frozenset({"SEMI", "ANTI"})
 class FromClause:
     """Reads the sources of a SELECT into a frame."""
 
-    def __init__(self, expressions: Expressions, read_query: ReadQuery, stored: StoredTable):
+    def __init__(self, expressions: ExpressionReader, read_query: ReadQuery, stored: StoredTable):
         self._expressions = expressions
         self._terms = expressions.terms
         self._read_query = read_query
         self._stored = stored
 
-    def read(self, node: Any, frame: NameScope) -> list[Traced]:
+    def read_sources(self, node: Any, frame: NameScope) -> list[TracedValue]:
         """Adds what `node` reads to `frame`.
 
         Returns:
             What decides, besides the rows of the sources, which rows come out.
         """
-        conditions: list[Traced] = []
+        conditions: list[TracedValue] = []
         start = node.args.get(FROM)
         if start is not None:
-            conditions += self._entry(start.this, frame)
-        return conditions + self._more(node, frame)
+            conditions += self._read_entry(start.this, frame)
+        return conditions + self._read_more(node, frame)
 
-    def _more(self, node: Any, frame: NameScope) -> list[Traced]:
-        conditions: list[Traced] = []
+    def _read_more(self, node: Any, frame: NameScope) -> list[TracedValue]:
+        conditions: list[TracedValue] = []
         for join in node.args.get("joins") or ():
-            conditions += self._join(join, frame)
+            conditions += self._read_join(join, frame)
         for lateral in node.args.get("laterals") or ():
-            conditions += self._entry(lateral, frame)
+            conditions += self._read_entry(lateral, frame)
         return conditions
 
-    def _entry(self, node: Any, frame: NameScope, *, hidden: bool = False) -> list[Traced]:
+    def _read_entry(
+        self, node: Any, frame: NameScope, *, hidden: bool = False
+    ) -> list[TracedValue]:
         if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
-            return self._group(node, frame, hidden=hidden)  # FROM (a JOIN b ON …)
+            return self._read_group(node, frame, hidden=hidden)  # FROM (a JOIN b ON …)
         names, relation = (
-            self._table(node, frame)
+            self._read_table(node, frame)
             if isinstance(node, exp.Table)
             else (
                 frozenset({node.alias_or_name.lower()}),
-                self._made(node, frame),
+                self._read_made_rows(node, frame),
             )
         )
         alias = node.args.get("alias")
         if isinstance(alias, exp.TableAlias) and alias.columns:
-            relation = self.renamed(relation, [name.name.lower() for name in alias.columns])
-        conditions: list[Traced] = []
+            relation = self.rename_relation(relation, [name.name.lower() for name in alias.columns])
+        conditions: list[TracedValue] = []
         if isinstance(node, exp.Table):
-            relation = self.pivoted(relation, node)
+            relation = self.pivot_relation(relation, node)
         names |= {item.alias.lower() for item in node.args.get("pivots") or () if item.alias}
-        frame.add(names, relation, hidden=hidden)
+        frame.add_entry(names, relation, hidden=hidden)
         if isinstance(node, exp.Table):
             for name, argument in node.args.items():
                 if name not in _TABLE and isinstance(argument, Tree):
-                    conditions.append(self._expressions.value(argument, frame))
-            conditions += self._more(node, frame)
+                    conditions.append(self._expressions.trace_value(argument, frame))
+            conditions += self._read_more(node, frame)
         return conditions
 
-    def _group(self, node: Any, frame: NameScope, *, hidden: bool) -> list[Traced]:
+    def _read_group(self, node: Any, frame: NameScope, *, hidden: bool) -> list[TracedValue]:
         if not node.alias and not node.args.get("pivots"):
-            return self._entry(node.this, frame, hidden=hidden) + self._more(node, frame)
-        inside = frame.beside()
-        conditions = self._entry(node.this, inside) + self._more(node, inside)
-        whole = self._terms.value("group", [inside.everything(), inside.rows(), *conditions])
-        tables = _tables(inside.sources)
-        frame.add(frozenset({node.alias.lower()}), blob(self._terms, whole, (), tables))
+            return self._read_entry(node.this, frame, hidden=hidden) + self._read_more(node, frame)
+        inside = frame.open_beside()
+        conditions = self._read_entry(node.this, inside) + self._read_more(node, inside)
+        whole = self._terms.combine_values(
+            "group", [inside.trace_everything(), inside.trace_rows(), *conditions]
+        )
+        tables = _list_tables(inside.sources)
+        frame.add_entry(
+            frozenset({node.alias.lower()}), opaque_relation(self._terms, whole, (), tables)
+        )
         frame.mixed = frame.mixed or bool(node.args.get("pivots"))
         return conditions
 
-    def _table(self, node: Any, frame: NameScope) -> tuple[frozenset[str], Rowset]:
+    def _read_table(self, node: Any, frame: NameScope) -> tuple[frozenset[str], LineageRowset]:
         if not isinstance(node.this, exp.Identifier):  # a function that gives a table
-            value = self._expressions.value(node.this, frame)
-            return frozenset({node.alias_or_name.lower()}), blob(
+            value = self._expressions.trace_value(node.this, frame)
+            return frozenset({node.alias_or_name.lower()}), opaque_relation(
                 self._terms, value, (), frozenset()
             )
         name = table_name(node)
@@ -101,16 +115,16 @@ class FromClause:
             return frozenset({node.alias.lower()}), relation
         return frozenset(".".join(parts[index:]) for index in range(len(parts))), relation
 
-    def _made(self, node: Any, frame: NameScope) -> Rowset:
+    def _read_made_rows(self, node: Any, frame: NameScope) -> LineageRowset:
         """A subquery, or rows that are made of values."""
         if isinstance(node, exp.Query):
-            return self._read_query(node, frame.beside())
+            return self._read_query(node, frame.open_beside())
         if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Query):
             return self._read_query(node.this, frame)
-        value = self._terms.value(
+        value = self._terms.combine_values(
             "made",
             [
-                self._expressions.value(item, frame)
+                self._expressions.trace_value(item, frame)
                 for name, argument in node.args.items()
                 if name != "alias"
                 for item in (argument if isinstance(argument, list) else [argument])
@@ -119,9 +133,9 @@ class FromClause:
             type(node).__name__,
             bool(node.args.get("outer")),
         )
-        return blob(self._terms, value, (), frozenset())
+        return opaque_relation(self._terms, value, (), frozenset())
 
-    def pivoted(self, relation: Rowset, node: Any) -> Rowset:
+    def pivot_relation(self, relation: LineageRowset, node: Any) -> LineageRowset:
         """A relation under the PIVOT or UNPIVOT behind `node`: any column may hold any of it."""
         pivots = node.args.get("pivots") or ()
         if not pivots:
@@ -129,67 +143,74 @@ class FromClause:
         if any(item.find(exp.Query) for item in pivots):
             raise UnreadableError("a PIVOT over what a query gives")
         text = [_without_its_name(item).sql(comments=False) for item in pivots]
-        whole = self._terms.value("pivot", [relation.whole(self._terms)], *text)
-        return blob(self._terms, whole, (), relation.tables)
+        whole = self._terms.combine_values("pivot", [relation.trace_whole(self._terms)], *text)
+        return opaque_relation(self._terms, whole, (), relation.tables)
 
-    def renamed(self, relation: Rowset, names: list[str]) -> Rowset:
+    def rename_relation(self, relation: LineageRowset, names: list[str]) -> LineageRowset:
         """A relation whose columns are called otherwise, in their order."""
-        old = relation.listed()
+        old = relation.list_columns()
         if relation.missing is not None or relation.unplaced or len(names) > len(old):
-            value = relation.content(self._terms)
-            renamed = blob(self._terms, value, names, relation.tables)
+            value = relation.trace_content(self._terms)
+            renamed = opaque_relation(self._terms, value, names, relation.tables)
             return replace(renamed, rows=relation.rows)
         pairs = [
-            (names[place] if place < len(names) else name, Traced(v.deps | relation.order, v.key))
+            (
+                names[place] if place < len(names) else name,
+                TracedValue(v.deps | relation.order, v.key),
+            )
             for place, (name, v) in enumerate(old)
         ]
-        columns, repeated = named(self._terms, pairs)
+        columns, repeated = columns_by_name(self._terms, pairs)
         return replace(relation, columns=columns, repeated=repeated)
 
-    def _join(self, join: Any, frame: NameScope) -> list[Traced]:
+    def _read_join(self, join: Any, frame: NameScope) -> list[TracedValue]:
         left = list(frame.sources)
         how = [str(join.args.get(part) or "").upper() for part in ("method", "side", "kind")]
-        conditions = self._entry(join.this, frame, hidden=not _HIDDEN.isdisjoint(how))
+        conditions = self._read_entry(join.this, frame, hidden=not _HIDDEN.isdisjoint(how))
         right = frame.sources[len(left) :]
         if how[0] == "NATURAL":
-            conditions.append(self._natural(left, right, frame))
+            conditions.append(self._read_natural_join(left, right, frame))
         elif how[0] == "POSITIONAL":
             frame.mixed = True
         for name in (key.name.lower() for key in join.args.get("using") or ()):
             frame.merged.add(name)
-            conditions += self._called(name, frame.sources)
+            conditions += self._trace_called(name, frame.sources)
         on = join.args.get("on")
         if on is not None and not (isinstance(on, exp.Boolean) and on.this):
-            conditions.append(self._expressions.value(on, frame))
+            conditions.append(self._expressions.trace_value(on, frame))
         for name, argument in join.args.items():
             if name not in _JOIN and argument:
                 frame.mixed = True
-        return [self._terms.value("join", conditions, *(w for w in how if w not in _IMPLICIT))]
+        return [
+            self._terms.combine_values("join", conditions, *(w for w in how if w not in _IMPLICIT))
+        ]
 
-    def _natural(
+    def _read_natural_join(
         self, left: Iterable[FromEntry], right: Iterable[FromEntry], frame: NameScope
-    ) -> Traced:
+    ) -> TracedValue:
         names = [
             {name for source in side for name in source.relation.columns} for side in (left, right)
         ]
         common = names[0] & names[1]
         frame.merged |= common
-        values = [value for name in sorted(common) for value in self._called(name, frame.sources)]
+        values = [
+            value for name in sorted(common) for value in self._trace_called(name, frame.sources)
+        ]
         for source in (*left, *right):
             if source.relation.missing is not None:
-                values += [source.of(source.relation.missing(ANY), self._terms)]
-        return self._terms.value("natural", values)
+                values += [source.value_of_entry(source.relation.missing(ANY), self._terms)]
+        return self._terms.combine_values("natural", values)
 
-    def _called(self, name: str, sources: Iterable[FromEntry]) -> list[Traced]:
-        found: list[Traced] = []
+    def _trace_called(self, name: str, sources: Iterable[FromEntry]) -> list[TracedValue]:
+        found: list[TracedValue] = []
         for source in sources:
-            value = source.column(name, self._terms) or source.unlisted(name, self._terms)
+            value = source.find_column(name, self._terms) or source.find_unlisted(name, self._terms)
             if value is not None:
                 found.append(value)
         return found
 
 
-def _tables(sources: Iterable[FromEntry]) -> frozenset[str]:
+def _list_tables(sources: Iterable[FromEntry]) -> frozenset[str]:
     return frozenset(table for source in sources for table in source.relation.tables)
 
 

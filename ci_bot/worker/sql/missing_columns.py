@@ -13,7 +13,7 @@ from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.worker.runtime import silence_log
-from ci_bot.worker.sql.model_query import plain, table_name
+from ci_bot.worker.sql.model_query import plain_name, table_name
 
 ColumnsBySource = dict[str, "frozenset[str] | None"]
 
@@ -49,7 +49,7 @@ def list_missing_columns(query: Any, columns_of: ColumnsOf) -> Iterator[tuple[st
                 around.append(_known_sources(outer, outputs, columns_of))
                 outer = outer.parent
             yield from _missing_in(scope, sources, around)
-        outputs[id(scope.expression)] = _outputs(scope, sources, outputs)
+        outputs[id(scope.expression)] = _list_outputs(scope, sources, outputs)
 
 
 def _known_sources(
@@ -78,7 +78,7 @@ def _columns_of_source(
     return None
 
 
-def _outputs(
+def _list_outputs(
     scope: Any, sources: ColumnsBySource, outputs: dict[int, frozenset[str] | None]
 ) -> frozenset[str] | None:
     """The columns that a query gives."""
@@ -183,7 +183,7 @@ class AuditFault:
 
 def list_audit_faults(model: Any, columns_of: ColumnsOf) -> Iterator[AuditFault]:
     """What the audits of a model need in vain; those that are switched off need nothing."""
-    own = columns_of(plain(model.fqn))
+    own = columns_of(plain_name(model.fqn))
     if own is None:
         return
     for audit, arguments in model.audits_with_args:
@@ -260,7 +260,7 @@ def _of_rendered(
         missing = list(list_missing_columns(query, columns_of))
     except Exception as error:  # the project's own macros run in here
         return _of_undefined(audit, error)
-    mine = plain(model.fqn)
+    mine = plain_name(model.fqn)
     return [
         AuditFault(audit, column=column, table=None if table in (None, mine) else table)
         for column, table in missing

@@ -16,7 +16,7 @@ from sqlmesh.utils.errors import SQLMeshError
 # A syntax tree that was walked once: nodes by type, for the many rules that ask.
 
 
-class Tree:
+class ExpressionTree:
     """The nodes of one expression, in the order of a breadth-first walk."""
 
     def __init__(self, root: Any) -> None:
@@ -24,27 +24,27 @@ class Tree:
         self._by_type: dict[type, list[Any]] | None = None
         self._answers: dict[tuple[type, ...], list[Any]] = {}
 
-    def all(self, *types: type) -> list[Any]:
+    def find_all(self, *types: type) -> list[Any]:
         """Every node of the given types or of a subtype of theirs."""
         if types not in self._answers:
-            index = self._index()
+            index = self._index_nodes()
             found = [known for known in index if issubclass(known, types)]
             self._answers[types] = [node for known in found for node in index[known]]
         return self._answers[types]
 
-    def has(self, *types: type) -> bool:
+    def has_any(self, *types: type) -> bool:
         """Whether there is any such node."""
-        return bool(self.all(*types))
+        return bool(self.find_all(*types))
 
-    def _index(self) -> dict[type, list[Any]]:
+    def _index_nodes(self) -> dict[type, list[Any]]:
         if self._by_type is None:
             self._by_type = {}
-            for node in _walk(self.root):
+            for node in _walk_nodes(self.root):
                 self._by_type.setdefault(type(node), []).append(node)
         return self._by_type
 
 
-def _walk(root: Any) -> Iterator[Any]:
+def _walk_nodes(root: Any) -> Iterator[Any]:
     if root is None:
         return
     queue = [root]
@@ -65,7 +65,7 @@ SENTINEL_END = "1973-07-09"
 SENTINEL_NOW = "1977-11-23"
 
 
-class Query:
+class ModelQuery:
     """One SQL model's query.
 
     `written` is as in the file, with macro variables (None where it is Jinja or one big macro);
@@ -79,12 +79,12 @@ class Query:
         self.written = written
 
     @cached_property
-    def rendered(self) -> Any:
+    def rendered_query(self) -> Any:
         """The query as SQLMesh would run it; None where that takes the engine, or fails."""
         try:
-            query = self._render()
+            query = self._render_query()
             if query is not None and self._may_fold(query) and _is_emptied(query):
-                query = self._render(start=SENTINEL_START, end=SENTINEL_END)
+                query = self._render_query(start=SENTINEL_START, end=SENTINEL_END)
         except Exception:  # a macro of the project may raise anything; the load reports it
             return None
         return query
@@ -101,7 +101,7 @@ class Query:
 
     def _render_apart(self, stage: RuntimeStage) -> Any:
         try:
-            return self._render(
+            return self._render_query(
                 start=SENTINEL_START,
                 end=SENTINEL_END,
                 execution_time=SENTINEL_NOW,
@@ -114,7 +114,9 @@ class Query:
     def rendered_as_written(self) -> Any:
         """As `rendered`, with columns as they are written, whether or not schemas are known."""
         try:
-            return self._render(start=SENTINEL_START, end=SENTINEL_END, needs_optimization=False)
+            return self._render_query(
+                start=SENTINEL_START, end=SENTINEL_END, needs_optimization=False
+            )
         except Exception:  # a macro of the project may raise anything
             return None
 
@@ -124,10 +126,10 @@ class Query:
 
         Otherwise SQLMesh renders columns without their tables, and stars as they stand.
         """
-        known = {plain(name) for name in _tables_of(self._model.mapping_schema)}
-        return all(plain(name) in known for name in self._model.depends_on - {self._model.fqn})
+        known = {plain_name(name) for name in _tables_of(self._model.mapping_schema)}
+        return all(plain_name(name) in known for name in self._model.depends_on - {self._model.fqn})
 
-    def _render(self, **when: Any) -> Any:
+    def _render_query(self, **when: Any) -> Any:
         query = self._model.render_query(**when)
         return query if query is None else _with_embedded(query, self._embedded, when)
 
@@ -135,40 +137,40 @@ class Query:
         """Whether a comparison with start or end is strict: on one epoch day it folds to FALSE."""
         if self.written is None or self.hides_structure:
             return True
-        strict = self.written_tree.all(exp.LT, exp.GT, exp.NEQ, exp.EQ)
+        strict = self.written_tree.find_all(exp.LT, exp.GT, exp.NEQ, exp.EQ)
         return any(node.find(d.MacroVar) is not None for node in strict)
 
     @cached_property
-    def written_tree(self) -> Tree:
-        return Tree(self.written)
+    def written_tree(self) -> ExpressionTree:
+        return ExpressionTree(self.written)
 
     @cached_property
-    def rendered_tree(self) -> Tree:
-        return Tree(self.rendered)
+    def rendered_tree(self) -> ExpressionTree:
+        return ExpressionTree(self.rendered_query)
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> ExpressionTree:
         """The tree of the written form where it shows its structure, else of the rendered one."""
         if self.written is not None and not self.hides_structure:
             return self.written_tree
-        return self.rendered_tree if self.rendered is not None else self.written_tree
+        return self.rendered_tree if self.rendered_query is not None else self.written_tree
 
     @cached_property
     def hides_structure(self) -> bool:
         """Whether macro functions or Jinja stand where joins, filters or columns could be."""
-        return self.written is None or self.written_tree.has(
+        return self.written is None or self.written_tree.has_any(
             d.MacroFunc, d.JinjaQuery, d.JinjaStatement
         )
 
     @cached_property
     def root(self) -> Any:
         """The scopes of the rendered form."""
-        return _scope(self.rendered)
+        return _build_scope(self.rendered_query)
 
     @cached_property
     def written_root(self) -> Any:
         """The scopes of the written form."""
-        return _scope(self.written)
+        return _build_scope(self.written)
 
     @property
     def scopes(self) -> Any:
@@ -176,7 +178,7 @@ class Query:
         return self.written_root if self.tree is self.written_tree else self.root
 
 
-class Queries:
+class ModelQueries:
     """Queries by model object, so that every rule of a run shares them.
 
     Args:
@@ -185,32 +187,32 @@ class Queries:
     """
 
     def __init__(self, *sides: Mapping[str, Any]) -> None:
-        self._known: dict[int, tuple[Any, Query | None]] = {}
+        self._known: dict[int, tuple[Any, ModelQuery | None]] = {}
         self._embedded: dict[int, Mapping[str, Any]] = {}
         for side in sides:
             embedded = {name: model for name, model in side.items() if model.kind.is_embedded}
             if embedded:
                 self._embedded |= dict.fromkeys(map(id, side.values()), embedded)
 
-    def of(self, model: Any) -> Query | None:
+    def query_of(self, model: Any) -> ModelQuery | None:
         """The query of `model`; None for models that have none."""
         known = self._known.get(id(model))
         if known is None:
-            query = _query(model, self._embedded.get(id(model), {}))
+            query = _make_query(model, self._embedded.get(id(model), {}))
             known = (model, query)  # the model is kept, so its id stays its own
             self._known[id(model)] = known
         return known[1]
 
 
-def _query(model: Any, embedded: Mapping[str, Any]) -> Query | None:
+def _make_query(model: Any, embedded: Mapping[str, Any]) -> ModelQuery | None:
     if not getattr(model, "is_sql", False):
         return None
     try:
         written = model.query
     except (SqlglotError, SQLMeshError):
         written = None
-    query = Query(model, written if isinstance(written, exp.Query) else None, embedded)
-    if query.written is None and query.rendered is None:
+    query = ModelQuery(model, written if isinstance(written, exp.Query) else None, embedded)
+    if query.written is None and query.rendered_query is None:
         return None
     return query
 
@@ -262,7 +264,7 @@ def _is_emptied(query: Any) -> bool:
     )
 
 
-def _scope(query: Any) -> Any:
+def _build_scope(query: Any) -> Any:
     if not isinstance(query, exp.Query):
         return None
     try:
@@ -271,7 +273,7 @@ def _scope(query: Any) -> Any:
         return None
 
 
-def selects(root: Any) -> Iterator[Any]:
+def iterate_selects(root: Any) -> Iterator[Any]:
     """Every scope below and including `root` whose expression is a SELECT."""
     if root is None:
         return
@@ -280,19 +282,19 @@ def selects(root: Any) -> Iterator[Any]:
             yield scope
 
 
-def outer(root: Any) -> list[Any]:
+def list_outer_scopes(root: Any) -> list[Any]:
     """The scopes whose projections are the model's columns: one, or the branches of a UNION."""
     if root is None:
         return []
     expression = root.expression
     if isinstance(expression, exp.SetOperation):
-        return [leaf for branch in root.union_scopes or [] for leaf in outer(branch)]
+        return [leaf for branch in root.union_scopes or [] for leaf in list_outer_scopes(branch)]
     if isinstance(expression, exp.Subquery) and root.subquery_scopes:
-        return outer(root.subquery_scopes[0])
+        return list_outer_scopes(root.subquery_scopes[0])
     return [root] if isinstance(expression, exp.Select) else []
 
 
-def projection(select: Any, name: str) -> Any:
+def find_projection(select: Any, name: str) -> Any:
     """The projection called `name`, without its alias; None where there is none."""
     for item in select.expression.expressions:
         if item.alias_or_name.lower() == name.lower():
@@ -300,12 +302,12 @@ def projection(select: Any, name: str) -> Any:
     return None
 
 
-def conjuncts(condition: Any) -> list[Any]:
+def split_conditions(condition: Any) -> list[Any]:
     """The parts of a condition, as they are written, that all have to hold."""
     if isinstance(condition, exp.Paren):
-        return conjuncts(condition.this)
+        return split_conditions(condition.this)
     if isinstance(condition, exp.And):
-        return [*conjuncts(condition.this), *conjuncts(condition.expression)]
+        return [*split_conditions(condition.this), *split_conditions(condition.expression)]
     return [condition]
 
 
@@ -317,28 +319,28 @@ def source_of(scope: Any, column: Any) -> Any:
     return candidates[0][1] if len(candidates) == 1 else None
 
 
-def origins(scope: Any, node: Any, depth: int = 0) -> set[tuple[str, str]]:
+def find_origins(scope: Any, node: Any, depth: int = 0) -> set[tuple[str, str]]:
     """The (table, column) pairs, in lower case, that a node's value is computed from.
 
     The table is "" where it is not known. CTEs and subqueries are followed to the tables below.
     """
     found: set[tuple[str, str]] = set()
     for column in node.find_all(exp.Column):
-        found |= _origin(scope, column, depth)
+        found |= _find_origin(scope, column, depth)
     return found
 
 
-def _origin(scope: Any, column: Any, depth: int) -> set[tuple[str, str]]:
+def _find_origin(scope: Any, column: Any, depth: int) -> set[tuple[str, str]]:
     name = column.name.lower()
     source = source_of(scope, column)
     if isinstance(source, exp.Table):
         return {(table_name(source), name)}
     if isinstance(source, Scope) and depth < MAX_DEPTH:
         found: set[tuple[str, str]] = set()
-        for branch in outer(source):
-            item = projection(branch, name)
+        for branch in list_outer_scopes(source):
+            item = find_projection(branch, name)
             if item is not None and branch is not scope:
-                found |= origins(branch, item, depth + 1)
+                found |= find_origins(branch, item, depth + 1)
         return found or {("", name)}
     return {("", name)}
 
@@ -348,7 +350,7 @@ def table_name(table: Any) -> str:
     return ".".join(part.name.lower() for part in table.parts)
 
 
-def plain(fqn: str) -> str:
+def plain_name(fqn: str) -> str:
     """A model's name as `table_name` writes it."""
     return fqn.replace('"', "").replace("`", "").lower()
 
@@ -356,7 +358,7 @@ def plain(fqn: str) -> str:
 # Where in a query something stands, in words that a renamed alias or CTE leaves as they are.
 
 
-def place_of(node: Any, query: Query) -> str:
+def place_of(node: Any, query: ModelQuery) -> str:
     """The result column or the clause that a node of one of its trees or scopes is a part of."""
     below, above = node, node.parent
     while above is not None and not isinstance(above, exp.Select):
@@ -366,7 +368,7 @@ def place_of(node: Any, query: Query) -> str:
     top = above.parent is None or any(
         above is scope.expression
         for root in (query.root, query.written_root)
-        for scope in outer(root)
+        for scope in list_outer_scopes(root)
     )
     if below.arg_key == "expressions":
         return f"column {below.alias_or_name}" if top else "a column of a subquery"

@@ -7,11 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ci_bot.worker.sql.algebra_blocks import Block, Derived, QuerySource, SourceColumn, Term
+from ci_bot.worker.sql.algebra_blocks import (
+    DerivedTable,
+    QueryBlock,
+    QuerySource,
+    SourceColumn,
+    Term,
+)
 
 
 @dataclass(eq=False)
-class Item:
+class FromItem:
     """What an alias in FROM stands for.
 
     Attributes:
@@ -24,29 +30,29 @@ class Item:
     """
 
     source: QuerySource | None = None
-    block: Block | None = None
+    block: QueryBlock | None = None
     names: list[str] | None = None
     tell: Callable[[], str] = lambda: ""
-    query: tuple[Any, Mapping[str, Cte | None]] | None = None
+    query: tuple[Any, Mapping[str, CteEntry | None]] | None = None
     is_hidden: bool = False
     by_place: bool = False
 
     @cached_property
-    def target(self) -> str:
+    def read_target(self) -> str:
         """What is read."""
         return self.tell()
 
-    def results(self) -> list[str]:
+    def list_results(self) -> list[str]:
         """The columns that `*` stands for; `*` itself for those of a stored table."""
-        block = self.source.block if isinstance(self.source, Derived) else self.block
+        block = self.source.block if isinstance(self.source, DerivedTable) else self.block
         if block is not None:
             return list(block.outputs)
         return self.names if self.names is not None else ["*"]
 
-    def column(self, name: str) -> Term | None:
+    def find_column(self, name: str) -> Term | None:
         """The column called `name`; None where there is none."""
         if self.block is not None:
-            return self.block.output(name)
+            return self.block.find_output(name)
         if self.source is None or (self.names is not None and name not in self.names):
             return None
         place = str(self.names.index(name)) if self.by_place and self.names is not None else name
@@ -54,16 +60,16 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Cte:
+class CteEntry:
     """A query in WITH, and the names that it sees itself."""
 
     query: Any
     names: tuple[str, ...]
-    around: Mapping[str, Cte | None]
+    around: Mapping[str, CteEntry | None]
 
 
 @dataclass(eq=False)
-class Frame:
+class SelectFrame:
     """The names of one SELECT.
 
     Attributes:
@@ -73,44 +79,44 @@ class Frame:
         equal: pairs of columns of which a join has made the second equal to the first, or NULL.
     """
 
-    ctes: Mapping[str, Cte | None]
-    outer: Frame | None = None
-    items: dict[str, Item] = field(default_factory=dict)
+    ctes: Mapping[str, CteEntry | None]
+    outer: SelectFrame | None = None
+    items: dict[str, FromItem] = field(default_factory=dict)
     results: dict[str, Any] = field(default_factory=dict)
     equal: set[tuple[tuple[int, str], tuple[int, str]]] = field(default_factory=set)
 
-    def qualified(self, alias: str, name: str, schema: str = "") -> Term | None:
+    def resolve_qualified(self, alias: str, name: str, schema: str = "") -> Term | None:
         """`alias.name` or `schema.alias.name`, here or in a SELECT around this one."""
         item = self.items.get(alias)
         if item is not None:
             # Two parts before a name may be a schema and a table, or a table and a structure.
-            is_meant = not schema or f".{item.target}".endswith(f".{schema}.{alias}")
-            return item.column(name) if is_meant else None
-        return self.outer.qualified(alias, name, schema) if self.outer is not None else None
+            is_meant = not schema or f".{item.read_target}".endswith(f".{schema}.{alias}")
+            return item.find_column(name) if is_meant else None
+        return self.outer.resolve_qualified(alias, name, schema) if self.outer is not None else None
 
-    def unqualified(self, name: str) -> tuple[Term | None, bool]:
+    def resolve_unqualified(self, name: str) -> tuple[Term | None, bool]:
         """A column by its bare name, and whether it can be no other one."""
         seen = [item for item in self.items.values() if not item.is_hidden]
         sure = [item for item in seen if item.names is not None and name in item.names]
         open_ = [item for item in seen if item.names is None]
         if len(sure) == 1:
-            return sure[0].column(name), not open_
+            return sure[0].find_column(name), not open_
         if sure or len(open_) > 1:
             return None, False
         if open_:
-            return open_[0].column(name), self.outer is None
-        return self.outer.unqualified(name) if self.outer is not None else (None, False)
+            return open_[0].find_column(name), self.outer is None
+        return self.outer.resolve_unqualified(name) if self.outer is not None else (None, False)
 
     def make_equal(self, kept: SourceColumn, other: SourceColumn) -> None:
         """Notes that in each row `other` equals `kept`, or is NULL for want of a match."""
-        self.equal.add((_place(kept), _place(other)))
+        self.equal.add((_column_position(kept), _column_position(other)))
 
     def adds_nothing(self, kept: Term, other: Term) -> bool:
         """Whether COALESCE(kept, other) is `kept`."""
         if not isinstance(kept, SourceColumn) or not isinstance(other, SourceColumn):
             return False
-        return (_place(kept), _place(other)) in self.equal
+        return (_column_position(kept), _column_position(other)) in self.equal
 
 
-def _place(column: SourceColumn) -> tuple[int, str]:
+def _column_position(column: SourceColumn) -> tuple[int, str]:
     return id(column.source), column.name

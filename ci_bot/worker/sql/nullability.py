@@ -8,8 +8,14 @@ from typing import Any, Protocol
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from ci_bot.worker.sql.audit_promises import column_names, promises
-from ci_bot.worker.sql.model_query import conjuncts, outer, projection, selects, table_name
+from ci_bot.worker.sql.audit_promises import column_names, read_promises
+from ci_bot.worker.sql.model_query import (
+    find_projection,
+    iterate_selects,
+    list_outer_scopes,
+    split_conditions,
+    table_name,
+)
 from ci_bot.worker.sqlmesh_compat import FROM
 
 MAX_DEPTH = 12
@@ -38,24 +44,25 @@ class ProjectQueries(Protocol):
     @property
     def queries(self) -> Any: ...
 
-    def called(self, table: str) -> str: ...
+    def name_of_table(self, table: str) -> str: ...
 
 
 def null_reason(model: Any, column: str, project: ProjectQueries) -> str:
     """Why a result column of `model` can be NULL; `NEVER` or `UNKNOWN` otherwise."""
-    told = promises(model)
+    told = read_promises(model)
     if told.not_null.get(column.lower()):
         return NEVER
-    query = project.queries.of(model)
+    query = project.queries.query_of(model)
     if query is None or query.root is None:
         return UNKNOWN
-    items = [(branch, projection(branch, column)) for branch in outer(query.root)]
-    return _worst(
-        UNKNOWN if item is None else _reason(branch, item, project, 0) for branch, item in items
+    items = [(branch, find_projection(branch, column)) for branch in list_outer_scopes(query.root)]
+    return _worst_reason(
+        UNKNOWN if item is None else _null_reason(branch, item, project, 0)
+        for branch, item in items
     )
 
 
-def _worst(reasons: Iterable[str]) -> str:
+def _worst_reason(reasons: Iterable[str]) -> str:
     found = list(reasons)
     named = [one for one in found if one not in {NEVER, UNKNOWN}]
     if named:
@@ -63,7 +70,7 @@ def _worst(reasons: Iterable[str]) -> str:
     return NEVER if found and all(one == NEVER for one in found) else UNKNOWN
 
 
-def _reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads best
+def _null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads best
     scope: Any, node: Any, project: ProjectQueries, depth: int
 ) -> str:
     if depth > MAX_DEPTH:
@@ -79,7 +86,7 @@ def _reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads 
         return "TRY_CAST gives NULL for what it cannot read"
     if isinstance(node, exp.Coalesce):
         values = (node.this, *node.expressions)
-        parts = [_reason(scope, value, project, depth + 1) for value in values]
+        parts = [_null_reason(scope, value, project, depth + 1) for value in values]
         if NEVER in parts:
             return NEVER
         return parts[0] if UNKNOWN not in parts else UNKNOWN
@@ -90,18 +97,22 @@ def _reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads 
         default = node.args.get("default")
         if default is None:
             return "its CASE has no ELSE"
-        return _worst(_reason(scope, part, project, depth + 1) for part in (*results, default))
+        return _worst_reason(
+            _null_reason(scope, part, project, depth + 1) for part in (*results, default)
+        )
     if isinstance(node, exp.If):
         other = node.args.get("false")
         if other is None:
             return "its IF has no other value"
         sides = (node.args["true"], other)
-        return _worst(_reason(scope, side, project, depth + 1) for side in sides)
+        return _worst_reason(_null_reason(scope, side, project, depth + 1) for side in sides)
     if isinstance(node, _PASSING_ON):
-        return _reason(scope, node.this, project, depth + 1)
+        return _null_reason(scope, node.this, project, depth + 1)
     if isinstance(node, exp.Concat | exp.DPipe | exp.Binary):
-        columns = [_reason(scope, one, project, depth + 1) for one in node.find_all(exp.Column)]
-        return _worst(columns)
+        columns = [
+            _null_reason(scope, one, project, depth + 1) for one in node.find_all(exp.Column)
+        ]
+        return _worst_reason(columns)
     return UNKNOWN
 
 
@@ -116,11 +127,11 @@ def _of_column(scope: Any, column: Any, project: ProjectQueries, depth: int) -> 
     if how:
         return f"rows without a match have none (`{alias}` comes by {how})"
     if isinstance(source, Scope):
-        found = [(branch, projection(branch, name)) for branch in outer(source)]
-        return _worst(
+        found = [(branch, find_projection(branch, name)) for branch in list_outer_scopes(source)]
+        return _worst_reason(
             UNKNOWN
             if item is None or branch is scope
-            else _reason(branch, item, project, depth + 1)
+            else _null_reason(branch, item, project, depth + 1)
             for branch, item in found
         )
     if isinstance(source, exp.Table):
@@ -132,16 +143,16 @@ def _of_table(table: str, name: str, project: ProjectQueries, depth: int) -> str
     model = project.by_table.get(table)
     if model is None:
         return _treated_as_nullable(table, name, project)
-    if promises(model).not_null.get(name) or any(
+    if read_promises(model).not_null.get(name) or any(
         name in column_names(grain) for grain in model.grains
     ):
         return NEVER
-    query = project.queries.of(model)
+    query = project.queries.query_of(model)
     if query is not None and query.root is not None:
-        above = _worst(
-            UNKNOWN if item is None else _reason(branch, item, project, depth + 1)
-            for branch in outer(query.root)
-            for item in [projection(branch, name)]
+        above = _worst_reason(
+            UNKNOWN if item is None else _null_reason(branch, item, project, depth + 1)
+            for branch in list_outer_scopes(query.root)
+            for item in [find_projection(branch, name)]
         )
         if above != UNKNOWN:
             return above
@@ -151,12 +162,12 @@ def _of_table(table: str, name: str, project: ProjectQueries, depth: int) -> str
 def _treated_as_nullable(table: str, name: str, project: ProjectQueries) -> str:
     """Whether another query of the project gives the column a value where it has none."""
     for model in project.models.values():
-        query = project.queries.of(model)
+        query = project.queries.query_of(model)
         if query is None or query.root is None:
             continue
-        if not any(table_name(one) == table for one in query.rendered_tree.all(exp.Table)):
+        if not any(table_name(one) == table for one in query.rendered_tree.find_all(exp.Table)):
             continue
-        for scope in selects(query.root):
+        for scope in iterate_selects(query.root):
             for test in scope.expression.find_all(exp.Coalesce, exp.Is):
                 column = test.this
                 while isinstance(column, exp.Cast | exp.Trim | exp.Upper | exp.Lower | exp.Paren):
@@ -171,7 +182,10 @@ def _treated_as_nullable(table: str, name: str, project: ProjectQueries) -> str:
                     and table_name(source) == table
                     and not _unmatched_by(scope.expression, column.table)
                 ):
-                    return f"`{project.called(model.fqn)}` asks whether it is NULL in its source"
+                    return (
+                        f"`{project.name_of_table(model.fqn)}` asks whether it is NULL in its "
+                        "source"
+                    )
     return UNKNOWN
 
 
@@ -196,10 +210,10 @@ def _is_tested(scope: Any, column: Any) -> bool:
     """Whether a condition that every row has met is never true for a NULL in the column."""
     select = scope.expression
     where = select.args.get("where")
-    conditions = list(conjuncts(where.this)) if where is not None else []
+    conditions = list(split_conditions(where.this)) if where is not None else []
     for join in select.args.get("joins") or []:
         if not join.side and join.args.get("on") is not None:
-            conditions += conjuncts(join.args["on"])
+            conditions += split_conditions(join.args["on"])
     return any(_rejects_null(part, column) for part in conditions)
 
 
@@ -209,15 +223,15 @@ def _rejects_null(condition: Any, column: Any) -> bool:
         return (
             isinstance(inner, exp.Is)
             and isinstance(inner.expression, exp.Null)
-            and _same(inner.this, column)
+            and _is_same_column(inner.this, column)
         )
     if not isinstance(condition, _TESTS):
         return False
     sides = [condition.this, condition.args.get("expression")]
-    return any(side is not None and _same(side, column) for side in sides)
+    return any(side is not None and _is_same_column(side, column) for side in sides)
 
 
-def _same(node: Any, column: Any) -> bool:
+def _is_same_column(node: Any, column: Any) -> bool:
     while isinstance(node, exp.Cast | exp.Paren):
         node = node.this
     return (

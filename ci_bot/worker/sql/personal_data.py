@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.model_query import Queries, origins, outer
+from ci_bot.worker.sql.model_query import ModelQueries, find_origins, list_outer_scopes
 
 # What identifies a person, or is sensitive about one: the identifiers of HIPAA's safe harbour
 # (45 CFR 164.514(b)(2)) and the special categories of the GDPR (articles 4 and 9), as columns are
@@ -52,56 +52,60 @@ def is_personal(name: str) -> bool:
     return bool(_PERSONAL.search(lowered)) and not _SUFFIX.search(lowered)
 
 
-def exposed(model: Any, queries: Queries | None = None) -> dict[str, str]:
+def list_exposed_columns(model: Any, queries: ModelQueries | None = None) -> dict[str, str]:
     """Result columns with personal data, and the column that each comes from ("" if not known)."""
     if model is None or model.kind.is_external:
         return {}
-    query = (queries or Queries()).of(model)
+    query = (queries or ModelQueries()).query_of(model)
     if query is not None:
-        words = (node.this for node in query.tree.all(exp.Identifier))
+        words = (node.this for node in query.tree.find_all(exp.Identifier))
         if not any(is_personal(word) for word in words) and not query.hides_structure:
             return {}
     if query is not None and query.root is not None:
         found: dict[str, str] = {}
-        for branch in outer(query.root):
+        for branch in list_outer_scopes(query.root):
             for item in branch.expression.expressions:
-                source = _source(item, branch)
+                source = _personal_source(item, branch)
                 if source is not None and item.alias_or_name:
                     found.setdefault(item.alias_or_name.lower(), source)
         return found
     return {name.lower(): "" for name in model.columns_to_types or {} if is_personal(name)}
 
 
-def names_in(model: Any, queries: Queries | None = None) -> set[str]:
+def names_in(model: Any, queries: ModelQueries | None = None) -> set[str]:
     """Every name in the query of a model, in lower case; none where there is no query."""
-    query = (queries or Queries()).of(model) if model is not None else None
-    return {str(node.this).lower() for node in query.tree.all(exp.Identifier)} if query else set()
+    query = (queries or ModelQueries()).query_of(model) if model is not None else None
+    return (
+        {str(node.this).lower() for node in query.tree.find_all(exp.Identifier)} if query else set()
+    )
 
 
-def computed_from(model: Any, queries: Queries | None = None) -> dict[str, set[tuple[str, str]]]:
+def computed_from(
+    model: Any, queries: ModelQueries | None = None
+) -> dict[str, set[tuple[str, str]]]:
     """The (table, column) pairs that each result column is computed from, where that is known."""
-    query = (queries or Queries()).of(model)
+    query = (queries or ModelQueries()).query_of(model)
     found: dict[str, set[tuple[str, str]]] = {}
     if query is not None and query.root is not None:
-        for branch in outer(query.root):
+        for branch in list_outer_scopes(query.root):
             for item in branch.expression.expressions:
                 name = item.alias_or_name.lower()
-                found.setdefault(name, set()).update(origins(branch, item.unalias()))
+                found.setdefault(name, set()).update(find_origins(branch, item.unalias()))
     return found
 
 
-def _source(item: Any, branch: Any) -> str | None:
+def _personal_source(item: Any, branch: Any) -> str | None:
     inner = item.unalias()
-    if _hidden(inner):
+    if _is_hidden(inner):
         return None
-    for table, column in sorted(origins(branch, inner)):
+    for table, column in sorted(find_origins(branch, inner)):
         if is_personal(column) and not _hidden_below(inner):
             return f"{table}.{column}" if table else column
     own = item.alias_or_name
     return "" if is_personal(own) and not isinstance(inner, exp.Literal | exp.Null) else None
 
 
-def _hidden(node: Any) -> bool:
+def _is_hidden(node: Any) -> bool:
     if isinstance(node, _HIDES) or _is_mail_domain(node):
         return True
     if isinstance(node, exp.Anonymous | exp.Func) and node.sql_name().lower() in _HIDING_NAMES:
@@ -115,12 +119,15 @@ def _hidden(node: Any) -> bool:
 def _is_mail_domain(node: Any) -> bool:
     """Whether only what stands behind an @ is left: a provider of mail, and no person."""
     if isinstance(node, exp.SplitPart):
-        return _is_at(node.args.get("delimiter")) and _number(node.args.get("part_index")) in _LAST
+        return (
+            _is_at(node.args.get("delimiter"))
+            and _parse_number(node.args.get("part_index")) in _LAST
+        )
     if isinstance(node, exp.SubstringIndex):
-        return _is_at(node.args.get("delimiter")) and _number(node.args.get("count")) == -1
+        return _is_at(node.args.get("delimiter")) and _parse_number(node.args.get("count")) == -1
     if isinstance(node, exp.Bracket):
         split = node.this
-        place = _number(node.expressions[0]) if len(node.expressions) == 1 else None
+        place = _parse_number(node.expressions[0]) if len(node.expressions) == 1 else None
         first = node.args.get("offset") or 0
         return (
             isinstance(split, exp.Split | exp.RegexpSplit)
@@ -144,7 +151,7 @@ def _is_at(node: Any) -> bool:
     return isinstance(node, exp.Literal) and node.name == "@"
 
 
-def _number(node: Any) -> int | None:
+def _parse_number(node: Any) -> int | None:
     sign = -1 if isinstance(node, exp.Neg) else 1
     bare = node.this if isinstance(node, exp.Neg) else node
     return sign * int(bare.name) if isinstance(bare, exp.Literal) and bare.is_int else None
@@ -153,13 +160,13 @@ def _number(node: Any) -> int | None:
 def _hidden_below(node: Any) -> bool:
     """Whether every column of an expression stands inside something that hides it."""
     columns = list(node.find_all(exp.Column))
-    return bool(columns) and all(_inside(column, node) for column in columns)
+    return bool(columns) and all(_is_inside(column, node) for column in columns)
 
 
-def _inside(column: Any, root: Any) -> bool:
+def _is_inside(column: Any, root: Any) -> bool:
     current = column.parent
     while current is not None:
-        if _hidden(current):
+        if _is_hidden(current):
             return True
         if isinstance(current, exp.Case | exp.If):
             return False

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.model_query import Query
+from ci_bot.worker.sql.model_query import ModelQuery
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,20 @@ class ClauseKey:
     expression: str
     direction: str
 
-    def means(self, other: ClauseKey) -> bool:
+    def means_same_column(self, other: ClauseKey) -> bool:
         """Whether both stand for one column: it may have got another name or be computed anew."""
         return self.direction == other.direction and (
             self.expression == other.expression or self.name == other.name
         )
 
 
-def list_clauses(before: Query, after: Query, clause: str) -> Iterator[tuple[Any, Any]]:
+def list_clauses(before: ModelQuery, after: ModelQuery, clause: str) -> Iterator[tuple[Any, Any]]:
     """The queries with a `group` or an `order`, before and after, as they follow each other.
 
     Positions are as they are written; where a star stands before one, as SQLMesh writes it out.
     None at all where a query came or went, so that nobody knows which is which.
     """
-    for form in ("rendered_as_written", "rendered"):
+    for form in ("rendered_as_written", "rendered_query"):
         sides = [_with_clause(getattr(query, form), clause) for query in (before, after)]
         if len(sides[0]) != len(sides[1]):
             return
@@ -52,7 +52,7 @@ def list_clauses(before: Query, after: Query, clause: str) -> Iterator[tuple[Any
 
 def list_keys(query: Any, clause: str) -> list[ClauseKey]:
     """The keys of a query's GROUP BY or ORDER BY that depend on its rows."""
-    keys = [_key(query, key) for key in query.args[clause].expressions]
+    keys = [_clause_key(query, key) for key in query.args[clause].expressions]
     return [key for key in keys if key is not None]
 
 
@@ -66,7 +66,7 @@ def describe_moved(
         for key in after
         if key.position is not None
         and (was := old.get(key.position)) is not None
-        and not was.means(key)
+        and not was.means_same_column(key)
     ]
 
 
@@ -87,19 +87,19 @@ def _with_clause(tree: Any, clause: str) -> list[Any]:
     return [query for query in tree.find_all(exp.Query) if query.args.get(clause) is not None]
 
 
-def _position(key: Any) -> int | None:
+def _parse_position(key: Any) -> int | None:
     inner = key.this if isinstance(key, exp.Ordered) else key
     is_position = isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdigit()
     return int(inner.name) if is_position else None
 
 
 def _is_behind_star(query: Any, clause: str) -> bool:
-    highest = max((_position(key) or 0 for key in query.args[clause].expressions), default=0)
+    highest = max((_parse_position(key) or 0 for key in query.args[clause].expressions), default=0)
     return any(item.is_star for item in query.selects[:highest])
 
 
-def _key(query: Any, key: Any) -> ClauseKey | None:
-    position, items = _position(key), query.selects
+def _clause_key(query: Any, key: Any) -> ClauseKey | None:
+    position, items = _parse_position(key), query.selects
     node = key.this if isinstance(key, exp.Ordered) else key
     if position is not None:
         if not 1 <= position <= len(items):

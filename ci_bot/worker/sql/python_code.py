@@ -51,16 +51,16 @@ _USUAL = {
 }  # fmt: skip
 
 
-def trees(model: Any) -> Iterator[ast.AST]:
+def iterate_code_trees(model: Any) -> Iterator[ast.AST]:
     """The code that SQLMesh stored with a model: its own function and what that calls."""
     for item in model.python_env.values():
         if str(getattr(item.kind, "value", item.kind)) != "value":
-            tree = parse(item.payload)
+            tree = parse_python(item.payload)
             if tree is not None:
                 yield tree
 
 
-def parse(source: str) -> ast.AST | None:
+def parse_python(source: str) -> ast.AST | None:
     """The syntax tree, or None where the text is no Python."""
     try:
         return ast.parse(source)
@@ -68,7 +68,7 @@ def parse(source: str) -> ast.AST | None:
         return None
 
 
-def imports(found: Iterable[ast.AST]) -> dict[str, str]:
+def map_imports(found: Iterable[ast.AST]) -> dict[str, str]:
     """Local name to the full name that it stands for."""
     names = dict(_USUAL)
     for tree in found:
@@ -83,42 +83,42 @@ def imports(found: Iterable[ast.AST]) -> dict[str, str]:
     return names
 
 
-def called(tree: ast.AST, names: dict[str, str]) -> Iterator[tuple[str, ast.Call]]:
+def iterate_calls(tree: ast.AST, names: dict[str, str]) -> Iterator[tuple[str, ast.Call]]:
     """Every call of a dotted name, with the name written out in full."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            dotted = _dotted(node.func)
+            dotted = _dotted_name(node.func)
             if dotted:
                 head, _, rest = dotted.partition(".")
                 full = names.get(head, head)
                 yield (f"{full}.{rest}" if rest else full), node
 
 
-def _dotted(node: ast.AST) -> str | None:
+def _dotted_name(node: ast.AST) -> str | None:
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        inner = _dotted(node.value)
+        inner = _dotted_name(node.value)
         return f"{inner}.{node.attr}" if inner else None
     return None
 
 
 def clock_calls(model: Any) -> list[str]:
     """Calls in a Python model that read the clock, each as it is written."""
-    return clock_calls_in(list(trees(model)))
+    return clock_calls_in(list(iterate_code_trees(model)))
 
 
 def random_calls(model: Any) -> list[str]:
     """Calls in a Python model whose result is chance, as `clock_calls` gives them."""
-    return random_calls_in(list(trees(model)))
+    return random_calls_in(list(iterate_code_trees(model)))
 
 
 def clock_calls_in(found: list[ast.AST]) -> list[str]:
     """See `clock_calls`, for trees at hand."""
-    names = imports(found)
+    names = map_imports(found)
     hits: list[str] = []
     for tree in found:
-        for full, call in called(tree, names):
+        for full, call in iterate_calls(tree, names):
             if full in _CLOCK or (full in _PARSERS and _first_text(call) in _NOW):
                 # time.localtime(x) and datetime.now(tz) differ: only the former takes a moment.
                 if full in {"time.localtime", "time.gmtime"} and call.args:
@@ -153,8 +153,8 @@ def _sql_clock(call: ast.Call) -> str:
 
 def random_calls_in(found: list[ast.AST]) -> list[str]:
     """See `random_calls`, for trees at hand."""
-    names = imports(found)
-    calls = [item for tree in found for item in called(tree, names)]
+    names = map_imports(found)
+    calls = [item for tree in found for item in iterate_calls(tree, names)]
     seeded = {
         full.rpartition(".")[0]
         for full, call in calls
@@ -176,7 +176,7 @@ def random_calls_in(found: list[ast.AST]) -> list[str]:
             or (full.startswith(_RANDOM_MODULES) and module not in seeded)
             or (
                 full.endswith(".sample")
-                and not _has(call, "random_state", "seed", "withReplacement")
+                and not _has_effect(call, "random_state", "seed", "withReplacement")
             )
         ):
             hits.append(ast.unparse(call.func))
@@ -186,7 +186,7 @@ def random_calls_in(found: list[ast.AST]) -> list[str]:
 def unused_edges(model: Any) -> list[str]:
     """Which of start and end the function of a Python model does not use; none if in doubt."""
     stored = model.python_env.get(model.entrypoint)
-    tree = parse(stored.payload) if stored is not None else None
+    tree = parse_python(stored.payload) if stored is not None else None
     function = (
         next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), None)
         if tree is not None
@@ -211,7 +211,7 @@ def unused_edges(model: Any) -> list[str]:
 def reads_argument(model: Any, name: str) -> bool:
     """Whether the function of a Python model reads its argument of that name."""
     stored = model.python_env.get(model.entrypoint)
-    tree = parse(stored.payload) if stored is not None else None
+    tree = parse_python(stored.payload) if stored is not None else None
     if tree is None:
         return False
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)][:1]
@@ -228,16 +228,16 @@ def environment_reads(model: Any) -> list[str]:
 
     A name that is not written out counts as `…`.
     """
-    found = list(trees(model))
-    names = imports(found)
+    found = list(iterate_code_trees(model))
+    names = map_imports(found)
     read: list[str] = []
     for tree in found:
-        for full, call in called(tree, names):
+        for full, call in iterate_calls(tree, names):
             if full in {"os.getenv", "os.environ.get", "os.environ.pop", "os.environ.setdefault"}:
                 read.append(_text_of(call.args[0] if call.args else None))
         for node in ast.walk(tree):
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-                dotted = _dotted(node.value) or ""
+                dotted = _dotted_name(node.value) or ""
                 head, _, rest = dotted.partition(".")
                 if (f"{names.get(head, head)}.{rest}" if rest else names.get(head)) == "os.environ":
                     read.append(_text_of(node.slice))
@@ -251,7 +251,7 @@ def _text_of(node: ast.AST | None) -> str:
 
 def always_ready(source: str | None) -> bool:
     """Whether a signal lets every interval through: it returns True, or its whole batch."""
-    tree = parse(source) if source is not None else None
+    tree = parse_python(source) if source is not None else None
     function = (
         next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), None)
         if tree is not None
@@ -277,7 +277,7 @@ def _is_none(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _has(call: ast.Call, *keywords: str) -> bool:
+def _has_effect(call: ast.Call, *keywords: str) -> bool:
     return any(item.arg in keywords for item in call.keywords)
 
 
@@ -288,7 +288,7 @@ def is_pure(source: str | None) -> bool:
     builtins that compute; its first parameter, SQLMesh's evaluator, knows the time and the
     environment, and is not touched.
     """
-    tree = parse(source) if source is not None else None
+    tree = parse_python(source) if source is not None else None
     if not isinstance(tree, ast.Module) or [type(node) for node in tree.body] != [ast.FunctionDef]:
         return False
     function = tree.body[0]
@@ -325,19 +325,19 @@ _COMPUTES = frozenset(
 
 def side_effects_in(tree: ast.AST) -> list[str]:
     """Calls that do something besides computing a value: files, network, processes, the engine."""
-    names = imports([tree])
+    names = map_imports([tree])
     hits: list[str] = []
-    for full, call in called(tree, names):
+    for full, call in iterate_calls(tree, names):
         if full.startswith(_SIDE_EFFECTS) and not full.startswith("os.path"):
             hits.append(full)
-        elif full == "open" and _writes(call):
+        elif full == "open" and _writes_file(call):
             hits.append("open(…, 'w')")
         elif ".engine_adapter." in full and full.rpartition(".")[2] in _ENGINE_WRITES:
             hits.append(full)
     return hits
 
 
-def _writes(call: ast.Call) -> bool:
+def _writes_file(call: ast.Call) -> bool:
     mode = call.args[1] if len(call.args) > 1 else None
     for keyword in call.keywords:
         if keyword.arg == "mode":

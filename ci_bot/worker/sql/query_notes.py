@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.algebra_blocks import Block, Group, Term
-from ci_bot.worker.sql.name_scopes import Cte, Frame, Item
+from ci_bot.worker.sql.algebra_blocks import GroupClause, QueryBlock, Term
+from ci_bot.worker.sql.name_scopes import CteEntry, FromItem, SelectFrame
 from ci_bot.worker.sqlmesh_compat import FROM
 
 ClausePlace = tuple[str, str]
@@ -25,15 +25,15 @@ _HOW = {
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinNoteSource:
     """A join as it was met; `turned` is what a RIGHT JOIN joins to its item, told as LEFT JOIN."""
 
     node: Any
     way: str
-    item: Item
-    frame: Frame
+    item: FromItem
+    frame: SelectFrame
     on: list[tuple[Term, Any]]
-    turned: Item | None = None
+    turned: FromItem | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class JoinNote:
 
 
 @dataclass
-class Notes:
+class QueryNotes:
     """Clauses in the order in which they are met: those of a query come before its reader's.
 
     Attributes:
@@ -62,59 +62,59 @@ class Notes:
     """
 
     filters: list[tuple[Term, Any]] = field(default_factory=list)
-    first: list[Item] = field(default_factory=list)
-    joined: list[Joined] = field(default_factory=list)
+    first: list[FromItem] = field(default_factory=list)
+    joined: list[JoinNoteSource] = field(default_factory=list)
     groups: list[list[tuple[Term, Any]]] = field(default_factory=list)
     distincts: int = 0
     unions: Counter[str] = field(default_factory=Counter)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[QueryBlock] = field(default_factory=list)
     _seen: set[int] = field(default_factory=set)
 
-    def begin(self, node: Any) -> bool:
+    def begin_part(self, node: Any) -> bool:
         """Whether a part of the query is met for the first time: a CTE may be read often."""
         is_first = id(node) not in self._seen
         self._seen.add(id(node))
         return is_first
 
     @cached_property
-    def joins(self) -> list[JoinNote]:
+    def list_joins(self) -> list[JoinNote]:
         found: list[JoinNote] = []
         for join in self.joined:
             how = _HOW.get(join.way) or ("INNER" if join.on else "CROSS")
-            target = join.item.target
+            target = join.item.read_target
             if join.turned is not None:
-                how, target = "LEFT", join.turned.target
-            on = [(term, node, _places(node, join.frame)) for term, node in join.on]
+                how, target = "LEFT", join.turned.read_target
+            on = [(term, node, _list_places(node, join.frame)) for term, node in join.on]
             found.append(JoinNote(join.node, how, target, on))
         return found
 
     @cached_property
-    def reads(self) -> Counter[str]:
+    def count_reads(self) -> Counter[str]:
         """What stands in FROM or is joined by inner joins, and how often."""
-        found = Counter(item.target for item in self.first)
+        found = Counter(item.read_target for item in self.first)
         for join in self.joined:
             if join.turned is not None:
-                found[join.turned.target] -= 1
+                found[join.turned.read_target] -= 1
             if join.way == "inner" or join.turned is not None:
-                found[join.item.target] += 1
+                found[join.item.read_target] += 1
         return found
 
     @cached_property
-    def columns(self) -> dict[str, set[str]]:
+    def list_joined_columns(self) -> dict[str, set[str]]:
         """The columns of queries that are joined, by what they read themselves."""
         found: dict[str, set[str]] = {}
         for join in self.joined:
             for item in join.frame.items.values():
                 if item.query is not None:
-                    found.setdefault(item.target, set()).update(written_names(*item.query))
+                    found.setdefault(item.read_target, set()).update(written_names(*item.query))
         return found
 
     def set_operation(self, node: Any) -> None:
-        if self.begin(node):
+        if self.begin_part(node):
             kind = type(node).__name__.upper()
             self.unions[f"{kind}{'' if node.args.get('distinct') else ' ALL'}"] += 1
 
-    def select(self, select: Any, group: Group | None) -> None:
+    def note_select(self, select: Any, group: GroupClause | None) -> None:
         """Notes GROUP BY and DISTINCT of a SELECT that is met for the first time."""
         self.distincts += int(
             select.args.get("distinct") is not None and not _shows_its_groups(select)
@@ -146,7 +146,7 @@ def _shows_its_groups(select: Any) -> bool:
     )
 
 
-def written_names(query: Any, ctes: Mapping[str, Cte | None]) -> set[str]:
+def written_names(query: Any, ctes: Mapping[str, CteEntry | None]) -> set[str]:
     """The names of a query's columns, as far as they are written somewhere in it."""
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
@@ -169,13 +169,13 @@ def written_names(query: Any, ctes: Mapping[str, Cte | None]) -> set[str]:
     return found
 
 
-def _places(node: Any, frame: Frame) -> frozenset[ClausePlace]:
+def _list_places(node: Any, frame: SelectFrame) -> frozenset[ClausePlace]:
     found: dict[str, ClausePlace] = {}
     for column in node.find_all(exp.Column):
         alias = column.table.lower()
         item = frame.items.get(alias)
         if item is None or item.query is None:
             return frozenset()
-        found[f"{alias}.{column.name}"] = (item.target, column.name.lower())
+        found[f"{alias}.{column.name}"] = (item.read_target, column.name.lower())
     aliases = {name.partition(".")[0] for name in found}
     return frozenset(found.values()) if len(aliases) > 1 else frozenset()

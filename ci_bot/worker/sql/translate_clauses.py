@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.algebra_blocks import Block, Group, Operation, Term, leaf
+from ci_bot.worker.sql.algebra_blocks import GroupClause, QueryBlock, Term, TermOperation, make_leaf
 from ci_bot.worker.sql.functions import is_aggregate, makes_rows
-from ci_bot.worker.sql.name_scopes import Frame
-from ci_bot.worker.sql.translate_scalars import Host, Scalars
+from ci_bot.worker.sql.name_scopes import SelectFrame
+from ci_bot.worker.sql.translate_scalars import ScalarHost, ScalarTranslator
 from ci_bot.worker.sqlmesh_compat import FROM, WITH
 
 # What a SELECT's own clauses mention, found by one walk.
@@ -22,7 +22,7 @@ _ELSEWHERE = frozenset({WITH, FROM})
 
 
 @dataclass
-class Mentions:
+class ClauseMentions:
     """What the clauses of a SELECT name and do, without the queries that it reads from.
 
     Attributes:
@@ -38,17 +38,19 @@ class Mentions:
     windows: bool = False
     generators: bool = False
 
-    def of(self, alias: str) -> frozenset[str] | None:
+    def columns_of_alias(self, alias: str) -> frozenset[str] | None:
         """The columns of `alias` that may be used; None for all of them."""
         if self.all_of & {"", alias}:
             return None
         return frozenset(self.columns.get(alias, set()) | self.bare)
 
 
-def mentions(select: Any) -> Mentions:
+def find_mentions(select: Any) -> ClauseMentions:
     """The names and kinds of functions in the clauses of `select`."""
-    found = Mentions(all_of={_starred(item) for item in select.expressions if item.is_star})
-    for node, is_own in _clauses(select):
+    found = ClauseMentions(
+        all_of={_starred_alias(item) for item in select.expressions if item.is_star}
+    )
+    for node, is_own in _iterate_clauses(select):
         kind = _kind_of(node)
         if kind == "column":
             table = node.args.get("table")
@@ -70,7 +72,7 @@ def mentions(select: Any) -> Mentions:
     return found
 
 
-def _starred(item: Any) -> str:
+def _starred_alias(item: Any) -> str:
     """The alias whose columns a star means; "" for all."""
     return item.table.lower() if isinstance(item, exp.Column) else ""
 
@@ -98,12 +100,12 @@ def _kind_of(node: Any) -> str:
 _KINDS: dict[type, str] = {}
 
 
-def does(node: Any, what: Any) -> bool:
+def has_trait(node: Any, what: Any) -> bool:
     """Whether `what` holds of an expression or a part of it, leaving out subqueries."""
-    return any(what(part) for part, is_own in _walk([(node, True)]) if is_own)
+    return any(what(part) for part, is_own in _walk_clauses([(node, True)]) if is_own)
 
 
-def _clauses(select: Any) -> Iterator[tuple[Any, bool]]:
+def _iterate_clauses(select: Any) -> Iterator[tuple[Any, bool]]:
     queue: list[tuple[Any, bool]] = []
     for name, value in select.args.items():
         if name in _ELSEWHERE or value is None:
@@ -115,10 +117,10 @@ def _clauses(select: Any) -> Iterator[tuple[Any, bool]]:
                 queue += [(part, False) for part in (item.args.get("on"), made) if part is not None]
             elif isinstance(item, exp.Expression):
                 queue.append((item, name != "laterals"))
-    yield from _walk(queue)
+    yield from _walk_clauses(queue)
 
 
-def _walk(queue: list[tuple[Any, bool]]) -> Iterator[tuple[Any, bool]]:
+def _walk_clauses(queue: list[tuple[Any, bool]]) -> Iterator[tuple[Any, bool]]:
     while queue:
         node, is_own = queue.pop()
         yield node, is_own
@@ -143,7 +145,7 @@ def _is_of_a_window(node: Any) -> bool:
 LAYOUT = ("sort", "cluster", "distribute")
 
 
-class Clauses:
+class ClauseTranslator:
     """Reads clauses of one SELECT, or of a set operation.
 
     Args:
@@ -151,11 +153,11 @@ class Clauses:
         scalars: reads expressions with the names of this SELECT.
     """
 
-    def __init__(self, host: Host, scalars: Scalars) -> None:
+    def __init__(self, host: ScalarHost, scalars: ScalarTranslator) -> None:
         self.host = host
         self.scalars = scalars
 
-    def outputs(self, select: Any, used: frozenset[str] | None) -> dict[str, Term]:
+    def translate_outputs(self, select: Any, used: frozenset[str] | None) -> dict[str, Term]:
         """The results by name; of those that are named, only the used ones."""
         found: dict[str, Term] = {}
         for place, item in enumerate(select.expressions):
@@ -163,88 +165,94 @@ class Clauses:
             if isinstance(item.unalias(), exp.Star) or (
                 isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
             ):
-                self._star(item, self.scalars.frame, found)
+                self._translate_star(item, self.scalars.frame, found)
                 continue
             if used is not None and name not in used:
                 continue
             # Two results of one name cannot be told apart by it.
-            found[f"{name}#{place}" if name in found else name] = self.scalars.read(item.unalias())
+            found[f"{name}#{place}" if name in found else name] = self.scalars.translate_scalar(
+                item.unalias()
+            )
             if item.alias:
                 self.scalars.frame.results[name] = item.this
         return found
 
-    def _star(self, item: Any, frame: Frame, found: dict[str, Term]) -> None:
+    def _translate_star(self, item: Any, frame: SelectFrame, found: dict[str, Term]) -> None:
         star = item.this if isinstance(item, exp.Column) else item
         if any(star.args.values()):
-            self.host.gap("a star with exceptions")
+            self.host.add_gap("a star with exceptions")
         alias = item.table.lower() if isinstance(item, exp.Column) else ""
         meant = [frame.items[alias]] if alias in frame.items else []
         if not alias:
             meant = [source for source in frame.items.values() if not source.is_hidden]
         if not meant:
-            self.host.gap("it is not known what a star stands for")
+            self.host.add_gap("it is not known what a star stands for")
         for source in meant:
-            for name in source.results():
-                term = source.column(name)
+            for name in source.list_results():
+                term = source.find_column(name)
                 told = f"*{len(found)}" if name.startswith("*") else name
                 if term is None or told in found:
-                    self.host.gap(f"two results are called {name}")
+                    self.host.add_gap(f"two results are called {name}")
                 else:
                     found[told] = term
 
-    def group(self, select: Any, own: Mentions) -> Group | None:
+    def translate_group(self, select: Any, own: ClauseMentions) -> GroupClause | None:
         """GROUP BY; a group of everything where there are only aggregates."""
         node = select.args.get("group")
         if node is None:
-            return Group() if own.aggregates else None
-        group = Group()
+            return GroupClause() if own.aggregates else None
+        group = GroupClause()
         for item in node.expressions:
             chosen = _numbered_result(item, select)
             if chosen is not None:
                 results, self.scalars.frame.results = self.scalars.frame.results, {}
-                group.keys.append(self.scalars.read(chosen))
+                group.keys.append(self.scalars.translate_scalar(chosen))
                 self.scalars.frame.results = results
             else:
-                group.keys.append(self.scalars.read(item))
+                group.keys.append(self.scalars.translate_scalar(item))
         if node.args.get("all"):
             group.keys += [
-                self.scalars.read(item.unalias())
+                self.scalars.translate_scalar(item.unalias())
                 for item in select.expressions
-                if not does(item, is_aggregate) and not isinstance(item.unalias(), exp.Star)
+                if not has_trait(item, is_aggregate) and not isinstance(item.unalias(), exp.Star)
             ]
         if node.args.get("totals"):
-            self.host.gap("GROUP BY WITH TOTALS")
+            self.host.add_gap("GROUP BY WITH TOTALS")
         for name in ("rollup", "cube", "grouping_sets"):
             for item in node.args.get(name) or []:
                 # Without keys of its own it is one of all keys, in their order.
-                inside = [self.scalars.read(key) for key in item.expressions] or group.keys
-                group.sets.append(Operation(name, tuple(inside)))
+                inside = [
+                    self.scalars.translate_scalar(key) for key in item.expressions
+                ] or group.keys
+                group.sets.append(TermOperation(name, tuple(inside)))
         return group
 
-    def generators(self, select: Any) -> list[Term]:
+    def translate_generators(self, select: Any) -> list[Term]:
         """The results that make another number of rows."""
         return [
-            self.scalars.read(item.unalias())
+            self.scalars.translate_scalar(item.unalias())
             for item in select.expressions
-            if does(item, makes_rows)
+            if has_trait(item, makes_rows)
         ]
 
-    def layout(self, select: Any) -> list[Term]:
+    def translate_layout(self, select: Any) -> list[Term]:
         """Hints, and what only says where rows are stored."""
         found: list[Term] = []
         hint = select.args.get("hint")
         if hint is not None:
-            found.append(leaf("hint", hint.sql()))
+            found.append(make_leaf("hint", hint.sql()))
         self.scalars.results_first = True
         for name in LAYOUT:
             node = select.args.get(name)
             if node is not None:
-                keys = tuple(self.scalars.read(item) for item in node.expressions)
-                found.append(Operation(name, keys))
+                keys = tuple(self.scalars.translate_scalar(item) for item in node.expressions)
+                found.append(TermOperation(name, keys))
         self.scalars.results_first = False
         return found
 
-    def order(self, block: Block, query: Any, items: list[Any], results: list[Term]) -> None:
+    def translate_order(
+        self, block: QueryBlock, query: Any, items: list[Any], results: list[Term]
+    ) -> None:
         """ORDER BY, LIMIT and OFFSET; a number in ORDER BY means a result.
 
         Args:
@@ -261,19 +269,21 @@ class Clauses:
             if node is None:
                 continue
             if not isinstance(node, exp.Limit | exp.Offset) or node.args.get("expressions"):
-                self.host.gap(f"{node.key} instead of LIMIT")
-            block.limits.append(Operation(name, (self.scalars.read(node.expression),)))
+                self.host.add_gap(f"{node.key} instead of LIMIT")
+            block.limits.append(
+                TermOperation(name, (self.scalars.translate_scalar(node.expression),))
+            )
         self.scalars.results_first = False
 
     def _order_key(self, item: Any, results: list[Term]) -> Term:
         asked = item.this if isinstance(item, exp.Ordered) else item
         if isinstance(asked, exp.Literal) and not asked.is_string:
             place = int(asked.this) - 1
-            term = self.scalars.read(item)
-            if 0 <= place < len(results) and isinstance(term, Operation):
-                return Operation(term.op, (results[place],))
-            self.host.gap("ORDER BY a number of a result that is not known")
-        return self.scalars.read(item)
+            term = self.scalars.translate_scalar(item)
+            if 0 <= place < len(results) and isinstance(term, TermOperation):
+                return TermOperation(term.op, (results[place],))
+            self.host.add_gap("ORDER BY a number of a result that is not known")
+        return self.scalars.translate_scalar(item)
 
     def by_place(self, select: Any) -> list[Term]:
         """The results by place, where a number in ORDER BY may mean one."""
@@ -281,7 +291,7 @@ class Clauses:
         if order is None or not any(item.find(exp.Literal) for item in order.expressions):
             return []
         kept, self.scalars.frame.results = self.scalars.frame.results, {}
-        found = [self.scalars.read(item.unalias()) for item in select.expressions]
+        found = [self.scalars.translate_scalar(item.unalias()) for item in select.expressions]
         self.scalars.frame.results = kept
         return found
 

@@ -10,22 +10,22 @@ from sqlglot import exp
 
 from ci_bot.worker.sql import translate_clauses
 from ci_bot.worker.sql.algebra_blocks import (
-    Block,
-    Part,
+    QueryBlock,
     SetKind,
     SetOperation,
     SourceColumn,
+    SourcePart,
     Term,
-    conjuncts,
-    leaf,
+    make_leaf,
+    split_conjuncts,
 )
-from ci_bot.worker.sql.model_query import conjuncts as written_parts
+from ci_bot.worker.sql.model_query import split_conditions as written_parts
 from ci_bot.worker.sql.model_query import table_name
-from ci_bot.worker.sql.name_scopes import Cte, Frame, Item
-from ci_bot.worker.sql.query_notes import Joined, Notes
-from ci_bot.worker.sql.translate_clauses import LAYOUT, Clauses
-from ci_bot.worker.sql.translate_scalars import Scalars
-from ci_bot.worker.sql.translate_sources import From, Sources
+from ci_bot.worker.sql.name_scopes import CteEntry, FromItem, SelectFrame
+from ci_bot.worker.sql.query_notes import JoinNoteSource, QueryNotes
+from ci_bot.worker.sql.translate_clauses import LAYOUT, ClauseTranslator
+from ci_bot.worker.sql.translate_scalars import ScalarTranslator
+from ci_bot.worker.sql.translate_sources import SourceTranslator, TranslatedFrom
 from ci_bot.worker.sqlmesh_compat import FROM, WITH
 
 # UNION, INTERSECT and EXCEPT as one source.
@@ -48,8 +48,8 @@ def kind_of(node: Any) -> SetKind | None:
     return None if told else _KINDS.get(type(node))
 
 
-def combined(
-    node: Any, kind: SetKind, branches: list[Block], used: frozenset[str] | None
+def combine_branches(
+    node: Any, kind: SetKind, branches: list[QueryBlock], used: frozenset[str] | None
 ) -> tuple[SetOperation, list[str]] | None:
     """The set operation of `branches`, and the names of its columns by place.
 
@@ -61,7 +61,7 @@ def combined(
         return None
     loose = _has_one_type_for_each_column(node)
     if kind == "union" and loose:
-        branches = [leaf for branch in branches for leaf in _leaves(branch, distinct=distinct)]
+        branches = [leaf for branch in branches for leaf in _list_leaves(branch, distinct=distinct)]
     places = range(len(names))
     if kind == "union" and not distinct and used is not None:
         # Rows are kept as they are, so a column that nobody reads is of no account.
@@ -74,13 +74,13 @@ def combined(
     return source, names
 
 
-def wrapped(source: SetOperation, names: list[str]) -> Block:
+def wrap_set_operation(source: SetOperation, names: list[str]) -> QueryBlock:
     """A SELECT of everything that a set operation gives."""
     outputs = {name: SourceColumn(source, str(place)) for place, name in enumerate(names)}
-    return Block(part=Part([source]), outputs=dict(outputs))
+    return QueryBlock(part=SourcePart([source]), outputs=dict(outputs))
 
 
-def _leaves(block: Block, *, distinct: bool) -> list[Block]:
+def _list_leaves(block: QueryBlock, *, distinct: bool) -> list[QueryBlock]:
     """The branches of a nested UNION that may stand in the one around it."""
     source = block.part.inner[0] if block.part.inner else None
     if (
@@ -107,7 +107,7 @@ def _leaves(block: Block, *, distinct: bool) -> list[Block]:
 
 def _has_one_type_for_each_column(node: Any) -> bool:
     """Whether no branch's values are converted: the result of three types hangs on their order."""
-    rows = [[item.type for item in select.expressions] for select in _selects(node)]
+    rows = [[item.type for item in select.expressions] for select in _list_selects(node)]
     if len({len(row) for row in rows}) != 1:
         return False
     return all(
@@ -116,10 +116,10 @@ def _has_one_type_for_each_column(node: Any) -> bool:
     )
 
 
-def _selects(node: Any) -> list[Any]:
+def _list_selects(node: Any) -> list[Any]:
     query = node.unnest() if isinstance(node, exp.Subquery) else node
     if isinstance(query, exp.SetOperation):
-        return [*_selects(query.this), *_selects(query.expression)]
+        return [*_list_selects(query.this), *_list_selects(query.expression)]
     return [query] if isinstance(query, exp.Select) else []
 
 
@@ -136,7 +136,7 @@ class QueryTooLargeError(Exception):
     """The query has too many SELECTs once its CTEs are written out."""
 
 
-class Reader:
+class QueryTranslator:
     """Reads one query; everything that it does not understand is a gap, and it goes on.
 
     Attributes:
@@ -146,16 +146,16 @@ class Reader:
 
     def __init__(self, new_names: Mapping[str, str]) -> None:
         self.gaps: list[str] = []
-        self.notes = Notes()
+        self.notes = QueryNotes()
         self._new_names = new_names
-        self._kept: dict[tuple[int, frozenset[str] | None, tuple[str, ...]], Block] = {}
+        self._kept: dict[tuple[int, frozenset[str] | None, tuple[str, ...]], QueryBlock] = {}
         self._selects = 0
 
-    def read(self, query: Any) -> Block:
+    def translate_query(self, query: Any) -> QueryBlock:
         """The block of a whole query."""
-        return self._query(query, {}, None, None)
+        return self._translate_subquery(query, {}, None, None)
 
-    def gap(self, why: str) -> None:
+    def add_gap(self, why: str) -> None:
         if why not in self.gaps:
             self.gaps.append(why)
 
@@ -163,32 +163,34 @@ class Reader:
         name = table_name(table)
         return self._new_names.get(name, name)
 
-    def first(self, node: Any, item: Item) -> None:
-        if self.notes.begin(node):
+    def note_first(self, node: Any, item: FromItem) -> None:
+        if self.notes.begin_part(node):
             self.notes.first.append(item)
 
-    def joined(self, join: Joined) -> None:
-        if self.notes.begin(join.node):
+    def note_join(self, join: JoinNoteSource) -> None:
+        if self.notes.begin_part(join.node):
             self.notes.joined.append(join)
 
-    def nested(self, query: Any, frame: Frame, columns: int | None) -> Block:
+    def translate_nested(self, query: Any, frame: SelectFrame, columns: int | None) -> QueryBlock:
         """A subquery in an expression, with as many columns as are used of it."""
-        block = self._query(query, frame.ctes, frame, frozenset() if columns == 0 else None)
+        block = self._translate_subquery(
+            query, frame.ctes, frame, frozenset() if columns == 0 else None
+        )
         if columns == 0:
             block.outputs = {}
         elif columns is not None and (len(block.outputs) != columns or block.has_star):
-            self.gap("a subquery with several columns")
+            self.add_gap("a subquery with several columns")
         return block
 
     def from_query(
         self,
         query: Any,
-        ctes: Mapping[str, Cte | None],
+        ctes: Mapping[str, CteEntry | None],
         names: tuple[str, ...],
         used: frozenset[str] | None,
         *,
         fresh: bool,
-    ) -> Block:
+    ) -> QueryBlock:
         """A query in FROM, with its columns called `names`, where these are given.
 
         A block is the reader's own as long as it may still be changed: with `fresh`, or if it only
@@ -197,44 +199,48 @@ class Reader:
         key = (id(query), used, names)
         if not fresh and key in self._kept:
             return self._kept[key]
-        block = self._query(query, ctes, None, None if names else used)
+        block = self._translate_subquery(query, ctes, None, None if names else used)
         if names:
-            self._rename(block, names, used)
+            self._rename_outputs(block, names, used)
         if not fresh and not block.is_simple:
             self._kept[key] = block
         return block
 
-    def _rename(self, block: Block, names: tuple[str, ...], used: frozenset[str] | None) -> None:
+    def _rename_outputs(
+        self, block: QueryBlock, names: tuple[str, ...], used: frozenset[str] | None
+    ) -> None:
         if block.has_star or len(names) != len(block.outputs):
-            self.gap("names for columns that are not known")
+            self.add_gap("names for columns that are not known")
             return
         named = zip(names, block.outputs.values(), strict=True)
         block.outputs = {name: term for name, term in named if used is None or name in used}
 
-    def _query(
+    def _translate_subquery(
         self,
         query: Any,
-        ctes: Mapping[str, Cte | None],
-        outer: Frame | None,
+        ctes: Mapping[str, CteEntry | None],
+        outer: SelectFrame | None,
         used: frozenset[str] | None,
-    ) -> Block:
+    ) -> QueryBlock:
         if isinstance(query, exp.Subquery):
             if any(value for name, value in query.args.items() if name not in {"this", "alias"}):
-                self.gap("clauses behind a subquery")
-            return self._query(query.this, ctes, outer, used)
-        known = self._with(query, ctes)
+                self.add_gap("clauses behind a subquery")
+            return self._translate_subquery(query.this, ctes, outer, used)
+        known = self._translate_ctes(query, ctes)
         if isinstance(query, exp.SetOperation):
             block = self._set_operation(query, known, outer, used)
         elif isinstance(query, exp.Select):
-            block = self._select(query, known, outer, used)
+            block = self._translate_select(query, known, outer, used)
         else:
-            self.gap(f"a query of the kind {query.key}")
-            return Block(outputs={"*": leaf("unknown", query.sql())})
-        block.settle()
+            self.add_gap(f"a query of the kind {query.key}")
+            return QueryBlock(outputs={"*": make_leaf("unknown", query.sql())})
+        block.push_conditions_down()
         self.notes.blocks.append(block)
         return block
 
-    def _with(self, query: Any, ctes: Mapping[str, Cte | None]) -> Mapping[str, Cte | None]:
+    def _translate_ctes(
+        self, query: Any, ctes: Mapping[str, CteEntry | None]
+    ) -> Mapping[str, CteEntry | None]:
         with_ = query.args.get(WITH)
         if with_ is None:
             return ctes
@@ -243,112 +249,115 @@ class Reader:
             name = cte.alias.lower()
             around = {**known, name: None} if with_.args.get("recursive") else dict(known)
             names = tuple(column.lower() for column in cte.alias_column_names)
-            known[name] = Cte(cte.this, names, around)
+            known[name] = CteEntry(cte.this, names, around)
         return known
 
     def _set_operation(
         self,
         query: Any,
-        ctes: Mapping[str, Cte | None],
-        outer: Frame | None,
+        ctes: Mapping[str, CteEntry | None],
+        outer: SelectFrame | None,
         used: frozenset[str] | None,
-    ) -> Block:
+    ) -> QueryBlock:
         kind = kind_of(query)
         if kind is None:
-            self.gap("a set operation with more clauses")
+            self.add_gap("a set operation with more clauses")
         branches = [
-            self._query(branch, ctes, outer, None) for branch in (query.this, query.expression)
+            self._translate_subquery(branch, ctes, outer, None)
+            for branch in (query.this, query.expression)
         ]
         self.notes.set_operation(query)
-        made = combined(query, kind or "union", branches, used)
+        made = combine_branches(query, kind or "union", branches, used)
         if made is None:
-            self.gap("a set operation whose columns are not known")
+            self.add_gap("a set operation whose columns are not known")
             return branches[0]
         source, names = made
-        block = wrapped(source, names)
+        block = wrap_set_operation(source, names)
         # By name or by place, ORDER BY means the columns of the whole.
-        frame = Frame(ctes, items={"": Item(source=source, names=names, by_place=True)})
+        frame = SelectFrame(ctes, items={"": FromItem(source=source, names=names, by_place=True)})
         columns = [exp.column(name) for name in names]
-        clauses = Clauses(self, Scalars(self, frame))
-        clauses.order(block, query, columns, list(block.outputs.values()))
+        clauses = ClauseTranslator(self, ScalarTranslator(self, frame))
+        clauses.translate_order(block, query, columns, list(block.outputs.values()))
         return block
 
-    def _select(
+    def _translate_select(
         self,
         select: Any,
-        ctes: Mapping[str, Cte | None],
-        outer: Frame | None,
+        ctes: Mapping[str, CteEntry | None],
+        outer: SelectFrame | None,
         used: frozenset[str] | None,
-    ) -> Block:
+    ) -> QueryBlock:
         self._selects += 1
         if self._selects > MOST_SELECTS:
             raise QueryTooLargeError
         for name, value in select.args.items():
             if value and name not in _CLAUSES:
-                self.gap(f"a SELECT with {name}")
-        own = translate_clauses.mentions(select)
-        frame = Frame(ctes, outer)
-        scalars = Scalars(self, frame)
-        sources = Sources(self, frame, scalars, own)
-        found = sources.read(select, lambda block: _may_stand_for(block, select, own))
-        return self._rest(select, found, own, scalars, used)
+                self.add_gap(f"a SELECT with {name}")
+        own = translate_clauses.find_mentions(select)
+        frame = SelectFrame(ctes, outer)
+        scalars = ScalarTranslator(self, frame)
+        sources = SourceTranslator(self, frame, scalars, own)
+        found = sources.translate_sources(select, lambda block: _may_stand_for(block, select, own))
+        return self._translate_rest(select, found, own, scalars, used)
 
-    def _rest(
+    def _translate_rest(
         self,
         select: Any,
-        found: From,
-        own: translate_clauses.Mentions,
-        scalars: Scalars,
+        found: TranslatedFrom,
+        own: translate_clauses.ClauseMentions,
+        scalars: ScalarTranslator,
         used: frozenset[str] | None,
-    ) -> Block:
+    ) -> QueryBlock:
         """What a SELECT does with its sources."""
         # The results of a query that is read alone can still be named while it becomes this one.
-        block = replace(found.alone) if found.alone is not None else Block()
-        block.part.add(found.part)
-        first = self.notes.begin(select)
-        where = self._conditions(select, "where", scalars, first=first)
+        block = replace(found.alone) if found.alone is not None else QueryBlock()
+        block.part.add_part(found.part)
+        first = self.notes.begin_part(select)
+        where = self._translate_conditions(select, "where", scalars, first=first)
         distinct = select.args.get("distinct")
-        clauses = Clauses(self, scalars)
-        outputs = clauses.outputs(select, used if distinct is None else None)
+        clauses = ClauseTranslator(self, scalars)
+        outputs = clauses.translate_outputs(select, used if distinct is None else None)
         scalars.frame.results = {
             item.alias.lower(): item.this for item in select.expressions if item.alias
         } | {item.name.lower(): item for item in select.expressions if isinstance(item, exp.Column)}
-        group = clauses.group(select, own)
-        having = self._conditions(select, "having", scalars, first=first)
-        qualify = self._conditions(select, "qualify", scalars, first=first)
-        layout = clauses.layout(select)
+        group = clauses.translate_group(select, own)
+        having = self._translate_conditions(select, "having", scalars, first=first)
+        qualify = self._translate_conditions(select, "qualify", scalars, first=first)
+        layout = clauses.translate_layout(select)
         kept, block.outputs = block.outputs, outputs
-        clauses.order(block, select, select.expressions, clauses.by_place(select))
+        clauses.translate_order(block, select, select.expressions, clauses.by_place(select))
         if found.alone is None:
             block.part.where += where
             block.group = group
             block.having, block.qualify = having, qualify
             block.distinct = list(outputs.values()) if distinct is not None else None
-            block.generators = clauses.generators(select) if own.generators else []
+            block.generators = clauses.translate_generators(select) if own.generators else []
         else:
             # The filter comes after whatever the query below does, whose results it names.
             block.outputs = {**kept, **outputs}
-            block.keep(where)
+            block.add_filters(where)
             block.outputs = outputs
         block.layout += layout
         if distinct is not None and distinct.args.get("on") is not None:
-            self.gap("DISTINCT ON")
+            self.add_gap("DISTINCT ON")
         if first:
-            self.notes.select(select, group)
+            self.notes.note_select(select, group)
         return block
 
-    def _conditions(self, select: Any, clause: str, scalars: Scalars, *, first: bool) -> list[Term]:
+    def _translate_conditions(
+        self, select: Any, clause: str, scalars: ScalarTranslator, *, first: bool
+    ) -> list[Term]:
         node = select.args.get(clause)
         found: list[Term] = []
         for part in written_parts(node.this) if node is not None else ():
-            terms = conjuncts(scalars.read(part))
+            terms = split_conjuncts(scalars.translate_scalar(part))
             if first:
                 self.notes.filters += [(term, part) for term in terms]
             found += terms
         return found
 
 
-def _may_stand_for(block: Block, select: Any, own: translate_clauses.Mentions) -> bool:
+def _may_stand_for(block: QueryBlock, select: Any, own: translate_clauses.ClauseMentions) -> bool:
     """Whether `select` only filters and chooses results of the query that it reads."""
     if own.aggregates or own.windows or own.generators:
         return False

@@ -10,17 +10,17 @@ from sqlglot import exp
 
 from ci_bot.worker.sql import functions
 from ci_bot.worker.sql.algebra_blocks import (
-    Block,
-    Nested,
-    Operation,
-    Order,
+    ArgumentOrder,
+    NestedQuery,
+    QueryBlock,
     Term,
-    comparison,
-    junction,
-    leaf,
-    negation,
+    TermOperation,
+    make_comparison,
+    make_junction,
+    make_leaf,
+    negate_term,
 )
-from ci_bot.worker.sql.name_scopes import Frame
+from ci_bot.worker.sql.name_scopes import SelectFrame
 
 _COMPARISONS: dict[type, str] = {
     exp.EQ: "eq",
@@ -34,15 +34,17 @@ _COMPARISONS: dict[type, str] = {
 _COMMUTATIVE = (exp.Add, exp.Mul)
 
 
-class Host(Protocol):
+class ScalarHost(Protocol):
     """The reader of queries, for what an expression cannot say by itself."""
 
-    def nested(self, query: Any, frame: Frame, columns: int | None) -> Block: ...
+    def translate_nested(
+        self, query: Any, frame: SelectFrame, columns: int | None
+    ) -> QueryBlock: ...
 
-    def gap(self, why: str) -> None: ...
+    def add_gap(self, why: str) -> None: ...
 
 
-class Scalars:
+class ScalarTranslator:
     """Reads the expressions of one SELECT.
 
     Args:
@@ -51,51 +53,55 @@ class Scalars:
         results_first: a bare name is first looked for among the results, as in ORDER BY.
     """
 
-    def __init__(self, host: Host, frame: Frame) -> None:
+    def __init__(self, host: ScalarHost, frame: SelectFrame) -> None:
         self.host = host
         self.frame = frame
         self.results_first = False
         self._special: dict[type, Callable[[Any], Term]] = {
-            exp.Column: self._column,
-            exp.Paren: lambda node: self.read(node.this),
-            exp.Literal: _literal,
-            exp.Boolean: lambda node: leaf("boolean", str(bool(node.this)).lower()),
-            exp.Not: lambda node: negation(self.read(node.this)),
-            exp.NullSafeEQ: self._same,
-            exp.NullSafeNEQ: lambda node: negation(self._same(node)),
-            exp.And: lambda node: junction("and", self._both(node)),
-            exp.Or: lambda node: junction("or", self._both(node)),
-            exp.Between: self._between,
-            exp.In: self._in,
-            exp.Case: self._case,
-            exp.If: self._if,
-            exp.Coalesce: self._coalesce,
-            exp.Window: self._window,
-            exp.Ordered: self._ordered,
+            exp.Column: self._translate_column,
+            exp.Paren: lambda node: self.translate_scalar(node.this),
+            exp.Literal: _translate_literal,
+            exp.Boolean: lambda node: make_leaf("boolean", str(bool(node.this)).lower()),
+            exp.Not: lambda node: negate_term(self.translate_scalar(node.this)),
+            exp.NullSafeEQ: self._translate_null_safe,
+            exp.NullSafeNEQ: lambda node: negate_term(self._translate_null_safe(node)),
+            exp.And: lambda node: make_junction("and", self._translate_both(node)),
+            exp.Or: lambda node: make_junction("or", self._translate_both(node)),
+            exp.Between: self._translate_between,
+            exp.In: self._translate_in,
+            exp.Case: self._translate_case,
+            exp.If: self._translate_if,
+            exp.Coalesce: self._translate_coalesce,
+            exp.Window: self._translate_window,
+            exp.Ordered: self._translate_ordered,
             exp.Subquery: self._value_of_query,
             exp.Select: self._value_of_query,
-            exp.Exists: self._exists,
-            exp.Count: self._count,
-            exp.Alias: self._named,
-            exp.PropertyEQ: self._named,
-            exp.DataType: lambda node: leaf("type", node.sql(dialect="spark")),
-            exp.Var: lambda node: leaf("var", node.name.upper()),
-            exp.Identifier: lambda node: leaf("name", node.name.lower()),
+            exp.Exists: self._translate_exists,
+            exp.Count: self._translate_count,
+            exp.Alias: self._translate_named,
+            exp.PropertyEQ: self._translate_named,
+            exp.DataType: lambda node: make_leaf("type", node.sql(dialect="spark")),
+            exp.Var: lambda node: make_leaf("var", node.name.upper()),
+            exp.Identifier: lambda node: make_leaf("name", node.name.lower()),
         }
 
-    def read(self, node: Any) -> Term:
+    def translate_scalar(self, node: Any) -> Term:
         """The term of an expression; what is not understood is a gap in the proof."""
         kind = type(node)
         special = self._special.get(kind)
         if special is not None:
             return special(node)
         if kind in _COMPARISONS:
-            return comparison(_COMPARISONS[kind], self.read(node.this), self.read(node.expression))
+            return make_comparison(
+                _COMPARISONS[kind],
+                self.translate_scalar(node.this),
+                self.translate_scalar(node.expression),
+            )
         if not functions.is_known(node):
-            self.host.gap(f"{node.key} is not understood")
-        return self._generic(node)
+            self.host.add_gap(f"{node.key} is not understood")
+        return self._translate_generic(node)
 
-    def _generic(self, node: Any) -> Term:
+    def _translate_generic(self, node: Any) -> Term:
         """An operation by its name and those of its arguments, in whose order its parts stand."""
         names: list[str] = []
         parts: list[Term] = []
@@ -104,104 +110,110 @@ class Scalars:
             items = value if isinstance(value, list) else [value]
             if value is not None and items:
                 names.append(f"{name}{len(items) if isinstance(value, list) else ''}")
-                parts += [self._argument(item) for item in items]
-        return Operation(
+                parts += [self._translate_argument(item) for item in items]
+        return TermOperation(
             f"{node.key}({','.join(names)})",
             tuple(parts),
-            Order.FREE if isinstance(node, _COMMUTATIVE) else Order.MATTERS,
+            ArgumentOrder.FREE if isinstance(node, _COMMUTATIVE) else ArgumentOrder.MATTERS,
             ordered=functions.looks_at_order(node),
             aggregate=functions.is_aggregate(node),
         )
 
-    def _argument(self, value: Any) -> Term:
+    def _translate_argument(self, value: Any) -> Term:
         if isinstance(value, exp.Expression):
-            return self.read(value)
-        return leaf("text", str(value.value if isinstance(value, Enum) else value))
+            return self.translate_scalar(value)
+        return make_leaf("text", str(value.value if isinstance(value, Enum) else value))
 
-    def _both(self, node: Any) -> list[Term]:
-        return [self.read(part) for part in node.flatten()]
+    def _translate_both(self, node: Any) -> list[Term]:
+        return [self.translate_scalar(part) for part in node.flatten()]
 
-    def _column(self, node: Any) -> Term:
+    def _translate_column(self, node: Any) -> Term:
         name = node.name.lower()
         if isinstance(node.this, exp.Star) or node.args.get("join_mark"):
-            self.host.gap("a star within an expression")
+            self.host.add_gap("a star within an expression")
         elif node.table:
-            found = self.frame.qualified(node.table.lower(), name, node.text("db").lower())
+            found = self.frame.resolve_qualified(node.table.lower(), name, node.text("db").lower())
             if found is not None:
                 return found
-            self.host.gap(f"it is not known what {node.table} is")
+            self.host.add_gap(f"it is not known what {node.table} is")
         else:
-            return self._bare(node, name)
-        return leaf("unknown", node.sql().lower())
+            return self._translate_bare_name(node, name)
+        return make_leaf("unknown", node.sql().lower())
 
-    def _bare(self, node: Any, name: str) -> Term:
+    def _translate_bare_name(self, node: Any, name: str) -> Term:
         result = self.frame.results.get(name)
         if result is not None and self.results_first:
-            return self._result(result)
-        found, sure = self.frame.unqualified(name)
+            return self._translate_result(result)
+        found, sure = self.frame.resolve_unqualified(name)
         if result is not None and not _is_column(result, name):
             # A result hides a column of its name in some clauses and engines, and not in others.
-            found, sure = self._result(result), False
+            found, sure = self._translate_result(result), False
         if not sure:
-            self.host.gap(f"it is not known whose column {name} is")
-        return found if found is not None else leaf("unknown", node.sql().lower())
+            self.host.add_gap(f"it is not known whose column {name} is")
+        return found if found is not None else make_leaf("unknown", node.sql().lower())
 
-    def _result(self, item: Any) -> Term:
+    def _translate_result(self, item: Any) -> Term:
         """What a result stands for: its own names are columns, not results again."""
         kept, self.frame.results = self.frame.results, {}
         before, self.results_first = self.results_first, False
         try:
-            return self.read(item)
+            return self.translate_scalar(item)
         finally:
             self.frame.results, self.results_first = kept, before
 
-    def _same(self, node: Any) -> Term:
-        return Operation("same", (self.read(node.this), self.read(node.expression)), Order.FREE)
+    def _translate_null_safe(self, node: Any) -> Term:
+        return TermOperation(
+            "same",
+            (self.translate_scalar(node.this), self.translate_scalar(node.expression)),
+            ArgumentOrder.FREE,
+        )
 
-    def _between(self, node: Any) -> Term:
-        value = self.read(node.this)
+    def _translate_between(self, node: Any) -> Term:
+        value = self.translate_scalar(node.this)
         if node.args.get("symmetric"):
-            self.host.gap("BETWEEN SYMMETRIC")
-        return junction(
+            self.host.add_gap("BETWEEN SYMMETRIC")
+        return make_junction(
             "and",
             [
-                comparison("gte", value, self.read(node.args["low"])),
-                comparison("lte", value, self.read(node.args["high"])),
+                make_comparison("gte", value, self.translate_scalar(node.args["low"])),
+                make_comparison("lte", value, self.translate_scalar(node.args["high"])),
             ],
         )
 
-    def _in(self, node: Any) -> Term:
-        value, query = self.read(node.this), node.args.get("query")
+    def _translate_in(self, node: Any) -> Term:
+        value, query = self.translate_scalar(node.this), node.args.get("query")
         if query is not None:
-            return Operation("in query", (value, self._nested(query, 1)))
+            return TermOperation("in query", (value, self._translate_nested(query, 1)))
         if node.args.get("unnest") or node.args.get("field"):
-            self.host.gap("IN of an array")
-            return self._generic(node)
-        items = tuple(self.read(item) for item in node.expressions)
-        return Operation("in", (value, Operation("list", items, Order.FREE_AND_ONCE)))
+            self.host.add_gap("IN of an array")
+            return self._translate_generic(node)
+        items = tuple(self.translate_scalar(item) for item in node.expressions)
+        return TermOperation(
+            "in", (value, TermOperation("list", items, ArgumentOrder.FREE_AND_ONCE))
+        )
 
-    def _case(self, node: Any) -> Term:
+    def _translate_case(self, node: Any) -> Term:
         asked = node.this
         parts: list[Term] = []
         for branch in node.args["ifs"]:
-            condition = self.read(branch.this)
+            condition = self.translate_scalar(branch.this)
             if asked is not None:
-                condition = comparison("eq", self.read(asked), condition)
-            parts += [condition, self.read(branch.args["true"])]
-        return self._choice(parts, node.args.get("default"))
+                condition = make_comparison("eq", self.translate_scalar(asked), condition)
+            parts += [condition, self.translate_scalar(branch.args["true"])]
+        return self._make_choice(parts, node.args.get("default"))
 
-    def _if(self, node: Any) -> Term:
-        parts = [self.read(node.this), self.read(node.args["true"])]
-        return self._choice(parts, node.args.get("false"))
+    def _translate_if(self, node: Any) -> Term:
+        parts = [self.translate_scalar(node.this), self.translate_scalar(node.args["true"])]
+        return self._make_choice(parts, node.args.get("false"))
 
-    def _choice(self, parts: list[Term], otherwise: Any) -> Term:
+    def _make_choice(self, parts: list[Term], otherwise: Any) -> Term:
         if otherwise is not None and not isinstance(otherwise, exp.Null):
-            parts = [*parts, self.read(otherwise)]
-        return Operation("case", tuple(parts))
+            parts = [*parts, self.translate_scalar(otherwise)]
+        return TermOperation("case", tuple(parts))
 
-    def _coalesce(self, node: Any) -> Term:
+    def _translate_coalesce(self, node: Any) -> Term:
         asked = [node.this, *node.expressions]
-        items = [self.read(item) for item in asked]
+        items = [self.translate_scalar(item) for item in asked]
         types = [item.type for item in asked]
         # What qualifying makes of the key of USING: where the first is NULL, so are the others.
         if (
@@ -211,57 +223,61 @@ class Scalars:
             and all(kind == types[0] for kind in types)
         ):
             return items[0]
-        return Operation("coalesce", tuple(items))
+        return TermOperation("coalesce", tuple(items))
 
-    def _count(self, node: Any) -> Term:
+    def _translate_count(self, node: Any) -> Term:
         counted = node.this
         if isinstance(counted, exp.Star) or (
             isinstance(counted, exp.Literal) and not node.expressions
         ):
-            return Operation("count(*)", aggregate=True)
-        return self._generic(node)
+            return TermOperation("count(*)", aggregate=True)
+        return self._translate_generic(node)
 
-    def _window(self, node: Any) -> Term:
+    def _translate_window(self, node: Any) -> Term:
         if node.args.get("alias") is not None or node.args.get("first") is not None:
-            self.host.gap("a named window")
-        function = self.read(node.this)
-        by = [self.read(item) for item in node.args.get("partition_by") or []]
+            self.host.add_gap("a named window")
+        function = self.translate_scalar(node.this)
+        by = [self.translate_scalar(item) for item in node.args.get("partition_by") or []]
         order, frame = node.args.get("order"), node.args.get("spec")
-        keys = [self.read(item) for item in order.expressions] if order is not None else []
-        ends = [self.read(frame.args[n]) for n in _ENDS if frame and not _is_text(frame, n)]
+        keys = (
+            [self.translate_scalar(item) for item in order.expressions] if order is not None else []
+        )
+        ends = [
+            self.translate_scalar(frame.args[n]) for n in _ENDS if frame and not _is_text(frame, n)
+        ]
         parts = (
-            _within(function),
-            Operation("by", tuple(by), Order.FREE_AND_ONCE),
-            Operation("order", tuple(keys)),
-            leaf("frame", _frame_in_full(frame, ordered=order is not None)),
+            _window_function(function),
+            TermOperation("by", tuple(by), ArgumentOrder.FREE_AND_ONCE),
+            TermOperation("order", tuple(keys)),
+            make_leaf("frame", _frame_in_full(frame, ordered=order is not None)),
             *ends,
         )
         by_rows = frame is not None and str(frame.args.get("kind") or "").upper() != "RANGE"
-        return Operation("window", parts, windowed=True, ordered=by_rows)
+        return TermOperation("window", parts, windowed=True, ordered=by_rows)
 
-    def _ordered(self, node: Any) -> Term:
+    def _translate_ordered(self, node: Any) -> Term:
         if node.args.get("with_fill"):
-            self.host.gap("WITH FILL")
+            self.host.add_gap("WITH FILL")
         way = "desc" if node.args.get("desc") else "asc"
         nulls = "first" if node.args.get("nulls_first") else "last"
-        return Operation(f"ordered {way} {nulls}", (self.read(node.this),))
+        return TermOperation(f"ordered {way} {nulls}", (self.translate_scalar(node.this),))
 
-    def _named(self, node: Any) -> Term:
+    def _translate_named(self, node: Any) -> Term:
         """A name that is a part of the value, as that of a field."""
         name = node.alias if isinstance(node, exp.Alias) else node.this.name
         value = node.this if isinstance(node, exp.Alias) else node.expression
-        return Operation(f"named:{name.lower()}", (self.read(value),))
+        return TermOperation(f"named:{name.lower()}", (self.translate_scalar(value),))
 
-    def _nested(self, query: Any, columns: int | None) -> Nested:
-        return Nested(self.host.nested(query.unnest(), self.frame, columns))
+    def _translate_nested(self, query: Any, columns: int | None) -> NestedQuery:
+        return NestedQuery(self.host.translate_nested(query.unnest(), self.frame, columns))
 
     def _value_of_query(self, node: Any) -> Term:
-        return Operation("value of", (self._nested(node, 1),))
+        return TermOperation("value of", (self._translate_nested(node, 1),))
 
-    def _exists(self, node: Any) -> Term:
+    def _translate_exists(self, node: Any) -> Term:
         if not isinstance(node.this.unnest(), exp.Query):
-            return self._generic(node)
-        return Operation("exists", (self._nested(node.this, 0),))
+            return self._translate_generic(node)
+        return TermOperation("exists", (self._translate_nested(node.this, 0),))
 
 
 _FIRST = {"this": "0", "expression": "1", "expressions": "2"}
@@ -288,18 +304,18 @@ def _is_text(frame: Any, name: str) -> bool:
     return not isinstance(frame.args.get(name), exp.Expression)
 
 
-def _literal(node: Any) -> Term:
-    return leaf("string" if node.is_string else "number", str(node.this))
+def _translate_literal(node: Any) -> Term:
+    return make_leaf("string" if node.is_string else "number", str(node.this))
 
 
 def _is_column(item: Any, name: str) -> bool:
     return isinstance(item, exp.Column) and item.name.lower() == name
 
 
-def _within(function: Term) -> Term:
+def _window_function(function: Term) -> Term:
     """The function of a window, which is no aggregate of the SELECT."""
-    if not isinstance(function, Operation):
+    if not isinstance(function, TermOperation):
         return function
-    plain = Operation(function.op, function.parts, function.order, ordered=function.ordered)
-    plain.aggregated = any(isinstance(p, Operation) and p.aggregated for p in function.parts)
+    plain = TermOperation(function.op, function.parts, function.order, ordered=function.ordered)
+    plain.aggregated = any(isinstance(p, TermOperation) and p.aggregated for p in function.parts)
     return plain

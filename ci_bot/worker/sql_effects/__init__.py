@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.sql_effects.effects import display_name
     from ci_bot.worker.sql_effects.judgement import JudgedEffect
     from ci_bot.worker.sql_effects.plan_statements import check_statements, judge_models, judge_plan
-    from ci_bot.worker.sql_effects.raw_files import of_file
+    from ci_bot.worker.sql_effects.raw_files import read_raw_file
     from ci_bot.worker.sql_effects.read_statement import effects_of
     from ci_bot.worker.sql_effects.row_effects import statements_change_rows
     from ci_bot.worker.sql_effects.spark_settings import meaning_of, spelling_of
@@ -23,7 +23,7 @@ __all__ = [
     "judge_models",
     "judge_plan",
     "meaning_of",
-    "of_file",
+    "read_raw_file",
     "spelling_of",
     "statements_change_rows",
 ]
@@ -34,7 +34,7 @@ __getattr__ = open_on_demand(
         "effects": ["display_name"],
         "judgement": ["JudgedEffect"],
         "plan_statements": ["check_statements", "judge_models", "judge_plan"],
-        "raw_files": ["of_file"],
+        "raw_files": ["read_raw_file"],
         "read_statement": ["effects_of"],
         "row_effects": ["statements_change_rows"],
         "spark_settings": ["meaning_of", "spelling_of"],

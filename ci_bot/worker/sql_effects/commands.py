@@ -17,9 +17,9 @@ from ci_bot.worker.sql_effects.effects import (
     SPARK,
     THIS_MODEL,
     Action,
-    Effect,
     ObjectName,
-    unknown,
+    SqlEffect,
+    unknown_effect,
 )
 
 _RESOURCES = frozenset({"JAR", "JARS", "FILE", "FILES", "ARCHIVE", "ARCHIVES"})
@@ -45,7 +45,7 @@ _ALTERS: tuple[tuple[tuple[str, ...], Action], ...] = (
 )
 
 
-def of_command(tree: Any, dialect: str) -> Effect:
+def of_command(tree: Any, dialect: str) -> SqlEffect:
     """What a statement without a tree does.
 
     Args:
@@ -54,25 +54,25 @@ def of_command(tree: Any, dialect: str) -> Effect:
     head, rest = tree.name.upper().split(), tree.text("expression").strip()
     word = head[0] if head else ""
     if word == "SHOW":
-        return Effect("nothing", "SHOW")
+        return SqlEffect("nothing", "SHOW")
     if word == "SET":
         return spark_settings.of_set(rest, dialect, parsed=False)
-    tokens = _tokens(rest, dialect) if dialect in SPARK else None
+    tokens = _tokenize_command(rest, dialect) if dialect in SPARK else None
     if tokens is None:
-        return unknown(word, "this kind of statement is not on the list")
+        return unknown_effect(word, "this kind of statement is not on the list")
     words = [*head, *(token.text.upper() for token in tokens)]
     if RUNS_JAVA & {token.text.lower() for token in tokens}:
-        return Effect("code", word)  # in a condition, say; there is no tree to find it in
+        return SqlEffect("code", word)  # in a condition, say; there is no tree to find it in
     return (
-        _resource(words)
+        _read_resource(words)
         or _create_function(words)
-        or _alter(tokens, words)
-        or _maintenance(tokens, words)
-        or unknown(word, "this form is not on the list")
+        or _read_alter(tokens, words)
+        or _read_maintenance(tokens, words)
+        or unknown_effect(word, "this form is not on the list")
     )
 
 
-def _tokens(text: str, dialect: str) -> list[Any] | None:
+def _tokenize_command(text: str, dialect: str) -> list[Any] | None:
     """The words of a command; None where a comment could hide some from one of two readers."""
     try:
         tokens: list[Any] = Dialect.get_or_raise(dialect).tokenize(text)
@@ -81,41 +81,41 @@ def _tokens(text: str, dialect: str) -> list[Any] | None:
     return None if any(token.comments for token in tokens) else tokens
 
 
-def _resource(words: list[str]) -> Effect | None:
+def _read_resource(words: list[str]) -> SqlEffect | None:
     if words[:1] == ["ADD"] and len(words) > 1 and words[1] in _RESOURCES:
-        return Effect("code", f"ADD {words[1]}")
+        return SqlEffect("code", f"ADD {words[1]}")
     return None
 
 
-def _create_function(words: list[str]) -> Effect | None:
+def _create_function(words: list[str]) -> SqlEffect | None:
     head = [word for word in words[:5] if word not in ("OR", "REPLACE", "TEMPORARY", "TEMP")]
     if head[:2] == ["CREATE", "FUNCTION"]:
-        return Effect("code", "CREATE FUNCTION")
+        return SqlEffect("code", "CREATE FUNCTION")
     return None
 
 
-def _alter(tokens: list[Any], words: list[str]) -> Effect | None:
+def _read_alter(tokens: list[Any], words: list[str]) -> SqlEffect | None:
     if words[:2] not in (["ALTER", "TABLE"], ["ALTER", "VIEW"]):
         return None
-    target, at = _name(tokens, 1)  # TABLE, and then the name
+    target, at = _read_name(tokens, 1)  # TABLE, and then the name
     for head, action in _ALTERS:
         if target is not None and tuple(words[at + 1 :][: len(head)]) == head:
-            return Effect(action, f"{words[0]} {words[1]} {' '.join(head)}", target)
+            return SqlEffect(action, f"{words[0]} {words[1]} {' '.join(head)}", target)
     return None
 
 
-def _maintenance(tokens: list[Any], words: list[str]) -> Effect | None:
+def _read_maintenance(tokens: list[Any], words: list[str]) -> SqlEffect | None:
     if words[:3] == ["MSCK", "REPAIR", "TABLE"]:
-        target, at = _name(tokens, 1)
-        return Effect("describes", "MSCK REPAIR TABLE", target) if at == len(tokens) else None
+        target, at = _read_name(tokens, 1)
+        return SqlEffect("describes", "MSCK REPAIR TABLE", target) if at == len(tokens) else None
     if words[:1] == ["OPTIMIZE"]:
-        return Effect("describes", "OPTIMIZE", _name(tokens, 0)[0])
+        return SqlEffect("describes", "OPTIMIZE", _read_name(tokens, 0)[0])
     if words[:1] == ["VACUUM"]:
-        return Effect("alters", "VACUUM", _name(tokens, 0)[0])
+        return SqlEffect("alters", "VACUUM", _read_name(tokens, 0)[0])
     return None
 
 
-def _name(tokens: list[Any], at: int) -> tuple[ObjectName | None, int]:
+def _read_name(tokens: list[Any], at: int) -> tuple[ObjectName | None, int]:
     """The dotted name at a place, and the place after it."""
     parts: list[str] = []
     if at < len(tokens) and tokens[at].token_type.name == "PARAMETER":

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci_bot.worker.sql_effects import effects
-from ci_bot.worker.sql_effects.effects import SPARK, Action, Effect, ObjectName, unknown
+from ci_bot.worker.sql_effects.effects import SPARK, Action, ObjectName, SqlEffect, unknown_effect
 
 # What stands between CREATE and AS: clauses that say where a table's files are, and others.
 
@@ -93,96 +93,98 @@ _STRUCTURE = frozenset(
 )  # fmt: skip
 
 
-def of_create(tree: Any, dialect: str) -> Iterator[Effect]:
+def of_create(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     if kind == "FUNCTION":
-        yield _function(tree)
+        yield _read_function(tree)
         return
     odd = odd_clause(tree)
     if odd is not None:
-        yield unknown(f"CREATE {kind}", odd)
-    elif kind in ("TABLE", "VIEW") and _temporary(tree):
+        yield unknown_effect(f"CREATE {kind}", odd)
+    elif kind in ("TABLE", "VIEW") and _is_temporary(tree):
         yield _temporary_object(tree, kind, dialect)
     elif kind in ("TABLE", "VIEW"):
         action: Action = "replaces" if tree.args.get("replace") else "creates"
-        yield Effect(action, f"CREATE {kind}", effects.of_table(tree.this))
+        yield SqlEffect(action, f"CREATE {kind}", effects.of_table(tree.this))
     elif kind in _SCHEMAS:
-        yield Effect("creates", f"CREATE {kind}", effects.of_table(tree.this), schema=True)
+        yield SqlEffect("creates", f"CREATE {kind}", effects.of_table(tree.this), schema=True)
     elif kind == "INDEX":
-        yield Effect("describes", "CREATE INDEX", effects.of_table(tree.this.args.get("table")))
+        yield SqlEffect("describes", "CREATE INDEX", effects.of_table(tree.this.args.get("table")))
     else:
-        yield unknown(f"CREATE {kind}", "this kind of object is not on the list")
+        yield unknown_effect(f"CREATE {kind}", "this kind of object is not on the list")
 
 
-def _temporary(tree: Any) -> bool:
+def _is_temporary(tree: Any) -> bool:
     properties = tree.args.get("properties")
     return properties is not None and any(
         clause.key == "temporaryproperty" for clause in properties.expressions
     )
 
 
-def _temporary_object(tree: Any, kind: str, dialect: str) -> Effect:
+def _temporary_object(tree: Any, kind: str, dialect: str) -> SqlEffect:
     """A temporary view over files writes these files; one over a query cannot be written."""
     target = effects.of_table(tree.this)
     query = tree.args.get("expression")
     over_query = query is not None and query.key in _QUERIES
     if target is None or len(target) > 1 or (dialect in SPARK and not over_query):
-        return unknown(f"CREATE TEMPORARY {kind}", "not a query under a plain name")
-    return Effect("nothing", f"CREATE TEMPORARY {kind}", target)
+        return unknown_effect(f"CREATE TEMPORARY {kind}", "not a query under a plain name")
+    return SqlEffect("nothing", f"CREATE TEMPORARY {kind}", target)
 
 
-def _function(tree: Any) -> Effect:
+def _read_function(tree: Any) -> SqlEffect:
     """A function in SQL is an expression; everything else is a program."""
     body = tree.args.get("expression")
-    kind = "CREATE TEMPORARY FUNCTION" if _temporary(tree) else "CREATE FUNCTION"
+    kind = "CREATE TEMPORARY FUNCTION" if _is_temporary(tree) else "CREATE FUNCTION"
     if body is None or body.key != "return" or odd_clause(tree) is not None:
         detail = body.name if body is not None and body.key == "literal" else ""
-        return Effect("code", kind, effects.of_table(tree.this), detail=detail)
-    if _temporary(tree):
-        return Effect("nothing", kind)
+        return SqlEffect("code", kind, effects.of_table(tree.this), detail=detail)
+    if _is_temporary(tree):
+        return SqlEffect("nothing", kind)
     action: Action = "replaces" if tree.args.get("replace") else "creates"
-    return Effect(action, kind, effects.of_table(tree.this))
+    return SqlEffect(action, kind, effects.of_table(tree.this))
 
 
-def of_drop(tree: Any, dialect: str) -> Iterator[Effect]:
+def of_drop(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     target = effects.of_table(tree.this)
     if tree.args.get("temporary"):
-        yield Effect("nothing", f"DROP TEMPORARY {kind}")
+        yield SqlEffect("nothing", f"DROP TEMPORARY {kind}")
     elif kind in _SCHEMAS:
-        yield Effect("drops", f"DROP {kind}", target, schema=True)
+        yield SqlEffect("drops", f"DROP {kind}", target, schema=True)
     else:
         for more in (target, *(effects.of_table(one) for one in tree.expressions)):
-            yield Effect("drops", f"DROP {kind}".strip(), more)
+            yield SqlEffect("drops", f"DROP {kind}".strip(), more)
 
 
-def of_alter(tree: Any, dialect: str) -> Iterator[Effect]:
+def of_alter(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     kind = f"ALTER {tree.args.get('kind') or ''}".strip()
     target = effects.of_table(tree.this)
     actions = tree.args.get("actions") or []
     if not actions:
-        yield unknown(kind, "what it alters is not on the list")
+        yield unknown_effect(kind, "what it alters is not on the list")
     for action in actions:
         yield from _of_action(action, kind, target)
 
 
-def _of_action(action: Any, kind: str, target: ObjectName | None) -> Iterator[Effect]:
+def _of_action(action: Any, kind: str, target: ObjectName | None) -> Iterator[SqlEffect]:
     if action.key == "alterset":
-        yield _properties(action, kind, target)
+        yield _read_properties(action, kind, target)
     elif action.key == "alterrename":
-        yield Effect("drops", f"{kind} RENAME", target)
-        yield Effect("creates", f"{kind} RENAME", _beside(target, effects.of_table(action.this)))
+        yield SqlEffect("drops", f"{kind} RENAME", target)
+        yield SqlEffect(
+            "creates", f"{kind} RENAME", _name_beside(target, effects.of_table(action.this))
+        )
     elif action.key == "altercolumn" and set(action.args) <= {"this", "comment"}:
-        yield Effect("describes", f"{kind} COMMENT", target)
+        yield SqlEffect("describes", f"{kind} COMMENT", target)
     elif action.key in _QUERIES:
-        yield Effect("replaces", kind, target)
+        yield SqlEffect("replaces", kind, target)
     elif action.key in _STRUCTURE and not action.args.get("location"):
-        yield Effect("alters", kind, target)
+        yield SqlEffect("alters", kind, target)
     else:
-        yield unknown(kind, f"{action.key.upper()} is not on the list")
+        yield unknown_effect(kind, f"{action.key.upper()} is not on the list")
 
 
-def _properties(action: Any, kind: str, target: ObjectName | None) -> Effect:
+def _read_properties(action: Any, kind: str, target: ObjectName | None) -> SqlEffect:
     """SET TBLPROPERTIES; SET LOCATION, SERDE and FILEFORMAT are other arguments of the node."""
     others = {name for name, value in action.args.items() if value and name != "expressions"}
     lists = [item for item in action.expressions if item is not None]
@@ -195,14 +197,14 @@ def _properties(action: Any, kind: str, target: ObjectName | None) -> Effect:
     ]
     if others or not keys or any(item.key != "properties" for item in lists):
         what = f"SET {', '.join(sorted(others)).upper() or 'something'}"
-        return unknown(kind, f"{what} {SHARED_PLACE}" if others == {"location"} else what)
+        return unknown_effect(kind, f"{what} {SHARED_PLACE}" if others == {"location"} else what)
     odd = next((why for key in keys if (why := odd_key(key))), None)
     if odd is not None:
-        return unknown(kind, odd)
-    return Effect("describes", f"{kind} SET TBLPROPERTIES", target)
+        return unknown_effect(kind, odd)
+    return SqlEffect("describes", f"{kind} SET TBLPROPERTIES", target)
 
 
-def _beside(old: ObjectName | None, new: ObjectName | None) -> ObjectName | None:
+def _name_beside(old: ObjectName | None, new: ObjectName | None) -> ObjectName | None:
     """A new name without a schema is in the old one's."""
     if old is None or new is None or len(new) > 1:
         return new

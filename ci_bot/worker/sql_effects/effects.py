@@ -36,7 +36,7 @@ def display_name(name: ObjectName) -> str:
 
 
 @dataclass(frozen=True)
-class Effect:
+class SqlEffect:
     """One thing that a statement does.
 
     Attributes:
@@ -55,22 +55,22 @@ class Effect:
     detail: str = ""
 
     @property
-    def told(self) -> str:
+    def described_effect(self) -> str:
         """The effect without its target: kind, and detail where there is one."""
         return f"{self.kind}: {self.detail[:300]}" if self.detail else self.kind
 
 
-def unknown(kind: str, why: str) -> Effect:
+def unknown_effect(kind: str, why: str) -> SqlEffect:
     """A statement that nobody can vouch for."""
-    return Effect("unknown", kind, detail=why)
+    return SqlEffect("unknown", kind, detail=why)
 
 
-def nobodys(name: ObjectName) -> None:
+def find_no_owner(name: ObjectName) -> None:
     """For where no object is known to belong to a model."""
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnObjects:
     """What a statement may change: the environment's own objects.
 
     Attributes:
@@ -88,9 +88,9 @@ class Own:
     schemas: frozenset[ObjectName] = frozenset()
     objects: frozenset[ObjectName] = frozenset()
     described: frozenset[ObjectName] = frozenset()
-    whose: Callable[[ObjectName], str | None] = nobodys
+    whose: Callable[[ObjectName], str | None] = find_no_owner
 
-    def holds(self, effect: Effect) -> bool:
+    def is_own_target(self, effect: SqlEffect) -> bool:
         """Whether the target of `effect` is the environment's own."""
         target = effect.target
         if target is None:
@@ -99,7 +99,7 @@ class Own:
         if effect.schema:
             full = target if len(target) > 1 else (self.catalog, *target)
             return full in self.schemas or (only_described and full in self.described)
-        full = self.full(target)
+        full = self.full_name(target)
         if target in self.objects:
             return True
         if len(full) < _FULL:
@@ -109,24 +109,24 @@ class Own:
         # A fourth part is a branch or a metadata table of the same table.
         return full[:_FULL] in self.objects or (len(full) == _FULL and full[:2] in self.schemas)
 
-    def full(self, target: ObjectName) -> ObjectName:
+    def full_name(self, target: ObjectName) -> ObjectName:
         """A name with its catalog."""
         return (self.catalog, *target) if len(target) == _FULL - 1 else target
 
-    def called(self, target: ObjectName | None) -> set[str | None]:
+    def names_of_target(self, target: ObjectName | None) -> set[str | None]:
         """The names that a person may know an object by: its own, and its model's."""
         if target is None:
             return {None}
-        model = self.whose(self.full(target)[:_FULL])
-        return {self._plain(target), model} - {None}
+        model = self.whose(self.full_name(target)[:_FULL])
+        return {self._plain_name(target), model} - {None}
 
-    def told(self, target: ObjectName) -> str:
+    def describe_target(self, target: ObjectName) -> str:
         """A name without the default catalog, and whose table it is where that is known."""
-        name = self._plain(target)
-        model = self.whose(self.full(target)[:_FULL])
+        name = self._plain_name(target)
+        model = self.whose(self.full_name(target)[:_FULL])
         return f"`{name}` of {model}" if model and model != name else f"`{name}`"
 
-    def _plain(self, target: ObjectName) -> str:
+    def _plain_name(self, target: ObjectName) -> str:
         known = len(target) > _FULL - 1 and target[0] == self.catalog
         return display_name(target[1:] if known else target)
 
@@ -138,13 +138,13 @@ class Own:
 RUNS_JAVA = frozenset({"java_method", "reflect", "try_reflect"})
 
 
-def code_in(tree: Any) -> Iterator[Effect]:
+def code_in(tree: Any) -> Iterator[SqlEffect]:
     """What in a tree runs a program when the engine evaluates it."""
     for node in tree.walk():
         if node.key == "querytransform":
-            yield Effect("code", "TRANSFORM", detail=node.sql())
+            yield SqlEffect("code", "TRANSFORM", detail=node.sql())
         elif node.key == "anonymous" and node.name.lower() in RUNS_JAVA:
-            yield Effect("code", node.name.lower(), detail=node.sql())
+            yield SqlEffect("code", node.name.lower(), detail=node.sql())
 
 
 # Names of objects in a tree, in one form: lower case, no quotes, catalog first.
@@ -168,10 +168,10 @@ def of_table(node: Any) -> ObjectName | None:
     alone = parts[0] if len(parts) == 1 else None
     if alone is not None and alone.key == "macrovar" and alone.name.lower() == "this_model":
         return THIS_MODEL
-    return _parts(parts)
+    return _name_from_parts(parts)
 
 
-def _parts(parts: list[Any]) -> ObjectName | None:
+def _name_from_parts(parts: list[Any]) -> ObjectName | None:
     found = []
     for part in parts:
         if part.key != "identifier" or "@" in part.this:
@@ -190,7 +190,7 @@ _VARIABLE = re.compile(r"\$\{(?:\w+?:)?\S+?\}")
 SPARK = frozenset({"spark", "spark2", "databricks", "hive"})
 
 
-def hidden(text: str, tokens: list[Any], dialect: str) -> str | None:
+def find_hidden_meaning(text: str, tokens: list[Any], dialect: str) -> str | None:
     """Why `text` may mean something else to the engine than to us; None where it cannot."""
     if dialect in SPARK and _VARIABLE.search(text):
         return "Spark replaces a variable, ${...}, in its text before it reads it"

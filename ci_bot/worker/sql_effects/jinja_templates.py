@@ -13,7 +13,7 @@ from jinja2 import Environment, TemplateSyntaxError
 from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
-from ci_bot.worker.sql_effects.effects import THIS_MODEL, Action, Effect, ObjectName
+from ci_bot.worker.sql_effects.effects import THIS_MODEL, Action, ObjectName, SqlEffect
 from ci_bot.worker.sql_effects.read_statement import literal_effects, literals_in
 
 # Where a template puts in a value: a macro of SQLMesh, whose value is not known either.
@@ -37,19 +37,19 @@ _VERBS: dict[tuple[str, str], Action] = {
 _BETWEEN = frozenset({"TABLE", "IF", "NOT", "EXISTS"})
 
 
-def literal_parts(tree: Any, dialect: str) -> tuple[tuple[Effect, ...], bool]:
+def literal_parts(tree: Any, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
     """What of an unrendered statement stands there literally, and whether rendering could add."""
     if tree.key.startswith("jinja"):
-        return tuple(literals(tree.name, dialect)), True
+        return tuple(list_literal_effects(tree.name, dialect)), True
     return literals_in(tree, dialect)
 
 
-def literals(template: str, dialect: str) -> Iterator[Effect]:
+def list_literal_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
     """What the literal parts of a template do, each once; parts that mean nothing say nothing."""
-    yield from dict.fromkeys(_literals(template, dialect))
+    yield from dict.fromkeys(_list_literal_effects(template, dialect))
 
 
-def _literals(template: str, dialect: str) -> Iterator[Effect]:
+def _list_literal_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
     try:
         pieces, strings = _taken_apart(template)
     except TemplateSyntaxError:
@@ -57,7 +57,7 @@ def _literals(template: str, dialect: str) -> Iterator[Effect]:
     yield from literal_effects(" ".join(pieces), dialect) or ()
     for piece in pieces:
         read = literal_effects(piece, dialect)
-        yield from read if read is not None else _beginnings(piece, dialect)
+        yield from read if read is not None else _list_cut_statements(piece, dialect)
     for text in strings:
         # A word alone is a value, and parses as the name of a column.
         yield from (literal_effects(text, dialect) or ()) if " " in text.strip() else ()
@@ -82,7 +82,7 @@ def _taken_apart(template: str) -> tuple[list[str], list[str]]:
     return pieces, strings
 
 
-def _beginnings(text: str, dialect: str) -> Iterator[Effect]:
+def _list_cut_statements(text: str, dialect: str) -> Iterator[SqlEffect]:
     """Statements whose rest a tag has cut off, by their first two words and their name."""
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(text)
@@ -93,11 +93,11 @@ def _beginnings(text: str, dialect: str) -> Iterator[Effect]:
         words = tuple(token.text.upper() for token in tokens[start : start + 2])
         action = _VERBS.get(words) if len(words) > 1 else None  # type: ignore[arg-type]
         if action is not None:
-            target = _name(tokens[start + 2 :])
-            yield Effect(action, " ".join(words), target, schema="SCHEMA" in words)
+            target = _read_name(tokens[start + 2 :])
+            yield SqlEffect(action, " ".join(words), target, schema="SCHEMA" in words)
 
 
-def _name(tokens: list[Any]) -> ObjectName | None:
+def _read_name(tokens: list[Any]) -> ObjectName | None:
     rest = list(tokens)
     while rest and rest[0].text.upper() in _BETWEEN:
         rest.pop(0)

@@ -6,7 +6,13 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.worker.sql_effects.effects import THIS_MODEL, Effect, ObjectName, Own, display_name
+from ci_bot.worker.sql_effects.effects import (
+    THIS_MODEL,
+    ObjectName,
+    OwnObjects,
+    SqlEffect,
+    display_name,
+)
 from ci_bot.worker.sql_effects.read_statement import effects_of
 
 _VERBS = {
@@ -31,7 +37,7 @@ _RUNS_WHERE = "something that is named only when it runs"
 
 
 @dataclass(frozen=True)
-class Statement:
+class RenderedStatement:
     """A statement that SQLMesh would execute.
 
     Attributes:
@@ -53,14 +59,14 @@ class Statement:
     dialect: str
     problem: str = ""
     part: bool = False
-    literal: tuple[Effect, ...] | None = None
+    literal: tuple[SqlEffect, ...] | None = None
 
     @property
-    def effects(self) -> tuple[Effect, ...]:
+    def effects(self) -> tuple[SqlEffect, ...]:
         if self.literal is not None:
             return self.literal
         if self.text is None:
-            return (Effect("unknown", "statement", detail=self.problem),)
+            return (SqlEffect("unknown", "statement", detail=self.problem),)
         found = effects_of(self.text, self.dialect)
         return tuple(e for e in found if not (self.part and e.target == PLACEHOLDER))
 
@@ -75,8 +81,8 @@ class JudgedEffect:
         standing: prod's version of the project has the same statement, so nobody adds it now.
     """
 
-    statement: Statement
-    effect: Effect
+    statement: RenderedStatement
+    effect: SqlEffect
     severity: Severity
     environment: str
     said: str
@@ -86,31 +92,37 @@ class JudgedEffect:
 Deed = tuple[str, str, str, str | None]
 
 
-def judged(statements: Iterable[Statement], own: Own) -> Iterator[JudgedEffect]:
+def judge_statements(
+    statements: Iterable[RenderedStatement], own: OwnObjects
+) -> Iterator[JudgedEffect]:
     """What the statements of one place do outside the environment's own objects, or to them."""
     temporary: set[ObjectName] = set()
     for statement in statements:
         for effect in statement.effects:
             if effect.action == "nothing" and effect.target is not None:
                 temporary.add(effect.target)
-            severity = weight(effect, own, temporary)
+            severity = weigh_effect(effect, own, temporary)
             if statement.text is None and statement.part:
                 severity = "medium"  # SQLMesh lets nothing but a query, or an expression, in here
             if severity is not None:
-                yield JudgedEffect(statement, effect, severity, own.environment, said(effect, own))
+                yield JudgedEffect(
+                    statement, effect, severity, own.environment, describe_effect(effect, own)
+                )
 
 
-def deeds(statements: Iterable[Statement], own: Own) -> set[Deed]:
+def list_deeds(statements: Iterable[RenderedStatement], own: OwnObjects) -> set[Deed]:
     """Action, kind, detail and every name of the target, of all that statements do."""
     return {
         (effect.action, effect.kind, effect.detail, name)
         for statement in statements
         for effect in statement.effects
-        for name in own.called(effect.target)
+        for name in own.names_of_target(effect.target)
     }
 
 
-def hidden(literal: Iterable[Statement], own: Own, done: set[Deed]) -> Iterator[JudgedEffect]:
+def judge_hidden_literals(
+    literal: Iterable[RenderedStatement], own: OwnObjects, done: set[Deed]
+) -> Iterator[JudgedEffect]:
     """What stands literally in a place, reaches others, and is in no rendering of it.
 
     Args:
@@ -118,14 +130,16 @@ def hidden(literal: Iterable[Statement], own: Own, done: set[Deed]) -> Iterator[
     """
     for statement in literal:
         for effect in statement.effects:
-            told = deeds([replace(statement, literal=(effect,))], own)
-            severity = weight(effect, own) if effect.target != THIS_MODEL else None
+            told = list_deeds([replace(statement, literal=(effect,))], own)
+            severity = weigh_effect(effect, own) if effect.target != THIS_MODEL else None
             reaches_others = severity == "blocker" or effect.action == "sets"
             if severity is not None and reaches_others and not told & done:
-                yield JudgedEffect(statement, effect, severity, own.environment, said(effect, own))
+                yield JudgedEffect(
+                    statement, effect, severity, own.environment, describe_effect(effect, own)
+                )
 
 
-def key(item: JudgedEffect) -> tuple[str, str]:
+def deed_key(item: JudgedEffect) -> tuple[str, str]:
     """What two deeds must have in common to be the same one.
 
     A query may change while the call in it stays; a statement is one thing.
@@ -138,8 +152,8 @@ def key(item: JudgedEffect) -> tuple[str, str]:
     return statement.slot, statement.text
 
 
-def weight(
-    effect: Effect, own: Own, temporary: Container[ObjectName | None] = ()
+def weigh_effect(
+    effect: SqlEffect, own: OwnObjects, temporary: Container[ObjectName | None] = ()
 ) -> Severity | None:
     """How much a new effect weighs; None where it does not.
 
@@ -154,20 +168,20 @@ def weight(
         return "high"
     if effect.action == "drops" and effect.target in temporary:
         return None  # a temporary view hides every other one of its name
-    if not own.holds(effect):
+    if not own.is_own_target(effect):
         return "blocker"
     return None if effect.action in ("describes", "directs") else "high"
 
 
-def said(effect: Effect, own: Own) -> str:
+def describe_effect(effect: SqlEffect, own: OwnObjects) -> str:
     """What an effect is, as the end of a sentence."""
     if effect.action == "fails":
         return f"fails on Spark: {effect.detail}"
     if effect.action in _SAID:
-        return f"{_SAID[effect.action]} ({effect.told})"
+        return f"{_SAID[effect.action]} ({effect.described_effect})"
     if effect.action == "directs":
         where = f" to `{display_name(effect.target)}`" if effect.target else ""
-        return f"moves what later statements read and write{where} ({effect.told})"
+        return f"moves what later statements read and write{where} ({effect.described_effect})"
     if effect.target is None:
         return f"{_VERBS[effect.action]} {effect.detail or _RUNS_WHERE} ({effect.kind})"
-    return f"{_VERBS[effect.action]} {own.told(effect.target)} ({effect.kind})"
+    return f"{_VERBS[effect.action]} {own.describe_target(effect.target)} ({effect.kind})"

@@ -10,24 +10,24 @@ from typing import Any
 
 from sqlglot.errors import SqlglotError
 
-from ci_bot.errors import Refused
-from ci_bot.worker.messages import Names
-from ci_bot.worker.planning import Planned
+from ci_bot.errors import RequestRefused
+from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.sql_effects import rendered, statement_sources
-from ci_bot.worker.sql_effects.effects import Own
+from ci_bot.worker.sql_effects.effects import OwnObjects
 from ci_bot.worker.sql_effects.judgement import (
     Deed,
     JudgedEffect,
-    Statement,
-    deeds,
-    hidden,
-    judged,
-    key,
+    RenderedStatement,
+    deed_key,
+    judge_hidden_literals,
+    judge_statements,
+    list_deeds,
 )
-from ci_bot.worker.sql_effects.statement_sources import Site
+from ci_bot.worker.sql_effects.statement_sources import RenderSite
 
 
-def judge_plan(context: Any, planned: Planned) -> list[JudgedEffect]:
+def judge_plan(context: Any, planned: BuiltPlan) -> list[JudgedEffect]:
     """What the statements that this plan would execute do outside the environment, or to it.
 
     Each statement is rendered for the pull request's environment, and for prod, where a merge would
@@ -37,12 +37,12 @@ def judge_plan(context: Any, planned: Planned) -> list[JudgedEffect]:
     diff = planned.plan.context_diff
     both = statement_sources.of_plan(context, planned)
     found: list[JudgedEffect] = []
-    for snapshot in planned.changed:
+    for snapshot in planned.changed_snapshots:
         _, old = diff.modified_snapshots.get(snapshot.name, (None, None))
         found += _of_node(snapshot.node, old.node if old is not None else None, both)
     now = partial(_of_environment, diff.environment_statements)
     then = partial(_of_environment, diff.previous_environment_statements)
-    return [*found, *_judged(now, then, attrgetter("own"), both)]
+    return [*found, *_judge_new_statements(now, then, attrgetter("own_objects"), both)]
 
 
 def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedEffect]:
@@ -56,7 +56,7 @@ def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedE
     ]
 
 
-def check_statements(context: Any, planned: Planned, names: Names) -> None:
+def check_statements(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
     """Refuses a plan with a new statement that writes elsewhere, loads code or cannot be judged.
 
     What prod's version of the project executes already is not this plan's doing.
@@ -68,8 +68,8 @@ def check_statements(context: Any, planned: Planned, names: Names) -> None:
         if item.severity == "blocker" and not item.standing:
             statement, action = item.statement, item.effect.action
             loads, unknown, fails = (action == each for each in ("code", "unknown", "fails"))
-            where = f" of {names.of(statement.model)}" if statement.model else ""
-            raise Refused(
+            where = f" of {names.short_name(statement.model)}" if statement.model else ""
+            raise RequestRefused(
                 f"The {statement.slot}{where} is new or changed and {item.said}. Nothing was "
                 f"built.",
                 hint="Write the statement in the way that is named, or take it out."
@@ -86,29 +86,31 @@ def check_statements(context: Any, planned: Planned, names: Names) -> None:
             )
 
 
-def _of_node(node: Any, old: Any, where: Sequence[Site]) -> list[JudgedEffect]:
+def _of_node(node: Any, old: Any, where: Sequence[RenderSite]) -> list[JudgedEffect]:
     """One model or audit. Names of environments do not reach its query: one rendering is enough."""
 
-    def read(of: Any, site: Site) -> Iterator[Statement]:
+    def read(of: Any, site: RenderSite) -> Iterator[RenderedStatement]:
         if of is not None and of.is_audit:
             yield from statement_sources.of_standalone(of, site) if site is where[0] else ()
         elif of is not None:
             yield from rendered.of_model(of, site)
             yield from statement_sources.inside_model(of, site) if site is where[0] else ()
 
-    return _judged(partial(read, node), partial(read, old), lambda s: s.own_of(node), where)
+    return _judge_new_statements(
+        partial(read, node), partial(read, old), lambda s: s.own_of(node), where
+    )
 
 
-def _of_environment(items: Iterable[Any], site: Site) -> Iterator[Statement]:
+def _of_environment(items: Iterable[Any], site: RenderSite) -> Iterator[RenderedStatement]:
     for item in items:
         yield from rendered.environment_statements(item, site)
 
 
-def _judged(
-    now: Callable[[Site], Iterable[Statement]],
-    then: Callable[[Site], Iterable[Statement]],
-    own: Callable[[Site], Own],
-    where: Sequence[Site],
+def _judge_new_statements(
+    now: Callable[[RenderSite], Iterable[RenderedStatement]],
+    then: Callable[[RenderSite], Iterable[RenderedStatement]],
+    own: Callable[[RenderSite], OwnObjects],
+    where: Sequence[RenderSite],
 ) -> list[JudgedEffect]:
     """What of `now` is worth telling, in each environment; what two do is told once.
 
@@ -116,28 +118,34 @@ def _judged(
     projects of thousands of models, and most have no statements.
     """
     found: list[JudgedEffect] = []
-    literal: list[Statement] = []
+    literal: list[RenderedStatement] = []
     done: set[Deed] = set()
     for site in where:
-        texts, stands = _sorted(now(site))
+        texts, stands = _sort_statements(now(site))
         literal = literal or stands  # the same wherever it is rendered for
         if literal or any(e.action != "nothing" for each in texts for e in each.effects):
             ours = own(site)
-            done |= deeds(texts, ours)
-            found += _marked(judged(texts, ours), partial(_kept, then, site, ours))
+            done |= list_deeds(texts, ours)
+            found += _mark_known(
+                judge_statements(texts, ours), partial(_keys_of_kept, then, site, ours)
+            )
     if literal:
         here = where[0]
-        found += _marked(hidden(literal, own(here), done), partial(_written, then, here))
-    return _once(found)
+        found += _mark_known(
+            judge_hidden_literals(literal, own(here), done), partial(_keys_of_written, then, here)
+        )
+    return _merge_equal_deeds(found)
 
 
-def _sorted(statements: Iterable[Statement]) -> tuple[list[Statement], list[Statement]]:
+def _sort_statements(
+    statements: Iterable[RenderedStatement],
+) -> tuple[list[RenderedStatement], list[RenderedStatement]]:
     """Those that were rendered, and what stands literally in their sources."""
     every = list(statements)
     return [s for s in every if s.literal is None], [s for s in every if s.literal is not None]
 
 
-def _marked(
+def _mark_known(
     items: Iterable[JudgedEffect], known: Callable[[], set[tuple[str, str]]]
 ) -> list[JudgedEffect]:
     """The same, with what prod's version of the project does already marked as standing."""
@@ -146,20 +154,22 @@ def _marked(
         before = known() if found else set()
     except SqlglotError:  # an older version of SQLMesh stored what this one cannot parse
         before = set()
-    return [replace(item, standing=key(item) in before) for item in found]
+    return [replace(item, standing=deed_key(item) in before) for item in found]
 
 
-def _kept(
-    then: Callable[[Site], Iterable[Statement]], site: Site, own: Own
+def _keys_of_kept(
+    then: Callable[[RenderSite], Iterable[RenderedStatement]], site: RenderSite, own: OwnObjects
 ) -> set[tuple[str, str]]:
-    return {key(item) for item in judged(_sorted(then(site))[0], own)}
+    return {deed_key(item) for item in judge_statements(_sort_statements(then(site))[0], own)}
 
 
-def _written(then: Callable[[Site], Iterable[Statement]], site: Site) -> set[tuple[str, str]]:
-    return {(statement.slot, statement.source) for statement in _sorted(then(site))[1]}
+def _keys_of_written(
+    then: Callable[[RenderSite], Iterable[RenderedStatement]], site: RenderSite
+) -> set[tuple[str, str]]:
+    return {(statement.slot, statement.source) for statement in _sort_statements(then(site))[1]}
 
 
-def _once(found: Iterable[JudgedEffect]) -> list[JudgedEffect]:
+def _merge_equal_deeds(found: Iterable[JudgedEffect]) -> list[JudgedEffect]:
     """The same deed of the same place is told once, however often it is rendered."""
     kept: dict[Any, JudgedEffect] = {}
     for item in found:

@@ -28,14 +28,18 @@ from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.worker.messages import NotYamlError
-from ci_bot.worker.messages import read as read_yaml
+from ci_bot.worker.messages import NotYamlError, read_yaml
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import effects as names
 from ci_bot.worker.sql_effects.definitions import odd_format, odd_key
-from ci_bot.worker.sql_effects.effects import RUNS_JAVA, Effect, Own, unknown
-from ci_bot.worker.sql_effects.jinja_templates import literal_parts, literals
-from ci_bot.worker.sql_effects.judgement import JudgedEffect, Statement, said, weight
+from ci_bot.worker.sql_effects.effects import RUNS_JAVA, OwnObjects, SqlEffect, unknown_effect
+from ci_bot.worker.sql_effects.jinja_templates import list_literal_effects, literal_parts
+from ci_bot.worker.sql_effects.judgement import (
+    JudgedEffect,
+    RenderedStatement,
+    describe_effect,
+    weigh_effect,
+)
 from ci_bot.worker.sql_effects.read_statement import ACTING_WORDS
 
 # Keys of configurations whose values are executed; the last are dbt's.
@@ -57,14 +61,14 @@ _MAY_BE_EXECUTED = re.compile("|".join([*map(re.escape, sorted(_SLOTS)), r"\\", 
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileReading:
     """What could be read in a file; see the module."""
 
     judged: tuple[JudgedEffect, ...] = ()
     undecided: tuple[str, ...] = ()
 
 
-def of_file(path: str, text: str, dialect: str) -> Reading:
+def read_raw_file(path: str, text: str, dialect: str) -> FileReading:
     """Reads one file of a project.
 
     Args:
@@ -73,91 +77,91 @@ def of_file(path: str, text: str, dialect: str) -> Reading:
     """
     suffix = PurePosixPath(path).suffix.lower()
     if suffix == ".sql":
-        return _of_sql(text, dialect)
+        return _read_sql(text, dialect)
     if suffix in (".yaml", ".yml"):
-        return _of_yaml(text, dialect)
-    return Reading()
+        return _read_yaml(text, dialect)
+    return FileReading()
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _StatementPiece:
     """A statement with what its literal parts do."""
 
     slot: str
     model: str | None
     source: str
-    effects: tuple[Effect, ...]
+    effects: tuple[SqlEffect, ...]
     undecided: bool
 
 
-def _of_sql(text: str, dialect: str) -> Reading:
+def _read_sql(text: str, dialect: str) -> FileReading:
     if _QUERY.match(text) and not _MAY_ACT.search(text.rstrip().removesuffix(";")):
-        return Reading()
+        return FileReading()
     try:
         with silence_log("sqlglot"):
             trees = d.parse(text, default_dialect=dialect)
     except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
         if "{%" not in text and "{{" not in text:
-            return Reading()  # the load fails, and says why
+            return FileReading()  # the load fails, and says why
         # A file of Jinja macros, or a dbt model.
-        effects = tuple(literals(text, dialect))
-        return _reading([_Piece("template", None, text, effects, True)], dialect)
-    return _reading(list(_pieces(trees, dialect)), dialect)
+        effects = tuple(list_literal_effects(text, dialect))
+        return _make_reading([_StatementPiece("template", None, text, effects, True)], dialect)
+    return _make_reading(list(_iterate_pieces(trees, dialect)), dialect)
 
 
-def _pieces(trees: Iterable[Any], dialect: str) -> Iterator[_Piece]:
+def _iterate_pieces(trees: Iterable[Any], dialect: str) -> Iterator[_StatementPiece]:
     model = None
     for tree in trees:
         if tree.key in _BLOCKS:
-            model, dialect = _named(tree), _dialect(tree) or dialect
-            yield from _block(tree, model, dialect)
+            model, dialect = _block_name(tree), _block_dialect(tree) or dialect
+            yield from _read_model_block(tree, model, dialect)
         elif tree.key == "virtualupdatestatement":
             for inner in tree.expressions:
-                yield _piece("on-virtual-update", model, inner, dialect)
+                yield _make_piece("on-virtual-update", model, inner, dialect)
         else:
-            yield _piece("statement", model, tree, dialect)
+            yield _make_piece("statement", model, tree, dialect)
 
 
-def _block(tree: Any, model: str | None, dialect: str) -> Iterator[_Piece]:
+def _read_model_block(tree: Any, model: str | None, dialect: str) -> Iterator[_StatementPiece]:
     """The properties of a MODEL block: expressions and names that become parts of SQLMesh's SQL."""
     slot = f"{tree.key.upper()} block"
-    piece = _piece(slot, model, tree, dialect)
+    piece = _make_piece(slot, model, tree, dialect)
     code = [effect for effect in piece.effects if effect.action == "code"]
-    odd = [unknown("CREATE TABLE", why) for why in _odd_properties(tree)]
-    yield _Piece(slot, model, piece.source, (*code, *odd), piece.undecided)
+    odd = [unknown_effect("CREATE TABLE", why) for why in _odd_properties(tree)]
+    yield _StatementPiece(slot, model, piece.source, (*code, *odd), piece.undecided)
 
 
 def _odd_properties(block: Any) -> Iterator[str]:
     for name in ("storage_format", "table_format"):
-        value = _property(block, name)
+        value = _find_property(block, name)
         why = odd_format(value.name) if value is not None else None
         if why is not None:
             yield why
     for name in ("physical_properties", "virtual_properties"):
-        value = _property(block, name)
+        value = _find_property(block, name)
         for pair in value.find_all(exp.EQ) if value is not None else ():
             why = odd_key(pair.left.name)
             if why is not None:
                 yield why
 
 
-def _piece(slot: str, model: str | None, tree: Any, dialect: str) -> _Piece:
+def _make_piece(slot: str, model: str | None, tree: Any, dialect: str) -> _StatementPiece:
     effects, undecided = literal_parts(tree, dialect)
-    return _Piece(slot, model, tree.sql(dialect=dialect), effects, undecided)
+    return _StatementPiece(slot, model, tree.sql(dialect=dialect), effects, undecided)
 
 
-def _named(block: Any) -> str | None:
-    value = _property(block, "name")
+def _block_name(block: Any) -> str | None:
+    value = _find_property(block, "name")
     name = names.of_table(value) if value is not None else None
     return ".".join(name) if name else None
 
 
-def _dialect(block: Any) -> str | None:
-    value = _property(block, "dialect")
+def _block_dialect(block: Any) -> str | None:
+    value = _find_property(block, "dialect")
     return value.name.lower() if value is not None else None
 
 
-def _property(block: Any, name: str) -> Any:
+def _find_property(block: Any, name: str) -> Any:
     for item in block.expressions:
         if item.key == "property" and str(item.this).lower() == name:
             value = item.args.get("value")
@@ -165,36 +169,38 @@ def _property(block: Any, name: str) -> Any:
     return None
 
 
-def _of_yaml(text: str, dialect: str) -> Reading:
+def _read_yaml(text: str, dialect: str) -> FileReading:
     if "{%" not in text and not _MAY_BE_EXECUTED.search(text):
-        return Reading()
+        return FileReading()
     try:
         document = read_yaml(text)
     except NotYamlError:
         # A configuration may hold Jinja that is no YAML before it is rendered.
-        effects = tuple(literals(text, dialect)) if "{%" in text else ()
-        return _reading([_Piece("template", None, text, effects, True)], dialect)
-    pieces: list[_Piece] = []
-    for slot, sql in _executed(document):
+        effects = tuple(list_literal_effects(text, dialect)) if "{%" in text else ()
+        return _make_reading([_StatementPiece("template", None, text, effects, True)], dialect)
+    pieces: list[_StatementPiece] = []
+    for slot, sql in _iterate_executed(document):
         if "{{" in sql or "{%" in sql:
-            pieces.append(_Piece(slot, None, sql, tuple(literals(sql, dialect)), True))
+            pieces.append(
+                _StatementPiece(slot, None, sql, tuple(list_literal_effects(sql, dialect)), True)
+            )
             continue
         try:
             with silence_log("sqlglot"):
                 trees = d.parse(sql, default_dialect=dialect)
         except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
-            why = (unknown("statement", "it cannot be parsed"),)
-            pieces.append(_Piece(slot, None, sql, why, False))
+            why = (unknown_effect("statement", "it cannot be parsed"),)
+            pieces.append(_StatementPiece(slot, None, sql, why, False))
             continue
-        pieces += [_piece(slot, None, tree, dialect) for tree in trees]
-    return _reading(pieces, dialect)
+        pieces += [_make_piece(slot, None, tree, dialect) for tree in trees]
+    return _make_reading(pieces, dialect)
 
 
-def _executed(document: Any) -> Iterator[tuple[str, str]]:
+def _iterate_executed(document: Any) -> Iterator[tuple[str, str]]:
     """Slot and text of every statement in a configuration, however deep it stands."""
     if isinstance(document, list):
         for item in document:
-            yield from _executed(item)
+            yield from _iterate_executed(item)
     elif isinstance(document, dict):
         for name, value in document.items():
             if name in _SLOTS:
@@ -203,28 +209,30 @@ def _executed(document: Any) -> Iterator[tuple[str, str]]:
                     if isinstance(sql, str):
                         yield str(name), sql
             else:
-                yield from _executed(value)
+                yield from _iterate_executed(value)
 
 
-def _reading(pieces: list[_Piece], dialect: str) -> Reading:
+def _make_reading(pieces: list[_StatementPiece], dialect: str) -> FileReading:
     found: list[JudgedEffect] = []
     temporary: set[Any] = set()
     for piece in pieces:
-        own = _own(piece.model)
-        statement = Statement(piece.slot, piece.model, piece.source, piece.source, dialect)
+        own = _own_objects(piece.model)
+        statement = RenderedStatement(piece.slot, piece.model, piece.source, piece.source, dialect)
         for effect in piece.effects:
             if effect.action == "nothing" and effect.target is not None:
                 temporary.add(effect.target)
-            severity = weight(effect, own, temporary)
+            severity = weigh_effect(effect, own, temporary)
             if severity is not None:
-                found.append(JudgedEffect(statement, effect, severity, "", said(effect, own)))
+                found.append(
+                    JudgedEffect(statement, effect, severity, "", describe_effect(effect, own))
+                )
     undecided = tuple(piece.source[:200] for piece in pieces if piece.undecided)
-    return Reading(tuple(found), undecided)
+    return FileReading(tuple(found), undecided)
 
 
-def _own(model: str | None) -> Own:
+def _own_objects(model: str | None) -> OwnObjects:
     objects = {names.THIS_MODEL}
     if model is not None:
         parts = tuple(model.split("."))
         objects |= {parts, ("", *parts)}
-    return Own("its environment", "", objects=frozenset(objects))
+    return OwnObjects("its environment", "", objects=frozenset(objects))

@@ -18,7 +18,13 @@ from sqlglot.errors import SqlglotError
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import definitions, effects, spark_settings
 from ci_bot.worker.sql_effects.commands import of_command
-from ci_bot.worker.sql_effects.effects import SPARK, Effect, code_in, hidden, unknown
+from ci_bot.worker.sql_effects.effects import (
+    SPARK,
+    SqlEffect,
+    code_in,
+    find_hidden_meaning,
+    unknown_effect,
+)
 
 _QUERIES = frozenset(
     {"select", "union", "intersect", "except", "subquery", "values", "describe", "show"}
@@ -42,7 +48,7 @@ ACTING_WORDS = frozenset(
 
 
 @lru_cache(maxsize=4_096)
-def effects_of(text: str, dialect: str) -> tuple[Effect, ...]:
+def effects_of(text: str, dialect: str) -> tuple[SqlEffect, ...]:
     """What the statements in `text` do, with at least one effect.
 
     Args:
@@ -52,26 +58,30 @@ def effects_of(text: str, dialect: str) -> tuple[Effect, ...]:
     with silence_log("sqlglot"):
         try:
             tokens = Dialect.get_or_raise(dialect).tokenize(text)
-            why = hidden(text, tokens, dialect)
+            why = find_hidden_meaning(text, tokens, dialect)
             if why is not None:
-                return (unknown("statement", why),)
+                return (unknown_effect("statement", why),)
             trees = Dialect.get_or_raise(dialect).parser().parse(tokens, text)
         except (SqlglotError, ValueError, AttributeError, RecursionError) as error:
-            return (unknown("statement", f"it cannot be parsed ({type(error).__name__})"),)
+            return (unknown_effect("statement", f"it cannot be parsed ({type(error).__name__})"),)
         try:
-            found = [e for tree in trees if tree is not None for e in _given(tree, dialect)]
+            found = [
+                e for tree in trees if tree is not None for e in _read_given_form(tree, dialect)
+            ]
         except Exception as error:
             # A tree of a shape that nobody expected: `DELETE t` is one, which Spark takes.
-            return (unknown("statement", f"it cannot be understood ({type(error).__name__})"),)
-    return tuple(found) or (Effect("nothing", "nothing"),)
+            return (
+                unknown_effect("statement", f"it cannot be understood ({type(error).__name__})"),
+            )
+    return tuple(found) or (SqlEffect("nothing", "nothing"),)
 
 
-def _given(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_given_form(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     """What a statement does in the form that the engine is given."""
     word = (tree.name.split() or [""])[0].upper() if tree.key == "command" else ""
     if word and dialect in SPARK and word not in ("SET", "SHOW") and _has_variable(tree, dialect):
         # SQLMesh keeps what its parser cannot take apart as text, with the names of variables.
-        yield Effect(
+        yield SqlEffect(
             "fails",
             word,
             detail=f"SQLMesh keeps {word} as text and puts nothing in for the variables in it, so "
@@ -90,17 +100,17 @@ def _has_variable(command: Any, dialect: str) -> bool:
     return any(token.token_type.name == "PARAMETER" and token.text == "@" for token in tokens)
 
 
-def of_tree(tree: Any, dialect: str) -> Iterator[Effect]:
+def of_tree(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     """What one parsed statement does, and everything inside it."""
     yield from _of_deed(tree, dialect)
     if any(node.key.startswith(_MACROS) for node in tree.walk()):
-        yield unknown(_kind(tree), "a macro in it was not resolved")
-    yield from _inside(tree, dialect)
+        yield unknown_effect(_object_kind(tree), "a macro in it was not resolved")
+    yield from _read_nested(tree, dialect)
 
 
-def _inside(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_nested(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     for node in tree.walk():
-        if node is not tree and node.key in _DEEDS and not _belongs(node, tree):
+        if node is not tree and node.key in _DEEDS and not _belongs_to_statement(node, tree):
             yield from _of_deed(node, dialect)
     yield from code_in(tree)
 
@@ -110,7 +120,7 @@ def _is_macro(node: Any) -> bool:
     return node.key.startswith(_MACROS) or (node.key == "identifier" and "@" in node.this)
 
 
-def literals_in(tree: Any, dialect: str) -> tuple[tuple[Effect, ...], bool]:
+def literals_in(tree: Any, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
     """What of an unrendered statement stands there literally, and whether a macro could add to it.
 
     Statements that are arguments of a macro count, and strings that are SQL. A deed whose target a
@@ -118,7 +128,7 @@ def literals_in(tree: Any, dialect: str) -> tuple[tuple[Effect, ...], bool]:
     """
     macros = [node for node in tree.walk() if _is_macro(node)]
     found = [] if _is_macro(tree) or tree.key in ("model", "audit") else [*_of_deed(tree, dialect)]
-    found += _inside(tree, dialect)
+    found += _read_nested(tree, dialect)
     for macro in macros:
         for node in macro.walk():
             if node.key == "literal" and node.is_string and " " in node.name.strip():
@@ -127,14 +137,14 @@ def literals_in(tree: Any, dialect: str) -> tuple[tuple[Effect, ...], bool]:
     return tuple(literal), bool(macros)
 
 
-def _has_target(effect: Effect) -> bool:
+def _has_target(effect: SqlEffect) -> bool:
     return (
         effect.action not in (*("nothing", "code", "unknown", "directs", "sets", "fails"),)
         and not effect.detail
     )
 
 
-def literal_effects(text: str, dialect: str) -> tuple[Effect, ...] | None:
+def literal_effects(text: str, dialect: str) -> tuple[SqlEffect, ...] | None:
     """What a piece of text does if it is SQL; None where it is none, or means nothing by itself."""
     with silence_log("sqlglot"):
         try:
@@ -145,21 +155,21 @@ def literal_effects(text: str, dialect: str) -> tuple[Effect, ...] | None:
             )
         except (SqlglotError, ValueError, AttributeError, RecursionError):
             return None
-        found: list[Effect] = []
+        found: list[SqlEffect] = []
         for tree in trees:
             if tree is not None and tree.key in (_QUERIES | _DEEDS | _SESSION | {"cache"}):
                 found += literals_in(tree, dialect)[0]
     return None if any(effect.action == "unknown" for effect in found) else tuple(found)
 
 
-def _belongs(node: Any, tree: Any) -> bool:
+def _belongs_to_statement(node: Any, tree: Any) -> bool:
     """Whether a nested node is a part of the statement, and no statement of its own."""
     return tree.key == "alter" or (node.parent is not None and node.parent.key == "when")
 
 
-def _of_deed(tree: Any, dialect: str) -> Iterator[Effect]:
+def _of_deed(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     if tree.key in _QUERIES or tree.key in _SESSION:
-        yield Effect("nothing", _kind(tree))
+        yield SqlEffect("nothing", _object_kind(tree))
     elif tree.key == "command":
         yield of_command(tree, dialect)
     elif tree.key == "set":
@@ -167,111 +177,113 @@ def _of_deed(tree: Any, dialect: str) -> Iterator[Effect]:
     elif tree.key in _READERS:
         yield from _READERS[tree.key](tree, dialect)
     else:
-        yield unknown(_kind(tree), "this kind of statement is not on the list")
+        yield unknown_effect(_object_kind(tree), "this kind of statement is not on the list")
 
 
-def _insert(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_insert(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     kind = "INSERT OVERWRITE" if tree.args.get("overwrite") else "INSERT"
     if tree.this is not None and tree.this.key == "directory":
-        yield Effect("writes", f"{kind} DIRECTORY", detail=tree.this.name)
+        yield SqlEffect("writes", f"{kind} DIRECTORY", detail=tree.this.name)
     else:
-        yield Effect("writes", kind, effects.of_table(tree.this))
+        yield SqlEffect("writes", kind, effects.of_table(tree.this))
 
 
-def _rows(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_row_changes(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     for table in (tree.this, *(tree.args.get("tables") or ())):
-        yield Effect("writes", _kind(tree), effects.of_table(table))
+        yield SqlEffect("writes", _object_kind(tree), effects.of_table(table))
 
 
-def _load(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_load(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     """Spark moves the files into the table's directory; with LOCAL it copies them."""
-    yield from _rows(tree, dialect)
+    yield from _read_row_changes(tree, dialect)
     if not tree.args.get("local"):
         path = tree.args.get("inpath")
-        yield Effect("moves", _kind(tree), detail=f"the files of {path or 'a path'}")
+        yield SqlEffect("moves", _object_kind(tree), detail=f"the files of {path or 'a path'}")
 
 
-def _truncate(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_truncate(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     for table in tree.expressions:
-        yield Effect("writes", "TRUNCATE", effects.of_table(table))
+        yield SqlEffect("writes", "TRUNCATE", effects.of_table(table))
 
 
-def _copy(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_copy(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     """COPY INTO a table; a COPY to files has no table to write."""
-    yield Effect("writes", "COPY", effects.of_table(tree.this) if tree.args.get("kind") else None)
+    yield SqlEffect(
+        "writes", "COPY", effects.of_table(tree.this) if tree.args.get("kind") else None
+    )
 
 
-def _describes(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_describe(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     target = effects.of_table(tree.this)
     if target is not None and kind == "COLUMN":
         target = target[:-1]
     schema = kind in ("SCHEMA", "DATABASE", "NAMESPACE", "TABLES IN", "TABLES FROM")
-    yield Effect("describes", _kind(tree), target, schema=schema)
+    yield SqlEffect("describes", _object_kind(tree), target, schema=schema)
 
 
-def _grants(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_grant(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "TABLE").upper()
     if kind in ("TABLE", "VIEW", "SCHEMA", "DATABASE"):
         target = effects.of_table(tree.args.get("securable"))
         schema = kind in ("SCHEMA", "DATABASE")
-        yield Effect("grants", _kind(tree), target, schema=schema)
+        yield SqlEffect("grants", _object_kind(tree), target, schema=schema)
     else:
-        yield unknown(_kind(tree), f"rights on {kind}")
+        yield unknown_effect(_object_kind(tree), f"rights on {kind}")
 
 
-def _use(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_use(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     kind = tree.args.get("kind")
     word = kind.name.upper() if kind is not None else ""
     if word == "WAREHOUSE":  # Snowflake's word for a cluster
-        yield Effect("nothing", "USE")
+        yield SqlEffect("nothing", "USE")
     else:
         target = effects.of_table(tree.this)
         schema = word in ("", "SCHEMA", "DATABASE")
-        yield Effect("directs", f"USE {word}".strip(), target if schema else None, schema=True)
+        yield SqlEffect("directs", f"USE {word}".strip(), target if schema else None, schema=True)
 
 
-def _refresh(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_refresh(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     if kind in ("", "TABLE") and dialect in SPARK:
-        yield Effect("nothing", "REFRESH")
+        yield SqlEffect("nothing", "REFRESH")
     else:
-        yield unknown("REFRESH", f"of {kind or 'something'}")
+        yield unknown_effect("REFRESH", f"of {kind or 'something'}")
 
 
-def _cache(tree: Any, dialect: str) -> Iterator[Effect]:
+def _read_cache(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     """With a query it makes a temporary view."""
     query = tree.args.get("expression")
-    yield Effect("nothing", "CACHE", effects.of_table(tree.this) if query is not None else None)
+    yield SqlEffect("nothing", "CACHE", effects.of_table(tree.this) if query is not None else None)
 
 
-def _into(tree: Any, dialect: str) -> Iterator[Effect]:
-    yield Effect("creates", "SELECT INTO", effects.of_table(tree.this))
+def _read_into(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+    yield SqlEffect("creates", "SELECT INTO", effects.of_table(tree.this))
 
 
-_READERS: dict[str, Callable[[Any, str], Iterator[Effect]]] = {
-    "insert": _insert,
-    "update": _rows,
-    "delete": _rows,
-    "merge": _rows,
-    "loaddata": _load,
-    "truncatetable": _truncate,
-    "copy": _copy,
+_READERS: dict[str, Callable[[Any, str], Iterator[SqlEffect]]] = {
+    "insert": _read_insert,
+    "update": _read_row_changes,
+    "delete": _read_row_changes,
+    "merge": _read_row_changes,
+    "loaddata": _read_load,
+    "truncatetable": _read_truncate,
+    "copy": _read_copy,
     "create": definitions.of_create,
     "drop": definitions.of_drop,
     "alter": definitions.of_alter,
-    "analyze": _describes,
-    "comment": _describes,
-    "grant": _grants,
-    "revoke": _grants,
-    "use": _use,
-    "refresh": _refresh,
-    "cache": _cache,
-    "into": _into,
+    "analyze": _read_describe,
+    "comment": _read_describe,
+    "grant": _read_grant,
+    "revoke": _read_grant,
+    "use": _read_use,
+    "refresh": _read_refresh,
+    "cache": _read_cache,
+    "into": _read_into,
 }
 
 
-def _kind(tree: Any) -> str:
+def _object_kind(tree: Any) -> str:
     key: str = tree.key
     return {"truncatetable": "TRUNCATE", "loaddata": "LOAD DATA"}.get(key, key.upper())
 

@@ -17,20 +17,20 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.sql_effects.judgement import Statement
+from ci_bot.worker.sql_effects.judgement import RenderedStatement
 from ci_bot.worker.sql_effects.statement_sources import (
-    Place,
-    Site,
+    RenderSite,
+    StatementPlace,
     calls_nothing,
     code_of,
     stages_of,
 )
 
 
-def of_model(model: Any, site: Site) -> Iterator[Statement]:
+def of_model(model: Any, site: RenderSite) -> Iterator[RenderedStatement]:
     """The statements around a model's query and on its virtual update, each text once."""
-    place = Place(model.fqn, site.dialect_of(model), code_of(model))
-    evaluation = partial(site.evaluation, model.fqn)
+    place = StatementPlace(model.fqn, site.dialect_of(model), code_of(model))
+    evaluation = partial(site.evaluation_arguments, model.fqn)
     for slot, trees in (
         ("pre-statement", model.pre_statements),
         ("post-statement", model.post_statements),
@@ -38,27 +38,27 @@ def of_model(model: Any, site: Site) -> Iterator[Statement]:
         for tree in trees:
             source = tree.sql(dialect=model.dialect)
             yield from _of_statement(place, slot, model, tree, evaluation, stages_of(model, source))
-    promotion = partial(site.promotion, model.fqn)
+    promotion = partial(site.promotion_arguments, model.fqn)
     stages = (RuntimeStage.PROMOTING,)
     for tree in model.on_virtual_update:
         yield from _of_statement(place, "on-virtual-update", model, tree, promotion, stages)
 
 
 def _of_statement(
-    place: Place,
+    place: StatementPlace,
     slot: str,
     model: Any,
     tree: Any,
     context: Callable[..., dict[str, Any]],
     stages: tuple[RuntimeStage, ...],
-) -> Iterator[Statement]:
+) -> Iterator[RenderedStatement]:
     if not isinstance(tree, d.MacroDef):
         source = tree.sql(dialect=model.dialect)
         # Only code of the project can ask for models that a statement does not name.
         led = _named_only if calls_nothing(model, source) else _with_all
         renders = [partial(led, context, model, tree, stage) for stage in stages]
-        yield from place.rendered(slot, source, renders)
-    yield from place.hidden(slot, model.dialect, tree)
+        yield from place.render_statements(slot, source, renders)
+    yield from place.list_hidden_statements(slot, model.dialect, tree)
 
 
 def _with_all(context: Callable[..., dict[str, Any]], model: Any, tree: Any, stage: Any) -> Any:
@@ -82,15 +82,15 @@ def _named_only(context: Callable[..., dict[str, Any]], model: Any, tree: Any, s
     return sqlmesh_compat.rendered_statement(model, tree, **led, runtime_stage=stage)
 
 
-def environment_statements(item: Any, site: Site) -> Iterator[Statement]:
+def environment_statements(item: Any, site: RenderSite) -> Iterator[RenderedStatement]:
     """The before_all and after_all statements of one project (`EnvironmentStatements`)."""
-    place = Place(None, site.default_dialect, code_of(item))
+    place = StatementPlace(None, site.default_dialect, code_of(item))
     for stage in (RuntimeStage.BEFORE_ALL, RuntimeStage.AFTER_ALL):
         for source in getattr(item, stage.value):
             try:
                 trees = d.parse(source, default_dialect=place.dialect)
             except SqlglotError:
-                yield place.unreadable(stage.value, source)
+                yield place.unreadable_statement(stage.value, source)
                 continue
             for tree in trees:
                 render = partial(
@@ -102,5 +102,5 @@ def environment_statements(item: Any, site: Site) -> Iterator[Statement]:
                     **site.environment_context(),
                     runtime_stage=stage,
                 )
-                yield from place.rendered(stage.value, source, [render])
-                yield from place.hidden(stage.value, place.dialect, tree)
+                yield from place.render_statements(stage.value, source, [render])
+                yield from place.list_hidden_statements(stage.value, place.dialect, tree)

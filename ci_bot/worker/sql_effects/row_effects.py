@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlmesh.core import dialect as d
 
 from ci_bot.worker.runtime import silence_log
-from ci_bot.worker.sql_effects.effects import Effect
+from ci_bot.worker.sql_effects.effects import SqlEffect
 from ci_bot.worker.sql_effects.read_statement import effects_of
 
 _THIS_MODEL = re.compile(
@@ -53,12 +53,12 @@ def can_change_rows(text: str, dialect: str) -> bool:
         return True
     return any(
         not _keeps_rows(effect)
-        for part in _parts(text, dialect)
+        for part in _split_condition(text, dialect)
         for effect in effects_of(part, dialect)
     )
 
 
-def _parts(text: str, dialect: str) -> Iterable[str]:
+def _split_condition(text: str, dialect: str) -> Iterable[str]:
     """The statements that a condition of SQLMesh's chooses between; else the text itself."""
     if "@" not in text:
         return [text]
@@ -73,7 +73,7 @@ def _parts(text: str, dialect: str) -> Iterable[str]:
     return [branch.sql(dialect=dialect) for branch in function.expressions[1:]]
 
 
-def _keeps_rows(effect: Effect) -> bool:
+def _keeps_rows(effect: SqlEffect) -> bool:
     if effect.kind in _KEEPS_ROWS:
         return True
     if effect.action in ("describes", "grants"):

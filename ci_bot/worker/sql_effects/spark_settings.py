@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from ci_bot.worker.sql_effects.effects import SPARK, Effect, unknown
+from ci_bot.worker.sql_effects.effects import SPARK, SqlEffect, unknown_effect
 
 SettingMeaning = Literal[
     "nothing",  # messages, names of jobs, what is checked
@@ -200,7 +200,9 @@ _SQL = "spark.sql."
 _OVERWRITE = "spark.sql.sources.partitionoverwritemode"
 
 
-def _listed() -> tuple[dict[str, tuple[str, SettingMeaning]], list[tuple[str, SettingMeaning]]]:
+def _list_settings() -> tuple[
+    dict[str, tuple[str, SettingMeaning]], list[tuple[str, SettingMeaning]]
+]:
     """Whole keys with their spelling, and beginnings of keys, the longest first."""
     whole: dict[str, tuple[str, SettingMeaning]] = {}
     beginnings: list[tuple[str, SettingMeaning]] = []
@@ -216,7 +218,7 @@ def _listed() -> tuple[dict[str, tuple[str, SettingMeaning]], list[tuple[str, Se
     return whole, sorted(beginnings, key=lambda item: -len(item[0]))
 
 
-_WHOLE, _BEGINNINGS = _listed()
+_WHOLE, _BEGINNINGS = _list_settings()
 
 
 def meaning_of(key: str, value: str = "") -> SettingMeaning:
@@ -266,7 +268,7 @@ _TIME_ZONE = "spark.sql.session.timeZone"
 _IN_PARTS = re.compile(r"^`[^`]*`(\.`?[^`]*`?)+$")
 
 
-def of_set(text: str, dialect: str, *, parsed: bool) -> Effect:
+def of_set(text: str, dialect: str, *, parsed: bool) -> SqlEffect:
     """What `SET ...` does.
 
     Args:
@@ -276,38 +278,38 @@ def of_set(text: str, dialect: str, *, parsed: bool) -> Effect:
     key, equals, value = (part.strip() for part in text.strip().partition("="))
     words = key.lower().split()
     if words and words[0] in ("variable", "var"):
-        return _nothing() if parsed else _unknown(key)
+        return _harmless_setting() if parsed else _unknown_setting(key)
     if not equals:
         return _without_value(words, key, dialect)
     plain = key.replace("`", "").replace('"', "")
     if not _KEY.match(plain):
-        return _unknown(key)
+        return _unknown_setting(key)
     if dialect in SPARK:
         return _of_spark(plain, key, value)
-    return _directs(plain.lower()) if _DOORS.search(text.lower()) else _nothing()
+    return _directing_setting(plain.lower()) if _DOORS.search(text.lower()) else _harmless_setting()
 
 
-def _of_spark(key: str, written: str, value: str) -> Effect:
+def _of_spark(key: str, written: str, value: str) -> SqlEffect:
     meaning = meaning_of(key, value)
     if meaning in ("places", "unknown"):
-        return _directs(key.lower())
+        return _directing_setting(key.lower())
     if _IN_PARTS.match(written):
-        return _refused(key, written, value)
+        return _refused_setting(key, written, value)
     if is_fixed(key):
-        return Effect("fails", "SET", detail=f"Spark takes {key} only when it starts")
+        return SqlEffect("fails", "SET", detail=f"Spark takes {key} only when it starts")
     if meaning != "values":
-        return _nothing()
+        return _harmless_setting()
     spelling = spelling_of(key)
     if spelling is not None and spelling != key:
-        return Effect(
+        return SqlEffect(
             "sets",
             "SET",
             detail=f"{spelling}: written as {key}, which Spark does not know, so nothing is set",
         )
-    return Effect("sets", "SET", detail=spelling or key)
+    return SqlEffect("sets", "SET", detail=spelling or key)
 
 
-def _refused(key: str, written: str, value: str) -> Effect:
+def _refused_setting(key: str, written: str, value: str) -> SqlEffect:
     """SQLMesh puts each part of a key into quotes, and Spark's SET takes one pair at most."""
     spelling = spelling_of(key) or key
     if spelling == _TIME_ZONE:
@@ -317,7 +319,7 @@ def _refused(key: str, written: str, value: str) -> Effect:
     else:
         works = ""
     works += f"{', or ' if works else ''}set it in the connection's `config` in config.yaml"
-    return Effect(
+    return SqlEffect(
         "fails",
         "SET",
         detail=f"SQLMesh makes of {spelling} the text SET {written} = ..., and Spark refuses that "
@@ -325,25 +327,27 @@ def _refused(key: str, written: str, value: str) -> Effect:
     )
 
 
-def _without_value(words: list[str], key: str, dialect: str) -> Effect:
+def _without_value(words: list[str], key: str, dialect: str) -> SqlEffect:
     if not words or words == ["-v"] or (len(words) == 1 and _KEY.match(words[0])):
-        return _nothing()  # shows what is set
+        return _harmless_setting()  # shows what is set
     if words[:2] == ["time", "zone"]:
         return (
-            Effect("sets", "SET TIME ZONE", detail=_TIME_ZONE) if dialect in SPARK else _nothing()
+            SqlEffect("sets", "SET TIME ZONE", detail=_TIME_ZONE)
+            if dialect in SPARK
+            else _harmless_setting()
         )
     if words[0] in ("catalog", "role"):
-        return _directs(" ".join(words[:2]))
-    return _unknown(key.lower())
+        return _directing_setting(" ".join(words[:2]))
+    return _unknown_setting(key.lower())
 
 
-def _directs(key: str) -> Effect:
-    return Effect("directs", "SET", detail=key)
+def _directing_setting(key: str) -> SqlEffect:
+    return SqlEffect("directs", "SET", detail=key)
 
 
-def _nothing() -> Effect:
-    return Effect("nothing", "SET")
+def _harmless_setting() -> SqlEffect:
+    return SqlEffect("nothing", "SET")
 
 
-def _unknown(key: str) -> Effect:
-    return unknown("SET", f"the setting {key[:80]}")
+def _unknown_setting(key: str) -> SqlEffect:
+    return unknown_effect("SET", f"the setting {key[:80]}")

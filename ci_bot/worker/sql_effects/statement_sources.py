@@ -18,8 +18,8 @@ from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 from sqlmesh.core.snapshot.definition import to_view_mapping
 
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import Names
-from ci_bot.worker.planning import Planned
+from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import effects as names
 from ci_bot.worker.sql_effects.effects import (
@@ -27,15 +27,15 @@ from ci_bot.worker.sql_effects.effects import (
     SPARK,
     Action,
     ObjectName,
-    Own,
+    OwnObjects,
     display_name,
 )
 from ci_bot.worker.sql_effects.jinja_templates import literal_parts
-from ci_bot.worker.sql_effects.judgement import PLACEHOLDER, Statement
+from ci_bot.worker.sql_effects.judgement import PLACEHOLDER, RenderedStatement
 
 
 @dataclass(frozen=True)
-class Site:
+class RenderSite:
     """One environment with all that rendering for it needs.
 
     Without a plan there are no snapshots, and names stay those of the project.
@@ -53,8 +53,8 @@ class Site:
     gateways: Mapping[str, str] = field(default_factory=dict)
     naming: EnvironmentNamingInfo = field(default_factory=EnvironmentNamingInfo)
     prod_naming: EnvironmentNamingInfo = field(default_factory=EnvironmentNamingInfo)
-    planned: Planned | None = None
-    shown: Names = field(default_factory=lambda: Names(None, None))
+    planned: BuiltPlan | None = None
+    shown: ModelNames = field(default_factory=lambda: ModelNames(None, None))
 
     def dialect_of(self, model: Any) -> str:
         """The dialect of the engine that runs a model's statements."""
@@ -62,23 +62,25 @@ class Site:
 
     @cached_property
     def by_name(self) -> dict[str, Snapshot]:
-        snapshots = self.planned.snapshots.values() if self.planned is not None else ()
+        snapshots = self.planned.plan_snapshots.values() if self.planned is not None else ()
         return {snapshot.name: snapshot for snapshot in snapshots}
 
     @cached_property
-    def deployable(self) -> DeployabilityIndex:
+    def deployability_index(self) -> DeployabilityIndex:
         if self.planned is None or not self.naming.is_dev:
             return DeployabilityIndex.all_deployable()
         return self.planned.deployable
 
     @cached_property
-    def _times(self) -> dict[str, Any]:
+    def _time_arguments(self) -> dict[str, Any]:
         if self.planned is None:
             return {}
         window = self.planned.window
         return {"start": window.start, "end": window.end, "execution_time": window.execution_time}
 
-    def evaluation(self, name: str, others: Iterable[str] | None = None) -> dict[str, Any]:
+    def evaluation_arguments(
+        self, name: str, others: Iterable[str] | None = None
+    ) -> dict[str, Any]:
         """What SQLMesh renders the statements around a model's query with.
 
         The engine is left out, so that no macro can ask it anything, and nothing is written.
@@ -92,17 +94,17 @@ class Site:
             return {}
         read = [name, *(parent.name for parent in snapshot.parents)]
         return {
-            **self._times,
+            **self._time_arguments,
             "snapshot": snapshot,
-            "snapshots": self._among(read, name, others),
-            "deployability_index": self.deployable,
+            "snapshots": self._snapshots_among(read, name, others),
+            "deployability_index": self.deployability_index,
         }
 
-    def promotion(self, name: str, others: Iterable[str] | None = None) -> dict[str, Any]:
+    def promotion_arguments(self, name: str, others: Iterable[str] | None = None) -> dict[str, Any]:
         """What SQLMesh renders the statements on a model's virtual update with; see above."""
         if name not in self.by_name:
             return {}
-        found = self._among(self.by_name, name, others)
+        found = self._snapshots_among(self.by_name, name, others)
         views = to_view_mapping(
             found.values(),
             self.naming,
@@ -110,13 +112,13 @@ class Site:
             dialect=self.default_dialect,
         )
         return {
-            **self._times,
+            **self._time_arguments,
             "snapshots": found,
-            "deployability_index": self.deployable,
+            "deployability_index": self.deployability_index,
             "table_mapping": views,
         }
 
-    def _among(
+    def _snapshots_among(
         self, possible: Iterable[str], name: str, others: Iterable[str] | None
     ) -> dict[str, Snapshot]:
         wanted = None if others is None else {name, *others}
@@ -129,12 +131,12 @@ class Site:
     def environment_context(self) -> dict[str, Any]:
         """What SQLMesh renders the statements around a plan with."""
         return {
-            **self._times,
+            **self._time_arguments,
             "snapshots": self.by_name,
             "environment_naming_info": self.naming,
         }
 
-    def view(self, snapshot: Snapshot) -> ObjectName:
+    def view_name(self, snapshot: Snapshot) -> ObjectName:
         """The view of a model in this environment."""
         name, dialect = snapshot.qualified_view_name, self.default_dialect
         parts = (
@@ -144,32 +146,36 @@ class Site:
         )
         return tuple(part.lower() for part in parts)
 
-    def table(self, snapshot: Snapshot) -> ObjectName:
+    def table_name(self, snapshot: Snapshot) -> ObjectName:
         """What `@this_model` stands for: of a forward-only change the preview, not prod's table."""
         if not snapshot.is_model or not snapshot.version:
-            return self.parsed(snapshot.name)
-        return self.parsed(snapshot.table_name(self.deployable.is_representative(snapshot)))
+            return self.parse_object_name(snapshot.name)
+        return self.parse_object_name(
+            snapshot.table_name(self.deployability_index.is_representative(snapshot))
+        )
 
-    def parsed(self, name: str) -> ObjectName:
+    def parse_object_name(self, name: str) -> ObjectName:
         """A name in SQLMesh's own form, as ours; with its catalog, where there are any."""
         table = exp.to_table(name)
         found = names.of_table(table) or (name.lower(),)
         return found if table.catalog else (self.catalog, *found)
 
     @cached_property
-    def own(self) -> Own:
+    def own_objects(self) -> OwnObjects:
         """What statements of the project may change in this environment."""
         if self.planned is None:
-            return Own("the environment", self.catalog)
+            return OwnObjects("the environment", self.catalog)
         models = [s for s in self.by_name.values() if s.is_model and not s.is_symbolic]
         prod = replace(self, naming=self.prod_naming)
-        prod_views = {prod.view(snapshot) for snapshot in models}
+        prod_views = {prod.view_name(snapshot) for snapshot in models}
         prod_schemas = {view[:2] for view in prod_views}
-        own = Own(self.naming.name, self.catalog, whose=_Owners((self, prod)).get)
+        own = OwnObjects(
+            self.naming.name, self.catalog, whose=_ObjectOwners((self, prod)).find_owner
+        )
         tables = self._tables_of_the_plan()
         if not self.naming.is_dev:
             return replace(own, objects=tables, described=frozenset(prod_views | prod_schemas))
-        views = {self.view(snapshot) for snapshot in models}
+        views = {self.view_name(snapshot) for snapshot in models}
         return replace(
             own,
             # A schema that also holds prod's views is nobody's own; there, each view is.
@@ -177,22 +183,22 @@ class Site:
             objects=frozenset(views | tables) - prod_views,
         )
 
-    def own_of(self, node: Any) -> Own:
+    def own_of(self, node: Any) -> OwnObjects:
         """What the statements of one model may change: its own table and view, too."""
         snapshot = self.by_name.get(node.fqn if node.is_model else node.name)
         if snapshot is None:
-            return replace(self.own, objects=frozenset({self.parsed(node.fqn)}))
-        mine = {self.table(snapshot)}
+            return replace(self.own_objects, objects=frozenset({self.parse_object_name(node.fqn)}))
+        mine = {self.table_name(snapshot)}
         if not self.naming.is_dev and snapshot.is_model:
-            mine.add(self.view(snapshot))
-        return replace(self.own, objects=self.own.objects | mine)
+            mine.add(self.view_name(snapshot))
+        return replace(self.own_objects, objects=self.own_objects.objects | mine)
 
     def _tables_of_the_plan(self) -> frozenset[ObjectName]:
         """The physical tables that the plan makes, and that prod does not read."""
         planned = self.planned
         return frozenset(
-            self.parsed(snapshot.table_name(planned.deployable.is_deployable(snapshot)))
-            for snapshot in (planned.changed if planned is not None else ())
+            self.parse_object_name(snapshot.table_name(planned.deployable.is_deployable(snapshot)))
+            for snapshot in (planned.changed_snapshots if planned is not None else ())
             if planned is not None
             and snapshot.is_model
             and not snapshot.is_symbolic
@@ -201,27 +207,27 @@ class Site:
         )
 
 
-class _Owners:
+class _ObjectOwners:
     """The model of each table and view, looked up when a message asks for the first."""
 
-    def __init__(self, sites: tuple[Site, ...]) -> None:
+    def __init__(self, sites: tuple[RenderSite, ...]) -> None:
         self._sites = sites
 
-    def get(self, name: ObjectName) -> str | None:
-        return self._known.get(name)
+    def find_owner(self, name: ObjectName) -> str | None:
+        return self._known_owners.get(name)
 
     @cached_property
-    def _known(self) -> dict[ObjectName, str]:
+    def _known_owners(self) -> dict[ObjectName, str]:
         found = {}
         for site in self._sites:
             for snapshot in site.by_name.values():
                 if snapshot.is_model and not snapshot.is_symbolic:
-                    shown = site.shown.of(snapshot.name)
-                    found[site.view(snapshot)] = found[site.table(snapshot)] = shown
+                    shown = site.shown.short_name(snapshot.name)
+                    found[site.view_name(snapshot)] = found[site.table_name(snapshot)] = shown
         return found
 
 
-def of_plan(context: Any, planned: Planned) -> tuple[Site, Site]:
+def of_plan(context: Any, planned: BuiltPlan) -> tuple[RenderSite, RenderSite]:
     """The pull request's environment, and prod with the same project."""
     here = planned.plan.environment_naming_info
     in_prod = EnvironmentNamingInfo.from_environment_catalog_mapping(
@@ -231,7 +237,7 @@ def of_plan(context: Any, planned: Planned) -> tuple[Site, Site]:
         normalize_name=here.normalize_name,
         gateway_managed=here.gateway_managed,
     )
-    site = Site(
+    site = RenderSite(
         catalog=str(context.default_catalog or "").lower(),
         default_dialect=str(context.engine_adapter.dialect),
         gateways={
@@ -242,14 +248,14 @@ def of_plan(context: Any, planned: Planned) -> tuple[Site, Site]:
         naming=here,
         prod_naming=in_prod,
         planned=planned,
-        shown=Names(context.default_catalog, context.default_dialect),
+        shown=ModelNames(context.default_catalog, context.default_dialect),
     )
     return site, replace(site, naming=in_prod)
 
 
-def without_plan(model: Any, dialect: str) -> Site:
+def without_plan(model: Any, dialect: str) -> RenderSite:
     """Where there is no plan: the names of the project, of which none is an environment's own."""
-    return Site(catalog=str(model.default_catalog or "").lower(), default_dialect=dialect)
+    return RenderSite(catalog=str(model.default_catalog or "").lower(), default_dialect=dialect)
 
 
 # Where statements stand, what renders them, and what rendering must be asked for.
@@ -264,7 +270,7 @@ _DEEDS = frozenset(get_args(Action)) - {"nothing", "unknown"}
 _STAGE = re.compile(r"runtime_stage", re.IGNORECASE)
 
 
-class Place:
+class StatementPlace:
     """Where statements stand: what they have in common."""
 
     def __init__(self, model: str | None, dialect: str, code: str) -> None:
@@ -272,14 +278,14 @@ class Place:
         self.dialect = dialect
         self._code = code
 
-    def rendered(
+    def render_statements(
         self,
         slot: str,
         source: str,
         renders: Iterable[Callable[[], Any]],
         *,
         part: bool = False,
-    ) -> Iterator[Statement]:
+    ) -> Iterator[RenderedStatement]:
         """What a statement becomes, each text once; without a text where it does not render.
 
         Args:
@@ -294,11 +300,11 @@ class Place:
                     texts.setdefault(None, "it asks the engine")
                     continue
                 for tree in given if isinstance(given, list) else [given]:
-                    texts.setdefault(self._text(tree), "")
+                    texts.setdefault(self._render_text(tree), "")
             except Exception as error:  # the project's own macros run in here
                 texts.setdefault(None, f"{type(error).__name__} without the engine")
         for text, problem in texts.items():
-            yield Statement(
+            yield RenderedStatement(
                 slot,
                 self.model,
                 source if text is not None else f"{source}\n{self._code}",
@@ -308,9 +314,9 @@ class Place:
                 part=part,
             )
 
-    def hidden(
+    def list_hidden_statements(
         self, slot: str, dialect: str, tree: Any, *, part: bool = False
-    ) -> Iterator[Statement]:
+    ) -> Iterator[RenderedStatement]:
         """What stands in a statement with macros or Jinja literally, whatever it renders to."""
         found, undecided = literal_parts(tree, dialect)
         # Inside a query no statement can be executed, whatever a macro's arguments hold.
@@ -318,13 +324,17 @@ class Place:
         effects = tuple(effect for effect in found if effect.action in counts)
         if undecided and effects:
             source = tree.sql(dialect=dialect)
-            yield Statement(slot, self.model, source, None, dialect, part=part, literal=effects)
+            yield RenderedStatement(
+                slot, self.model, source, None, dialect, part=part, literal=effects
+            )
 
-    def unreadable(self, slot: str, source: str) -> Statement:
+    def unreadable_statement(self, slot: str, source: str) -> RenderedStatement:
         """A statement that is no SQL."""
-        return Statement(slot, self.model, source, None, self.dialect, "it cannot be parsed")
+        return RenderedStatement(
+            slot, self.model, source, None, self.dialect, "it cannot be parsed"
+        )
 
-    def _text(self, tree: Any) -> str:
+    def _render_text(self, tree: Any) -> str:
         return tree if isinstance(tree, str) else sqlmesh_compat.executed_text(tree, self.dialect)
 
 
@@ -362,104 +372,115 @@ _MAY_RUN_CODE = re.compile(
 )
 
 
-def inside_model(model: Any, site: Site) -> Iterator[Statement]:
+def inside_model(model: Any, site: RenderSite) -> Iterator[RenderedStatement]:
     """What becomes a part of SQLMesh's own statements: query, audits, merges, table properties."""
-    place = Place(model.fqn, site.dialect_of(model), code_of(model))
-    yield from _query(model, site, place)
+    place = StatementPlace(model.fqn, site.dialect_of(model), code_of(model))
+    yield from _query_statements(model, site, place)
     for audit, arguments in model.audits_with_args:
-        yield from _audit(model, audit, arguments, site, place)
-    yield from _merge(model, place)
+        yield from _audit_statements(model, audit, arguments, site, place)
+    yield from _merge_statements(model, place)
     if place.dialect in SPARK:
-        yield from _clauses(model, site, place)
+        yield from _clause_statements(model, site, place)
 
 
-def of_standalone(audit: Any, site: Site) -> Iterator[Statement]:
+def of_standalone(audit: Any, site: RenderSite) -> Iterator[RenderedStatement]:
     """The query of an audit that is a node by itself."""
-    place = Place(audit.name, site.default_dialect, code_of(audit))
+    place = StatementPlace(audit.name, site.default_dialect, code_of(audit))
     if may_run_code(audit.query_.sql, audit):
-        kwargs = {**site.evaluation(audit.name), "runtime_stage": RuntimeStage.AUDITING}
+        kwargs = {**site.evaluation_arguments(audit.name), "runtime_stage": RuntimeStage.AUDITING}
         render = partial(audit.render_audit_query, **kwargs)
-        yield from place.rendered("audit", audit.query_.sql, [render], part=True)
+        yield from place.render_statements("audit", audit.query_.sql, [render], part=True)
 
 
-def _query(model: Any, site: Site, place: Place) -> Iterator[Statement]:
+def _query_statements(
+    model: Any, site: RenderSite, place: StatementPlace
+) -> Iterator[RenderedStatement]:
     query = getattr(model, "query_", None)
     if query is None or not may_run_code(query.sql, model):
         return
 
     others = () if calls_nothing(model, query.sql) else None
-    evaluation = {**site.evaluation(model.fqn, others), "needs_optimization": False}
+    evaluation = {**site.evaluation_arguments(model.fqn, others), "needs_optimization": False}
     renders = [
         partial(model.render_query_or_raise, **evaluation, runtime_stage=stage)
         for stage in stages_of(model, query.sql)
     ]
-    yield from place.rendered("query", query.sql, renders, part=True)
-    yield from place.hidden("query", model.dialect, model.query, part=True)
+    yield from place.render_statements("query", query.sql, renders, part=True)
+    yield from place.list_hidden_statements("query", model.dialect, model.query, part=True)
 
 
-def _audit(
-    model: Any, audit: Any, arguments: dict[str, Any], site: Site, place: Place
-) -> Iterator[Statement]:
+def _audit_statements(
+    model: Any, audit: Any, arguments: dict[str, Any], site: RenderSite, place: StatementPlace
+) -> Iterator[RenderedStatement]:
     given = " ".join(str(value) for value in arguments.values())
     own = "" if audit.name in BUILT_IN_AUDITS else audit.query_.sql
     if not may_run_code(f"{own} {given}", model):
         return
     kwargs = {
-        **site.evaluation(model.fqn),
+        **site.evaluation_arguments(model.fqn),
         "runtime_stage": RuntimeStage.AUDITING,
         **{name: value for name, value in arguments.items() if name != "blocking"},
     }
     render = partial(model.render_audit_query, audit, **kwargs)
-    yield from place.rendered(
+    yield from place.render_statements(
         f"audit {audit.name}", f"{audit.query_.sql} {given}", [render], part=True
     )
 
 
-def _merge(model: Any, place: Place) -> Iterator[Statement]:
+def _merge_statements(model: Any, place: StatementPlace) -> Iterator[RenderedStatement]:
     """Conditions and assignments of a MERGE that SQLMesh makes, as queries of their own."""
     for name in ("merge_filter", "when_matched", "unique_key"):
         given = getattr(model, name, None)
         trees = given if isinstance(given, list) else [given] if given is not None else []
-        for part in (part for tree in trees for part in _expressions(tree)):
+        for part in (part for tree in trees for part in _iterate_expressions(tree)):
             text = part.sql(dialect=place.dialect)
             if may_run_code(text, model):
-                yield from place.rendered("merge", text, [partial(_alone, text)], part=True)
+                yield from place.render_statements(
+                    "merge", text, [partial(_expression_as_query, text)], part=True
+                )
 
 
-def _alone(expression: str) -> str:
+def _expression_as_query(expression: str) -> str:
     if "@" in expression:
         raise ValueError("a macro")
     return f"SELECT {expression}"
 
 
-def _expressions(tree: Any) -> Iterator[Any]:
+def _iterate_expressions(tree: Any) -> Iterator[Any]:
     if tree.key != "whens":
         yield tree
         return
     for when in tree.expressions:
-        for part in (when.args.get("condition"), *_assigned(when.args.get("then"))):
+        for part in (when.args.get("condition"), *_iterate_assigned(when.args.get("then"))):
             if part is not None:
                 yield part
 
 
-def _assigned(then: Any) -> Iterator[Any]:
+def _iterate_assigned(then: Any) -> Iterator[Any]:
     for part in (then.args.get("expression"), *then.expressions) if then is not None else ():
         if part is not None:
             yield part
 
 
-def _clauses(model: Any, site: Site, place: Place) -> Iterator[Statement]:
+def _clause_statements(
+    model: Any, site: RenderSite, place: StatementPlace
+) -> Iterator[RenderedStatement]:
     """Format and properties of the table, and properties of the view, as CREATE has them."""
-    evaluation = {**site.evaluation(model.fqn, ()), "runtime_stage": RuntimeStage.CREATING}
+    evaluation = {
+        **site.evaluation_arguments(model.fqn, ()),
+        "runtime_stage": RuntimeStage.CREATING,
+    }
     for slot, method in (
         ("table properties", "render_physical_properties"),
         ("view properties", "render_virtual_properties"),
     ):
-        render = partial(_created, model, partial(getattr(model, method), **evaluation), place)
-        yield from place.rendered(slot, slot, [render], part=True)
+        render = partial(
+            _render_create, model, partial(getattr(model, method), **evaluation), place
+        )
+        yield from place.render_statements(slot, slot, [render], part=True)
 
 
-def _created(model: Any, properties: Callable[[], Any], place: Place) -> str:
+def _render_create(model: Any, properties: Callable[[], Any], place: StatementPlace) -> str:
     clauses = sqlmesh_compat.table_clauses(model, properties(), place.dialect)
     return f"CREATE TABLE {display_name(PLACEHOLDER)} (a INT) {clauses}"
 

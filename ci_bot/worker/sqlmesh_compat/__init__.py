@@ -12,7 +12,11 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.sqlmesh_compat.base_cache_read import known_loaded
-    from ci_bot.worker.sqlmesh_compat.base_cache_write import Noted, known_files_of, noted
+    from ci_bot.worker.sqlmesh_compat.base_cache_write import (
+        NotedFiles,
+        known_files_of,
+        note_loaded_files,
+    )
     from ci_bot.worker.sqlmesh_compat.cache_writes import spare_the_cache, types_read_once
     from ci_bot.worker.sqlmesh_compat.configuration import (
         DbtProjectError,
@@ -56,7 +60,11 @@ if TYPE_CHECKING:
         order_models,
         registries_kept,
     )
-    from ci_bot.worker.sqlmesh_compat.macro_code import judge_macro_code, list_evaluated, objection
+    from ci_bot.worker.sqlmesh_compat.macro_code import (
+        find_objection,
+        judge_macro_code,
+        list_evaluated,
+    )
     from ci_bot.worker.sqlmesh_compat.parser_versions import (
         EXCEPT,
         FROM,
@@ -65,7 +73,7 @@ if TYPE_CHECKING:
         column_types,
         known_classes,
     )
-    from ci_bot.worker.sqlmesh_compat.plan_building import build
+    from ci_bot.worker.sqlmesh_compat.plan_building import build_plan
     from ci_bot.worker.sqlmesh_compat.planner import (
         RefusedChange,
         expand_selection,
@@ -132,7 +140,7 @@ __all__ = [
     "LazySparkConnectionConfig",
     "LeasedPlanEvaluator",
     "ListingSparkAdapter",
-    "Noted",
+    "NotedFiles",
     "PartOfPlan",
     "RecordingScheduler",
     "RefusedChange",
@@ -142,7 +150,7 @@ __all__ = [
     "announce_tests_on_spark",
     "as_if_in",
     "as_in_prod",
-    "build",
+    "build_plan",
     "column_types",
     "configured_catalog",
     "count_snapshots",
@@ -155,6 +163,7 @@ __all__ = [
     "failed_audit_of",
     "failing_nodes_of_others",
     "find_engines_unimported",
+    "find_objection",
     "first_restatements",
     "forget_cached_snapshots",
     "forget_snapshots",
@@ -181,9 +190,8 @@ __all__ = [
     "model_failures",
     "needs_format",
     "new_state_sync",
+    "note_loaded_files",
     "note_refused_changes",
-    "noted",
-    "objection",
     "open_duckdb_read_only",
     "order_models",
     "parse_selection",
@@ -224,7 +232,7 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "base_cache_read": ["known_loaded"],
-        "base_cache_write": ["Noted", "known_files_of", "noted"],
+        "base_cache_write": ["NotedFiles", "known_files_of", "note_loaded_files"],
         "cache_writes": ["spare_the_cache", "types_read_once"],
         "configuration": [
             "DbtProjectError",
@@ -268,9 +276,9 @@ __getattr__ = open_on_demand(
             "order_models",
             "registries_kept",
         ],
-        "macro_code": ["judge_macro_code", "list_evaluated", "objection"],
+        "macro_code": ["judge_macro_code", "list_evaluated", "find_objection"],
         "parser_versions": ["EXCEPT", "FROM", "Tree", "WITH", "column_types", "known_classes"],
-        "plan_building": ["build"],
+        "plan_building": ["build_plan"],
         "planner": [
             "RefusedChange",
             "expand_selection",

@@ -26,7 +26,7 @@ from sqlmesh.core.model.definition import SqlModel
 import ci_bot
 from ci_bot.protocol.review_inputs import KnownFile
 from ci_bot.worker.sqlmesh_compat.lazy_queries import left_in_file
-from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import Stored
+from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import StoredModel
 
 # All that decides what the SQL file of a model becomes, beside the file, as one digest.
 
@@ -62,7 +62,7 @@ def settings_digest(
         return None
     rendered = {name: value for name, value in defaults.items() if name != "cron"}
     try:
-        if any(sign in _text(rendered) for sign in _TEMPLATES):
+        if any(sign in _as_text(rendered) for sign in _TEMPLATES):
             return None
         told = [
             [ci_bot.__version__, platform.python_version()],
@@ -79,7 +79,7 @@ def settings_digest(
             [sorted(macros), sorted(audits), sorted(signals)],
             [sorted(jinja_macros.root_macros), sorted(jinja_macros.packages)],
         ]
-        digest = hashlib.sha256(_text(told).encode())
+        digest = hashlib.sha256(_as_text(told).encode())
         for path in _files_around(loader.config_path):
             name = path.relative_to(loader.config_path).as_posix()
             content = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -105,23 +105,23 @@ def _files_around(project: Path) -> list[Path]:
     return sorted([*kept, *project.glob("config.*")])
 
 
-def _text(value: Any) -> str:
-    return json.dumps(_plain(value), sort_keys=True)
+def _as_text(value: Any) -> str:
+    return json.dumps(_as_plain(value), sort_keys=True)
 
 
-def _plain(value: Any) -> Any:  # noqa: PLR0911 - one return per type
+def _as_plain(value: Any) -> Any:  # noqa: PLR0911 - one return per type
     if value is None or isinstance(value, str | int | float | bool):
         return value if not isinstance(value, Enum) else value.value
     if isinstance(value, Enum):
-        return _plain(value.value)
+        return _as_plain(value.value)
     if isinstance(value, Mapping):
-        return [[_plain(key), _plain(found)] for key, found in value.items()]
+        return [[_as_plain(key), _as_plain(found)] for key, found in value.items()]
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_as_plain(one) for one in value]
     if isinstance(value, set | frozenset):
-        return sorted(_text(one) for one in value)
+        return sorted(_as_text(one) for one in value)
     if isinstance(value, BaseModel):
-        return [type(value).__name__, _plain(dict(value))]
+        return [type(value).__name__, _as_plain(dict(value))]
     if isinstance(value, exp.Expression):
         return value.sql(comments=True)
     if isinstance(value, date):
@@ -137,7 +137,7 @@ _FEW = 40
 OnSettings = Callable[[Path, bytes, Mapping[str, Any]], None]
 
 
-def record_digest(settings: bytes, stored: Stored) -> str:
+def record_digest(settings: bytes, stored: StoredModel) -> str:
     """The digest of all that a model was loaded with but its file, and of prod's record of it.
 
     What the settings hold is not in the cache in a form that could be guessed: prod's record has
@@ -148,7 +148,7 @@ def record_digest(settings: bytes, stored: Stored) -> str:
 
 @contextmanager
 def known_loaded(
-    known: Mapping[str, KnownFile], stored: Mapping[str, Stored], repository: Path
+    known: Mapping[str, KnownFile], stored: Mapping[str, StoredModel], repository: Path
 ) -> Iterator[None]:
     """Takes the models of known files from prod's records while a project is loaded inside.
 
@@ -226,7 +226,7 @@ class _KnownFirst:
         given: Any,
         loader: Any,
         known: Mapping[str, KnownFile],
-        stored: Mapping[str, Stored],
+        stored: Mapping[str, StoredModel],
         repository: Path,
         settings: bytes,
         audits: Mapping[str, Any],
@@ -267,7 +267,7 @@ class _KnownFirst:
         except Exception:
             return None  # what is wrong with the file is said where it is loaded
 
-    def _from_prod(self, path: Path, file: KnownFile, stored: Stored) -> Any:
+    def _from_prod(self, path: Path, file: KnownFile, stored: StoredModel) -> Any:
         model: Any = model_in(stored)
         if model is None or model.fqn != file.model or not model.enabled:
             return None
@@ -281,7 +281,7 @@ class _KnownFirst:
         return model
 
 
-def model_in(stored: Stored) -> SqlModel | None:
+def model_in(stored: StoredModel) -> SqlModel | None:
     """The SQL model of prod's record, as the state has it; None where it is none."""
     node = json.loads(stored.text)["node"]
     return SqlModel.parse_obj(node) if node.get("source_type") == "sql" else None

@@ -23,7 +23,7 @@ from ci_bot.worker.sqlmesh_compat.base_cache_read import (
     settings_noted,
 )
 from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure, lists_columns
-from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import Stored, has_hashes, in_prod
+from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import StoredModel, has_hashes, in_prod
 
 _MACROS = (d.MacroFunc, d.MacroSQL, d.MacroStrReplace, d.MacroDef)
 # Moments, which stand in a query as they are until it runs.
@@ -36,16 +36,16 @@ _STATEMENTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
 
 
 @dataclass
-class Noted:
+class NotedFiles:
     """What each project's files were loaded with: the digest, and its audits by name."""
 
     settings: dict[Path, tuple[bytes, Mapping[str, Any]]] = field(default_factory=dict)
 
 
 @contextmanager
-def noted() -> Iterator[Noted]:
+def note_loaded_files() -> Iterator[NotedFiles]:
     """Notes it while projects are loaded inside this block; `known_files_of` wants it."""
-    made = Noted()
+    made = NotedFiles()
 
     def note(project: Path, settings: bytes, audits: Mapping[str, Any]) -> None:
         made.settings[project] = settings, audits
@@ -54,7 +54,7 @@ def noted() -> Iterator[Noted]:
         yield made
 
 
-def known_files_of(context: Any, found: Noted, repository: Path) -> list[KnownFile]:
+def known_files_of(context: Any, found: NotedFiles, repository: Path) -> list[KnownFile]:
     """The files that define one model each, which is as prod's record has it in every field.
 
     Only where the file and what is noted of its surroundings decide what the model is: a model
@@ -72,12 +72,14 @@ def known_files_of(context: Any, found: Noted, repository: Path) -> list[KnownFi
         if project is None or not model._path.is_relative_to(repository):
             continue
         settings, audits = found.settings[project]
-        if _is_told_by_its_file(model) and _is_as_stored(model, record, audits):
-            made.append(_known(model, record, settings, repository))
+        if _is_defined_by_its_file(model) and _is_as_stored(model, record, audits):
+            made.append(_make_known_file(model, record, settings, repository))
     return made
 
 
-def _known(model: Any, record: Stored, settings: bytes, repository: Path) -> KnownFile:
+def _make_known_file(
+    model: Any, record: StoredModel, settings: bytes, repository: Path
+) -> KnownFile:
     return KnownFile(
         path=model._path.relative_to(repository).as_posix(),
         content=hashlib.sha256(model._path.read_bytes()).hexdigest(),
@@ -88,7 +90,7 @@ def _known(model: Any, record: Stored, settings: bytes, repository: Path) -> Kno
     )
 
 
-def _is_told_by_its_file(model: Any) -> bool:
+def _is_defined_by_its_file(model: Any) -> bool:
     """Whether its file says by itself, with the settings, what the model is."""
     if not is_pure(model) or not is_plain_dialect(model.dialect):
         return False
@@ -111,7 +113,7 @@ def _is_told_by_its_file(model: Any) -> bool:
     )
 
 
-def _is_as_stored(model: Any, record: Stored, audits: Mapping[str, Any]) -> bool:
+def _is_as_stored(model: Any, record: StoredModel, audits: Mapping[str, Any]) -> bool:
     """Whether prod's record gives this very model back."""
     back: Any = model_in(record)
     if back is None or back.fqn != model.fqn or type(model) is not SqlModel:

@@ -138,24 +138,28 @@ def _pass_models_on() -> None:
     queries._put = entry
 
 
-class _Moment:
+class _CronMoment:
     """A place in the calendar of a cron; what comes next to it is worked out once."""
 
     def __init__(self, expression: str, moment: Any = None) -> None:
         self._at = expression, moment
 
     def get_next(self) -> float:
-        return _step(*self._at, forward=True) if self._at[1] else _plain(self._at[0]).get_next()
+        return (
+            _step_cron(*self._at, forward=True) if self._at[1] else _plain(self._at[0]).get_next()
+        )
 
     def get_prev(self) -> float:
-        return _step(*self._at, forward=False) if self._at[1] else _plain(self._at[0]).get_prev()
+        return (
+            _step_cron(*self._at, forward=False) if self._at[1] else _plain(self._at[0]).get_prev()
+        )
 
 
 _plain: Any = cron.croniter
 
 
 @lru_cache(maxsize=_MOMENTS)
-def _step(expression: str, moment: Any, *, forward: bool) -> float:
+def _step_cron(expression: str, moment: Any, *, forward: bool) -> float:
     found = _plain(expression, moment)
     return float(found.get_next() if forward else found.get_prev())
 
@@ -163,7 +167,7 @@ def _step(expression: str, moment: Any, *, forward: bool) -> float:
 def _remember_crons() -> None:
     """(`CroniterCache` makes a `croniter` for each step)"""
     module: Any = cron
-    module.croniter = _Moment
+    module.croniter = _CronMoment
 
 
 # Types of columns are read from their text once for each text, and copied for each column.

@@ -42,7 +42,7 @@ def analytics_off() -> None:
             setattr(GenericContext, name, inspect.unwrap(found))
 
 
-class _Distributions(Mapping[str, list[str]]):
+class _LazyDistributions(Mapping[str, list[str]]):
     """Which distributions give a module; looked up when the first module is asked for."""
 
     @functools.cached_property
@@ -72,7 +72,7 @@ def scan_packages_once() -> None:
     """
     if context_diff.metadata is _metadata:
         module: Any = context_diff
-        known = _Distributions()
+        known = _LazyDistributions()
         module.metadata = SimpleNamespace(
             packages_distributions=lambda: known,
             version=_metadata.version,
@@ -267,14 +267,14 @@ def known_bot_settings(bot: Any) -> set[str]:
 
 
 @functools.cache
-def _adapter(dialect: str) -> Any:
+def _make_adapter(dialect: str) -> Any:
     """An adapter that makes SQL and can reach nothing: it is given no connection."""
     return create_engine_adapter(lambda: None, dialect)
 
 
 def executed_text(tree: Any, dialect: str) -> str:
     """The text of a statement or query as the adapter of `dialect` executes it (`_to_sql`)."""
-    text: str = _adapter(dialect)._to_sql(tree)
+    text: str = _make_adapter(dialect)._to_sql(tree)
     return text
 
 
@@ -284,7 +284,7 @@ def table_clauses(model: Any, properties: Mapping[str, Any], dialect: str) -> st
     Args:
         properties: rendered; physical ones, or those of the view.
     """
-    clauses = _adapter(dialect)._build_table_properties_exp(
+    clauses = _make_adapter(dialect)._build_table_properties_exp(
         table_format=model.table_format,
         storage_format=model.storage_format,
         table_properties=dict(properties),

@@ -41,13 +41,13 @@ class AuditQuestion:
     end: int
     execution_time: Any
 
-    def over(self, other: AuditQuestion | None) -> AuditQuestion:
+    def cover_both(self, other: AuditQuestion | None) -> AuditQuestion:
         """The same over both ranges, and what lies between them."""
         if other is None:
             return self
         return replace(self, start=min(self.start, other.start), end=max(self.end, other.end))
 
-    def sql(self, adapter: Any, tables: Mapping[str, str]) -> str:
+    def render_sql(self, adapter: Any, tables: Mapping[str, str]) -> str:
         """A query of how many rows the audit finds, with these tables (quoted names, as SQL) in
         the place of models (fully qualified names).
 
@@ -285,7 +285,7 @@ class PartOfPlan:
     def __contains__(self, snapshot: Snapshot) -> bool:
         return snapshot.snapshot_id in self.batches or snapshot.snapshot_id in self.views
 
-    def of(self, stage: BackfillStage) -> BackfillStage:
+    def narrow_stage(self, stage: BackfillStage) -> BackfillStage:
         """The stage with nothing but that, and of that nothing which is there by now."""
         wanted: dict[Snapshot, list[tuple[int, int]]] = {}
         for snapshot, missing in stage.snapshot_to_intervals.items():
@@ -321,17 +321,17 @@ class ProbingPlanEvaluator(LeasedPlanEvaluator):
     def visit_create_snapshot_records_stage(
         self, stage: CreateSnapshotRecordsStage, plan: Any
     ) -> None:
-        super().visit_create_snapshot_records_stage(self._narrowed(stage), plan)
+        super().visit_create_snapshot_records_stage(self._narrow_stage(stage), plan)
 
     def visit_physical_layer_schema_creation_stage(
         self, stage: PhysicalLayerSchemaCreationStage, plan: Any
     ) -> None:
-        super().visit_physical_layer_schema_creation_stage(self._narrowed(stage), plan)
+        super().visit_physical_layer_schema_creation_stage(self._narrow_stage(stage), plan)
 
     def visit_backfill_stage(self, stage: BackfillStage, plan: Any) -> None:
-        super().visit_backfill_stage(self.part.of(stage), plan)
+        super().visit_backfill_stage(self.part.narrow_stage(stage), plan)
 
-    def _narrowed(self, stage: Any) -> Any:
+    def _narrow_stage(self, stage: Any) -> Any:
         return replace(stage, snapshots=[each for each in stage.snapshots if each in self.part])
 
     def _leave_out(self, stage: Any, plan: Any) -> None:

@@ -113,14 +113,14 @@ def find_dependencies(model: Any) -> None:
     Half of the time that it takes to load a file SQLMesh renders the query for that: it prepares
     macros and moments, copies the tree in search of macros, and names all columns.
     """
-    tables = _tables(model) if isinstance(model, SqlModel) else None
+    tables = _list_tables(model) if isinstance(model, SqlModel) else None
     if tables is None:
         _ = model.full_depends_on
     else:
         model._full_depends_on = tables
 
 
-def _tables(model: Any) -> set[str] | None:
+def _list_tables(model: Any) -> set[str] | None:
     """None where the query has to be rendered, and where no query is asked.
 
     (`_Model.full_depends_on`, `BaseExpressionRenderer._render`)

@@ -143,12 +143,12 @@ def failing_nodes_of_others(context: Context, state: Any) -> Iterator[FailingNod
             (snapshot,) = state.get_snapshots([info]).values()
             node = snapshot.node
             if node.project not in own:
-                _use(node)
+                _exercise_node(node)
         except Exception as error:
             yield FailingNode(str(info.name), None if node is None else str(node.project), error)
 
 
-def _use(node: Any) -> Collection[str]:
+def _exercise_node(node: Any) -> Collection[str]:
     """Does with a node what loading and planning do: what is wrong with its code shows then."""
     read: Collection[str] = node.depends_on
     if hasattr(node, "render_query"):

@@ -78,7 +78,7 @@ def not_built_in(name: str) -> bool:
     return name in CONVERTERS or name not in _BUILT_IN | _ITS_OWN
 
 
-def objection(
+def find_objection(
     source: str, may_call: MayCall = not_built_in, *, may_read: bool = False
 ) -> str | None:
     """What a piece of Python that was made from SQL does besides computing; None: nothing.
@@ -93,31 +93,31 @@ def objection(
     try:
         # As `eval` reads it, which passes over blanks before an expression.
         tree = compile(source.lstrip(" \t"), "<macro>", "eval", ast.PyCF_ONLY_AST)
-        return next(_Judge(may_call, may_read).look(tree, frozenset()), None)
+        return next(_CodeJudge(may_call, may_read).find_objections(tree, frozenset()), None)
     except (SyntaxError, ValueError):
         return None
     except (RecursionError, MemoryError):
         return "it is nested too deeply to be judged"
 
 
-class _Judge:
+class _CodeJudge:
     """Looks at a tree depth first."""
 
     def __init__(self, may_call: MayCall, may_read: bool) -> None:
         self._may_call = may_call
         self._may_read = may_read
 
-    def look(self, node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
+    def find_objections(self, node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
         """Objections; `bound` are the parameters of the lambdas around."""
         if isinstance(node, ast.Call):
-            yield from self._call(node, bound)
+            yield from self._find_call_objections(node, bound)
         elif isinstance(node, ast.Name):
             if not (self._may_read or node.id in bound) and (
                 node.id in _BUILT_IN | _ITS_OWN or _is_private(node.id)
             ):
                 yield f"Python's `{node.id}` is read"
         elif isinstance(node, ast.Attribute):
-            if not _TYPES.fullmatch(_dotted(node)):
+            if not _TYPES.fullmatch(_dotted_name(node)):
                 yield f"the attribute `{node.attr[:_LONGEST_SHOWN]}` is read"
         elif not isinstance(node, _PLAIN):
             yield f"there is Python ({type(node).__name__})"
@@ -125,10 +125,10 @@ class _Judge:
             if isinstance(node, ast.Lambda):
                 bound |= {argument.arg for argument in node.args.args}
             for child in ast.iter_child_nodes(node):
-                yield from self.look(child, bound)
+                yield from self.find_objections(child, bound)
 
-    def _call(self, call: ast.Call, bound: frozenset[str]) -> Iterator[str]:
-        name = _dotted(call.func)
+    def _find_call_objections(self, call: ast.Call, bound: frozenset[str]) -> Iterator[str]:
+        name = _dotted_name(call.func)
         arguments: list[ast.AST] = list(call.args)
         if name == "self.parse_one":
             arguments += [word for word in call.keywords if not _is_kind(word)]
@@ -146,13 +146,13 @@ class _Judge:
         elif name == "DOT":
             # `a.b(1)` is read as an index; names alone are looked up there and never called.
             arguments = [part for part in arguments if not _is_plain_name(part)]
-        elif (why := self._refusal(call, name, bound)) is not None:
+        elif (why := self._find_refusal(call, name, bound)) is not None:
             yield why
             return
         for argument in arguments:
-            yield from self.look(argument, bound)
+            yield from self.find_objections(argument, bound)
 
-    def _refusal(self, call: ast.Call, name: str, bound: frozenset[str]) -> str | None:
+    def _find_refusal(self, call: ast.Call, name: str, bound: frozenset[str]) -> str | None:
         if isinstance(call.func, ast.Constant) or _TYPES.fullmatch(name):
             return None  # fails, because nothing of that kind can be called
         if name == "EXTRACT":
@@ -170,7 +170,7 @@ class _Judge:
 
 def _is_kind(word: ast.keyword) -> bool:
     """`into=exp.Select`: what a text is parsed as."""
-    return word.arg == "into" and bool(_PARSED_AS.fullmatch(_dotted(word.value)))
+    return word.arg == "into" and bool(_PARSED_AS.fullmatch(_dotted_name(word.value)))
 
 
 def _is_text(arguments: list[ast.AST]) -> bool:
@@ -186,12 +186,12 @@ def _is_private(name: str) -> bool:
     return name.startswith("__")
 
 
-def _dotted(node: ast.AST) -> str:
+def _dotted_name(node: ast.AST) -> str:
     """`a.b.c` as it is written; "" for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        inner = _dotted(node.value)
+        inner = _dotted_name(node.value)
         return f"{inner}.{node.attr}" if inner else ""
     return ""
 
@@ -226,7 +226,7 @@ def _judged_eval(source: Any, variables: dict[str, Any], local_variables: dict[s
             return name in CONVERTERS or not hasattr(builtins, name)
         return found is ENV.get(name) or getattr(found, "__globals__", None) is variables
 
-    told = objection(source, may_call) if isinstance(source, str) else "there is no text"
+    told = find_objection(source, may_call) if isinstance(source, str) else "there is no text"
     if told is not None:
         raise MacroRefusedError(told)
     return builtins.eval(source, variables, local_variables)  # noqa: S307 - it was judged above

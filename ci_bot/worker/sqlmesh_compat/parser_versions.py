@@ -14,7 +14,7 @@ from sqlglot import exp, parse_one
 from sqlglot.optimizer.annotate_types import annotate_types
 
 
-def argument(kind: type[Any], name: str) -> str:
+def argument_name(kind: type[Any], name: str) -> str:
     """How the installed parser calls an argument that is a word of Python's: with an underscore
     since sqlglot 28, without before. (`arg_types`)
 
@@ -34,11 +34,11 @@ def known_classes(names: str) -> tuple[type, ...]:
     return tuple(one for one in found if one is not None)
 
 
-FROM = argument(exp.Select, "from")
+FROM = argument_name(exp.Select, "from")
 
-WITH = argument(exp.Select, "with")
+WITH = argument_name(exp.Select, "with")
 
-EXCEPT = argument(exp.Star, "except")
+EXCEPT = argument_name(exp.Star, "except")
 # What every tree is; sqlglot 30 has parts of trees that are no `Expression`.
 Tree: type[Any] = getattr(exp, "Expr", exp.Expression)
 

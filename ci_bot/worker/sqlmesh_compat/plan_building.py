@@ -14,7 +14,7 @@ from sqlmesh.utils.dag import DAG
 from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure, lists_columns
 
 
-def build(builder: PlanBuilder) -> Plan:
+def build_plan(builder: PlanBuilder) -> Plan:
     """The plan, as `PlanBuilder.build` makes it.
 
     Raises:
@@ -24,7 +24,7 @@ def build(builder: PlanBuilder) -> Plan:
     categorize = made._categorize_snapshots
 
     def narrowed(dag: DAG[Any], *others: Any) -> Any:
-        return categorize(_KindsAbove.of(dag, made) or dag, *others)
+        return categorize(_KindsAbove.from_builder(dag, made) or dag, *others)
 
     made._categorize_snapshots = narrowed
     try:
@@ -45,7 +45,7 @@ class _KindsAbove(DAG[Any]):
     """
 
     @classmethod
-    def of(cls, dag: DAG[Any], builder: Any) -> _KindsAbove | None:
+    def from_builder(cls, dag: DAG[Any], builder: Any) -> _KindsAbove | None:
         """None where the installed version looks at something else than the known ones."""
         if set(PlanBuilder._categorize_snapshot.__code__.co_names) - set(_LOOKED_AT.split()):
             return None
@@ -58,16 +58,16 @@ class _KindsAbove(DAG[Any]):
         self._builder: Any = None
         self._kinds: dict[Any, dict[Any, Any]] = {}
 
-    def upstream(self, node: Any) -> set[Any]:
-        return {*self._dag.get(node, ()), *self._above(node).values()}
+    def upstream_of(self, node: Any) -> set[Any]:
+        return {*self._dag.get(node, ()), *self._kinds_above(node).values()}
 
-    def _above(self, node: Any) -> dict[Any, Any]:
+    def _kinds_above(self, node: Any) -> dict[Any, Any]:
         """One snapshot's id by its kind."""
         found = self._kinds.get(node)
         if found is None:
             found = self._kinds[node] = {}
             for parent in self._dag.get(node, ()):
-                found |= self._above(parent)
+                found |= self._kinds_above(parent)
                 snapshot = self._builder._context_diff.snapshots.get(parent)
                 if snapshot and self._builder._is_new_snapshot(snapshot):
                     found[snapshot.change_category, snapshot.is_forward_only] = parent

@@ -42,7 +42,7 @@ _BATCH = 1_000
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredModel:
     """A model of prod: its fingerprint, the columns that it was told of what it reads, and the
     whole record of its snapshot as the state has it."""
 
@@ -51,7 +51,7 @@ class Stored:
     text: str
 
 
-def in_prod(context: Any) -> dict[str, Stored]:
+def in_prod(context: Any) -> dict[str, StoredModel]:
     """Prod's models by name; none where another version of SQLMesh or sqlglot may have written
     them, whose columns could be of other types, or where they cannot be read, which the plan says.
 
@@ -72,7 +72,7 @@ def in_prod(context: Any) -> dict[str, Stored]:
             query = exp.select("name", "snapshot").from_(table).where(where)
             for name, text in fetchall(adapter, query):
                 schema = json.loads(text)["node"].get("mapping_schema", {})
-                found[name] = Stored(infos[name].fingerprint, schema, text)
+                found[name] = StoredModel(infos[name].fingerprint, schema, text)
     except Exception:
         return {}
     return found
@@ -86,7 +86,7 @@ def has_hashes(model: Any, fingerprint: SnapshotFingerprint) -> bool:
     gives another hash.
     """
     if model.column_descriptions_ is None:
-        model.__dict__["column_descriptions"] = _described(model.query)
+        model.__dict__["column_descriptions"] = _column_comments(model.query)
     model._columns_to_types = {}
     try:
         if model.data_hash != fingerprint.data_hash:
@@ -102,20 +102,20 @@ def has_hashes(model: Any, fingerprint: SnapshotFingerprint) -> bool:
         model._columns_to_types = None
 
 
-def adopt(model: Any, fingerprint: SnapshotFingerprint) -> None:
+def adopt_fingerprint(model: Any, fingerprint: SnapshotFingerprint) -> None:
     """Gives the model its hashes, which are the fingerprint's."""
     model._data_hash, model._metadata_hash = fingerprint.data_hash, fingerprint.metadata_hash
 
 
-def _described(query: Any) -> dict[str, str]:
+def _column_comments(query: Any) -> dict[str, str]:
     """The comments of columns as they stand in the text. (`SqlModel.column_descriptions`)"""
     selects: Iterable[Any] = query.selects if isinstance(query, exp.Query) else ()
     return {one.alias_or_name: one.comments[-1].strip() for one in selects if one.comments}
 
 
-def tell(model: _Model, schema: Mapping[str, Any]) -> None:
+def set_mapping_schema(model: _Model, schema: Mapping[str, Any]) -> None:
     """Tells the model the columns of what it reads; what it worked out of others is forgotten."""
-    copied = _copy(schema)
+    copied = _copy_schema(schema)
     model.mapping_schema.clear()
     model.mapping_schema.update(copied)
     model._data_hash = model._metadata_hash = None
@@ -125,9 +125,10 @@ def tell(model: _Model, schema: Mapping[str, Any]) -> None:
         model._columns_to_types = None
 
 
-def _copy(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _copy_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        key: _copy(value) if isinstance(value, Mapping) else value for key, value in schema.items()
+        key: _copy_schema(value) if isinstance(value, Mapping) else value
+        for key, value in schema.items()
     }
 
 
@@ -138,11 +139,11 @@ def _copy(schema: Mapping[str, Any]) -> dict[str, Any]:
 _load = loader.load_sql_models
 # What the processes of a pool find in their memory: they are forked, and the pool knows the
 # function by its name.
-_stored: dict[str, Stored] = {}
+_stored: dict[str, StoredModel] = {}
 
 
 @contextmanager
-def compared_where_loaded(stored: Mapping[str, Stored]) -> Iterator[None]:
+def compared_where_loaded(stored: Mapping[str, StoredModel]) -> Iterator[None]:
     """Lets every process that loads files inside this block compare. A model that
     is defined as in prod comes with a `QueryInFile`, prod's columns, and no hashes.
     """
@@ -164,7 +165,7 @@ def load_and_compare(path: Path) -> list[Any]:
         (model,) = models
         stored = _stored.get(model.fqn)
         if stored is not None and is_pure(model):
-            tell(model, stored.schema)
+            set_mapping_schema(model, stored.schema)
             if has_hashes(model, stored.fingerprint):
                 defaults: Any = loader._defaults
                 leave_in_file(
@@ -173,7 +174,7 @@ def load_and_compare(path: Path) -> list[Any]:
                     lists_columns=lists_columns(model),
                 )
             else:
-                tell(model, {})
+                set_mapping_schema(model, {})
     return models
 
 
@@ -181,7 +182,7 @@ def load_and_compare(path: Path) -> list[Any]:
 # goes on from model to model is not followed further: then everything is worked out.
 _ROUNDS = 5
 
-EnterForLoad = Callable[[Mapping[str, Stored]], AbstractContextManager[None]]
+EnterForLoad = Callable[[Mapping[str, StoredModel]], AbstractContextManager[None]]
 
 
 @contextmanager
@@ -210,14 +211,14 @@ def as_in_prod(
         def work_out(some: Mapping[str, Any]) -> None:
             plain(dag, models=UniqueKeyDict("models", **some), cache_dir=cache_dir)
 
-        load = _Load(models, stored)
+        load = _ModelLoad(models, stored)
         for _ in range(_ROUNDS):
             if not load.waiting:
                 break
             work_out(load.waiting)
-            load.compare()
+            load.compare_models()
         if load.waiting:
-            load.give_up()
+            load.abandon_reuse()
             work_out(models)
         spared.update(id(model) for model in load.standing.values())
 
@@ -233,12 +234,12 @@ def as_in_prod(
         module.update_model_schemas, kind.validate_definition = plain, validate
 
 
-class _Load:
+class _ModelLoad:
     """One load's models: those that stand as in prod, and those that wait to be worked out."""
 
-    def __init__(self, models: Mapping[str, Any], stored: Mapping[str, Stored]) -> None:
+    def __init__(self, models: Mapping[str, Any], stored: Mapping[str, StoredModel]) -> None:
         self._models, self._stored = models, stored
-        self._tables: dict[str, _Table] = {}
+        self._tables: dict[str, _SchemaTable] = {}
         self.standing = {
             name: model
             for name, model in models.items()
@@ -250,10 +251,10 @@ class _Load:
             name for model in rest.values() for name in model.depends_on if name in self.standing
         }
         for name in self._read:
-            tell(models[name], models[name].mapping_schema)
+            set_mapping_schema(models[name], models[name].mapping_schema)
         self.waiting = rest | {name: models[name] for name in self._read}
 
-    def compare(self) -> None:
+    def compare_models(self) -> None:
         """Takes what was worked out as known, and lets those wait that it tells something new."""
         fresh, self.waiting = self.waiting, {}
         for name in fresh.keys() & self.standing.keys():
@@ -263,8 +264,8 @@ class _Load:
         for name, model in self._models.items():
             news = {}
             for parent in model.depends_on & fresh.keys():
-                table = self._table(parent)
-                columns = table.told(fresh[parent].columns_to_types, model.dialect)
+                table = self._table_of(parent)
+                columns = table.columns_for_dialect(fresh[parent].columns_to_types, model.dialect)
                 if not _is_same(columns, table.columns_in(model.mapping_schema)):
                     news[parent] = columns
             if not news:
@@ -273,46 +274,48 @@ class _Load:
                 # The same model gave prod other columns: nothing of what is stored is sure.
                 self.waiting = dict(self._models)
                 return
-            tell(model, model.mapping_schema)
+            set_mapping_schema(model, model.mapping_schema)
             for parent, columns in news.items():
-                self._table(parent).tell(model.mapping_schema, columns)
+                self._table_of(parent).add_columns(model.mapping_schema, columns)
             self.waiting[name] = model
         for name in self.waiting:
             self.standing.pop(name, None)
 
-    def give_up(self) -> None:
+    def abandon_reuse(self) -> None:
         """Leaves every model as it was before prod was asked."""
         for model in self._models.values():
-            tell(model, {})
+            set_mapping_schema(model, {})
         self.standing = {}
 
-    def _is_as_in(self, model: Any, stored: Stored) -> bool:
+    def _is_as_in(self, model: Any, stored: StoredModel) -> bool:
         """Whether the model has prod's hashes with prod's schemas, which it keeps then."""
         compared = isinstance(getattr(model, "query_", None), QueryInFile)
         if not compared and (not is_pure(model) or model.mapping_schema):
             return False  # one that has schemas already is another project's, from the state
         reads_what_is_gone = any(
-            self._table(name).columns_in(stored.schema)
+            self._table_of(name).columns_in(stored.schema)
             for name in model.depends_on
             if name not in self._models
         )
         if not reads_what_is_gone:
             if compared:
-                adopt(model, stored.fingerprint)  # a process forgets hashes that it sends
+                adopt_fingerprint(
+                    model, stored.fingerprint
+                )  # a process forgets hashes that it sends
                 return True
-            tell(model, stored.schema)
+            set_mapping_schema(model, stored.schema)
             if has_hashes(model, stored.fingerprint):
                 return True
-        tell(model, {})
+        set_mapping_schema(model, {})
         return False
 
-    def _table(self, name: str) -> _Table:
+    def _table_of(self, name: str) -> _SchemaTable:
         if name not in self._tables:
-            self._tables[name] = _Table(name)
+            self._tables[name] = _SchemaTable(name)
         return self._tables[name]
 
 
-class _Table:
+class _SchemaTable:
     """The name of a model as schemas have it."""
 
     def __init__(self, name: str) -> None:
@@ -324,10 +327,10 @@ class _Table:
         path = ((part, part) for part in self._parts)
         return nested_get(schema, *path, raise_on_missing=False) or None
 
-    def tell(self, schema: dict[str, Any], columns: dict[str, str] | None) -> None:
+    def add_columns(self, schema: dict[str, Any], columns: dict[str, str] | None) -> None:
         nested_set(schema, self._parts, columns or {})
 
-    def told(self, columns: Any, dialect: Any) -> dict[str, str] | None:
+    def columns_for_dialect(self, columns: Any, dialect: Any) -> dict[str, str] | None:
         """The same for a model of this dialect that reads it now. (`_Model.update_schema`)"""
         if not columns:
             return None

@@ -18,8 +18,8 @@ from sqlmesh.core.engine_adapter import EngineAdapter, SparkEngineAdapter
 from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.worker.messages import headline, spark_not_started
-from ci_bot.worker.runtime import SESSION_CATALOG, WATCH, AdapterSql, Catalog
+from ci_bot.worker.messages import error_headline, spark_not_started
+from ci_bot.worker.runtime import SESSION_CATALOG, WATCH, AdapterSql, SparkCatalog
 
 
 class ListingSparkAdapter(SparkEngineAdapter):
@@ -44,7 +44,9 @@ class ListingSparkAdapter(SparkEngineAdapter):
             DataObject(
                 catalog=catalog, schema=schema.db, name=name, type=DataObjectType.from_str(kind)
             )
-            for name, kind in Catalog(AdapterSql(self)).objects(catalog, schema.db).items()
+            for name, kind in SparkCatalog(AdapterSql(self))
+            .list_objects(catalog, schema.db)
+            .items()
             if wanted is None or name.lower() in wanted
         ]
 
@@ -74,7 +76,7 @@ class LazySparkConnectionConfig(SparkConnectionConfig):
     def _start_and_connect(self) -> Any:
         if self._on_start is not None:
             self._on_start()
-        WATCH.start()
+        WATCH.start_watching()
         try:
             return super()._connection_factory_with_kwargs()
         except Exception as error:
@@ -93,13 +95,13 @@ def make_spark_lazy(configs: dict[Path, Config], on_start: Callable[[], None]) -
     for config in configs.values():
         for gateway in config.gateways.values():
             if isinstance(gateway.connection, SparkConnectionConfig):
-                gateway.connection = _lazy(gateway.connection, on_start)
+                gateway.connection = _make_lazy(gateway.connection, on_start)
             if isinstance(gateway.test_connection, SparkConnectionConfig):
-                gateway.test_connection = _lazy(gateway.test_connection, on_start)
+                gateway.test_connection = _make_lazy(gateway.test_connection, on_start)
         if isinstance(config.default_connection, SparkConnectionConfig):
-            config.default_connection = _lazy(config.default_connection, on_start)
+            config.default_connection = _make_lazy(config.default_connection, on_start)
         if isinstance(config.default_test_connection_, SparkConnectionConfig):
-            config.default_test_connection_ = _lazy(config.default_test_connection_, on_start)
+            config.default_test_connection_ = _make_lazy(config.default_test_connection_, on_start)
 
 
 def announce_tests_on_spark(context: Context, tests: Iterable[Any]) -> None:
@@ -120,7 +122,7 @@ def announce_tests_on_spark(context: Context, tests: Iterable[Any]) -> None:
             connection._on_start()
 
 
-def _lazy(
+def _make_lazy(
     connection: SparkConnectionConfig, on_start: Callable[[], None]
 ) -> LazySparkConnectionConfig:
     lazy = LazySparkConnectionConfig(
@@ -227,7 +229,7 @@ def runs_a_job(context: Context, seconds: float) -> str | None:
     except Exception as error:
         if not too_late.is_set():
             raise
-        return headline(error)
+        return error_headline(error)
     finally:
         timer.cancel()
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)

@@ -115,7 +115,7 @@ def state_adapter(context: Context) -> EngineAdapter:
 
 def state_adapter_of(state: StateSync) -> EngineAdapter:
     """The engine adapter of a state, also of one that SQLMesh has wrapped in its cache."""
-    adapter: EngineAdapter = _unwrapped(state).engine_adapter
+    adapter: EngineAdapter = _unwrap_state(state).engine_adapter
     return adapter
 
 
@@ -128,7 +128,7 @@ def forget_cached_snapshots(context: Context) -> None:
 
 def count_snapshots(state: StateSync) -> int:
     """How many snapshots a state holds, old ones included. (`EngineAdapterStateSync.schema`)"""
-    store = _unwrapped(state)
+    store = _unwrap_state(state)
     table = exp.table_("_snapshots", db=store.schema)
     row = store.engine_adapter.fetchone(exp.select("COUNT(*)").from_(table))
     return int(row[0]) if row else 0
@@ -145,7 +145,7 @@ def mark_environment_unfinished(context: Context, stored: Environment, *, lives_
         stored: The environment as it was read; nothing happens where it was planned again since.
         lives_until: One that expires earlier expires then, in milliseconds.
     """
-    state: Any = _store(context).environment_state
+    state: Any = _state_store(context).environment_state
     expires = exp.column("expiration_ts")
     soonest = exp.Literal.number(lives_until)
     state.engine_adapter.update_table(
@@ -172,7 +172,7 @@ def delete_environment_record(context: Context, stored: Environment) -> bool:
     Returns:
         Whether there is no record of it any more; False where somebody has planned it again since.
     """
-    state: Any = _store(context).environment_state
+    state: Any = _state_store(context).environment_state
     named = exp.Literal.string(stored.name)
     with state.engine_adapter.transaction():
         now = state.get_environment(stored.name, lock_for_update=True)
@@ -201,7 +201,7 @@ class StoredSnapshot:
 
 def stored_snapshots(context: Context, names: Iterable[str]) -> list[StoredSnapshot]:
     """Every row that the state has of these models, without reading a model. (`SnapshotState`)"""
-    store: Any = _store(context).snapshot_state
+    store: Any = _state_store(context).snapshot_state
     columns = ("name", "identifier", "version", "dev_version", "updated_ts", "ttl_ms")
     found = []
     for where in snapshot_name_filter(sorted(set(names)), batch_size=store.SNAPSHOT_BATCH_SIZE):
@@ -228,7 +228,7 @@ def lock_environments(context: Context) -> None:
     A promotion locks the row of its environment before it writes (`EngineAdapterStateSync.promote`)
     and so does this, with all of them. DuckDB has no such lock and needs none.
     """
-    store: Any = _store(context).environment_state
+    store: Any = _state_store(context).environment_state
     fetchall(store.engine_adapter, exp.select("name").from_(store.environments_table).lock())
 
 
@@ -244,7 +244,7 @@ def environment_snapshots(context: Context) -> dict[str, list[SnapshotTableInfo]
                 else []
             ),
         ]
-        for environment in _store(context).get_environments()
+        for environment in _state_store(context).get_environments()
     }
 
 
@@ -253,7 +253,7 @@ def full_snapshots(
 ) -> dict[tuple[str, str], Snapshot]:
     """Those of the snapshots (name, identifier) that the state has."""
     ids = [SnapshotId(name=name, identifier=identifier) for name, identifier in keys]
-    found = _store(context).get_snapshots(ids) if ids else {}
+    found = _state_store(context).get_snapshots(ids) if ids else {}
     return {(str(item.name), str(item.identifier)): item for item in found.values()}
 
 
@@ -277,17 +277,17 @@ def forget_snapshots(
         for item, part in chosen
         if part != "row"
     ]
-    store: Any = _store(context)
+    store: Any = _state_store(context)
     store.snapshot_state.delete_snapshots([item.table_info for item, _ in chosen])
     store.interval_state._delete_intervals_by_version(tasks)
     store.interval_state._delete_intervals_by_dev_version(tasks)
 
 
-def _store(context: Context) -> EngineAdapterStateSync:
-    return _unwrapped(context.state_sync)
+def _state_store(context: Context) -> EngineAdapterStateSync:
+    return _unwrap_state(context.state_sync)
 
 
-def _unwrapped(state: Any) -> EngineAdapterStateSync:
+def _unwrap_state(state: Any) -> EngineAdapterStateSync:
     """The state below the cache that SQLMesh wraps it in."""
     store: EngineAdapterStateSync = getattr(state, "state_sync", state)
     return store
@@ -312,18 +312,18 @@ def as_if_in(context: Context, here: Path, there: Path) -> None:
         here: The root of the checkout that was loaded.
         there: The root of the one that it will be compared with.
     """
-    moved = _mover(here, there)
+    moved = _make_path_mover(here, there)
     every: tuple[dict[str, Any], ...] = (context._models, context._standalone_audits)
     for named in every:
         for name, node in list(named.items()):
-            changed = _changed(node, moved)
+            changed = _move_node_paths(node, moved)
             if changed:
                 copy = node.copy(update=changed)
                 copy._data_hash = copy._metadata_hash = None
                 named.update({name: copy})
 
 
-def _mover(here: Path, there: Path) -> Moved:
+def _make_path_mover(here: Path, there: Path) -> Moved:
     """Also of paths whose first slash was taken off, as they are put after a scheme."""
     named = re.compile(
         "|".join(
@@ -335,7 +335,7 @@ def _mover(here: Path, there: Path) -> Moved:
     return lambda text: named.sub(lambda _: new, text)
 
 
-def _changed(node: Any, moved: Moved) -> dict[str, Any]:
+def _move_node_paths(node: Any, moved: Moved) -> dict[str, Any]:
     """The fields of a model or audit that hold a path."""
     changed: dict[str, Any] = {}
     values = {
@@ -346,17 +346,17 @@ def _changed(node: Any, moved: Moved) -> dict[str, Any]:
     if values:
         changed["python_env"] = {**node.python_env, **values}
     shared = node.jinja_macros.global_objs
-    rewritten = _rewritten(shared, moved)
+    rewritten = _rewrite_value(shared, moved)
     if rewritten != shared:
         changed["jinja_macros"] = node.jinja_macros.copy(update={"global_objs": rewritten})
     return changed
 
 
-def _rewritten(value: Any, moved: Moved) -> Any:
+def _rewrite_value(value: Any, moved: Moved) -> Any:
     if isinstance(value, str):
         return moved(value)
     if isinstance(value, dict):
-        return {key: _rewritten(item, moved) for key, item in value.items()}
+        return {key: _rewrite_value(item, moved) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_rewritten(item, moved) for item in value)
+        return type(value)(_rewrite_value(item, moved) for item in value)
     return value

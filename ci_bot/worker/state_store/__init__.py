@@ -15,8 +15,8 @@ if TYPE_CHECKING:
         ProdRunRow,
         RunRow,
     )
-    from ci_bot.worker.state_store.lease_guard import Hold
-    from ci_bot.worker.state_store.leases import Lease, LeaseLostError, Leases, Say
+    from ci_bot.worker.state_store.lease_guard import LeaseHold
+    from ci_bot.worker.state_store.leases import Lease, LeaseBook, LeaseLostError, Say
     from ci_bot.worker.state_store.ledger import (
         REMOVED,
         Ledger,
@@ -33,10 +33,10 @@ __all__ = [
     "REMOVED",
     "ApplyRow",
     "CostLedger",
-    "Hold",
     "Lease",
+    "LeaseBook",
+    "LeaseHold",
     "LeaseLostError",
-    "Leases",
     "Ledger",
     "LedgerObject",
     "LedgerPhase",
@@ -55,8 +55,8 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "cost_ledger": ["ApplyRow", "CostLedger", "Outcome", "ProdRunRow", "RunRow"],
-        "lease_guard": ["Hold"],
-        "leases": ["Lease", "LeaseLostError", "Leases", "Say"],
+        "lease_guard": ["LeaseHold"],
+        "leases": ["Lease", "LeaseLostError", "LeaseBook", "Say"],
         "ledger": [
             "Ledger",
             "LedgerObject",

@@ -96,55 +96,57 @@ class CostLedger:
         self._adapter = adapter
         self._tables = LedgerTables(adapter)
 
-    def prepare(self) -> None:
+    def prepare_tables(self) -> None:
         """Creates the ledger's tables where they are not there yet."""
-        self._tables.prepare()
+        self._tables.prepare_tables()
 
-    def runs(self, models: Collection[str] | None = None, *, newest: int = 5_000) -> list[RunRow]:
+    def list_runs(
+        self, models: Collection[str] | None = None, *, newest: int = 5_000
+    ) -> list[RunRow]:
         """The newest rows of what these models cost, or all models, newest first."""
         if models is not None and not models:
             return []
         where = None if models is None else exp.column("model").isin(*sorted(models))
-        return [RunRow.model_validate_json(text) for text in self._newest(RUNS, where, newest)]
+        return [RunRow.model_validate_json(text) for text in self._read_newest(RUNS, where, newest)]
 
     def add_runs(self, runs: Sequence[RunRow], *, forget_before: str) -> None:
         """Appends to the history of what models cost, and forgets what is older than that."""
         rows = [{"model": run.model, "at": run.at, "document": run.to_json()} for run in runs]
-        self._append(RUNS, rows, forget_before)
+        self._append_rows(RUNS, rows, forget_before)
 
-    def applies(self, *, newest: int) -> list[ApplyRow]:
+    def list_applies(self, *, newest: int) -> list[ApplyRow]:
         """The newest applies, newest first."""
-        found = self._newest(APPLIES, None, newest)
+        found = self._read_newest(APPLIES, None, newest)
         return [ApplyRow.model_validate_json(text) for text in found]
 
     def add_apply(self, row: ApplyRow, *, forget_before: str) -> None:
         """Writes down an apply."""
         rows = [{"environment": row.environment, "at": row.at, "document": row.to_json()}]
-        self._append(APPLIES, rows, forget_before)
+        self._append_rows(APPLIES, rows, forget_before)
 
     def prod_runs(self, tables: Collection[str], *, newest: int = 5_000) -> list[ProdRunRow]:
         """The newest writes of prod's own into these physical tables, newest first."""
         if not tables:
             return []
         where = exp.column("table_name").isin(*sorted(tables))
-        found = self._newest(PROD_RUNS, where, newest)
+        found = self._read_newest(PROD_RUNS, where, newest)
         return [ProdRunRow.model_validate_json(text) for text in found]
 
     @property
     def knows_prod(self) -> bool:
         """Whether anybody has ever read event logs into this ledger."""
-        return self._tables.exist(PROD_RUNS)
+        return self._tables.table_exists(PROD_RUNS)
 
-    def sources(self) -> set[str]:
+    def list_sources(self) -> set[str]:
         """Which applications' logs were read to their end."""
-        if not self._tables.exist(PROD_RUNS):
+        if not self._tables.table_exists(PROD_RUNS):
             return set()
-        query = exp.select("source").distinct().from_(PROD_RUNS.table)
+        query = exp.select("source").distinct().from_(PROD_RUNS.table_expression)
         return {str(row[0]) for row in self._adapter.fetchall(query)}
 
     def remember_source(self, source: str, at: str) -> None:
         """An application's log was read, and it tells of nothing."""
-        self._append(
+        self._append_rows(
             PROD_RUNS, [{"source": source, "table_name": "", "at": at, "document": ""}], ""
         )
 
@@ -158,21 +160,23 @@ class CostLedger:
         ]
         with self._adapter.transaction():
             self._adapter.delete_from(
-                PROD_RUNS.table, exp.column("source").eq(exp.Literal.string(source))
+                PROD_RUNS.table_expression, exp.column("source").eq(exp.Literal.string(source))
             )
-            self._append(PROD_RUNS, found, forget_before)
+            self._append_rows(PROD_RUNS, found, forget_before)
 
-    def _newest(self, table: LedgerTable, where: exp.Expression | None, newest: int) -> list[str]:
-        if not self._tables.exist(table):
+    def _read_newest(
+        self, table: LedgerTable, where: exp.Expression | None, newest: int
+    ) -> list[str]:
+        if not self._tables.table_exists(table):
             return []
-        query = exp.select("document").from_(table.table)
+        query = exp.select("document").from_(table.table_expression)
         if where is not None:
             query = query.where(where)
         at = exp.column("at", quoted=True)
         rows = self._adapter.fetchall(query.order_by(at.desc()).limit(newest))
         return [row[0] for row in rows]
 
-    def _append(
+    def _append_rows(
         self, table: LedgerTable, rows: Sequence[dict[str, str]], forget_before: str
     ) -> None:
         import pandas as pd
@@ -180,10 +184,11 @@ class CostLedger:
         if not rows:
             return
         self._adapter.delete_from(
-            table.table, exp.column("at", quoted=True) < exp.Literal.string(forget_before)
+            table.table_expression,
+            exp.column("at", quoted=True) < exp.Literal.string(forget_before),
         )
         self._adapter.insert_append(
-            table.table,
+            table.table_expression,
             pd.DataFrame(rows),
             target_columns_to_types=table.types_on(self._adapter.dialect),
             track_rows_processed=False,

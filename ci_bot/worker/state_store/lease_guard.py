@@ -14,20 +14,20 @@ from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.runtime import cancel_spark_jobs
-from ci_bot.worker.state_store.lease_rows import RECLAIM, HeldByAnother, Holder
+from ci_bot.worker.state_store.lease_rows import RECLAIM, HeldByAnother, LeaseHolder
 from ci_bot.worker.state_store.leases import (
     APPLY_WAITS_SECONDS,
     Lease,
+    LeaseBook,
     LeaseLostError,
     LeaseReason,
-    Leases,
     Say,
 )
 
 Seen = tuple[int, list[Any]]
 
 
-class Hold:
+class LeaseHold:
     """The lease of one apply. Call `end` whatever happens.
 
     Args:
@@ -41,30 +41,30 @@ class Hold:
         self._environment = environment
         self._owner = owner
         self._stopped = stopped
-        self._leases = Leases.of(context)
+        self._leases = LeaseBook.from_context(context)
         self._lease: Lease | None = None
 
-    def look(self) -> Seen:
+    def read_state_facts(self) -> Seen:
         """What the state is like, as far as a plan depends on it: for `moved_since`."""
         stored = map(self._context.state_reader.get_environment, (c.PROD, self._environment))
         return self._leases.last_number(), [
             item and (item.plan_id, item.finalized_ts, item.expiration_ts) for item in stored
         ]
 
-    def take(self, progress: Say) -> None:
+    def take_lease(self, progress: Say) -> None:
         """Takes the lease: at once or not at all, but a reclaim is waited for.
 
         Raises:
             HeldByAnother: another run holds the environment.
         """
-        holder = Holder.of("apply", self._owner)
+        holder = LeaseHolder.from_request("apply", self._owner)
 
         def on_end(_reason: LeaseReason) -> None:
             # What runs on Spark now would be waited for, and nobody wants it any more.
             cancel_spark_jobs()
 
         try:
-            self._lease = self._leases.acquire(self._environment, holder, on_end=on_end)
+            self._lease = self._leases.acquire_lease(self._environment, holder, on_end=on_end)
         except HeldByAnother as error:
             if error.held.name != RECLAIM:
                 raise
@@ -80,26 +80,26 @@ class Hold:
         """Whether somebody else held a lease since then, and may have removed or reclaimed what a
         plan builds on; or promoted without one, from a terminal."""
         number, environments = seen
-        return self.fencing - number > 1 or self.look()[1] != environments
+        return self.fencing_token - number > 1 or self.read_state_facts()[1] != environments
 
     @property
-    def fencing(self) -> int:
+    def fencing_token(self) -> int:
         return self._lease.fencing if self._lease else 0
 
     @property
-    def ended(self) -> LeaseReason | None:
+    def end_reason(self) -> LeaseReason | None:
         """Why the lease says that the work has to end."""
-        return self._lease.reason if self._lease else None
+        return self._lease.end_reason if self._lease else None
 
-    def stop(self) -> bool:
+    def should_stop(self) -> bool:
         """Whether the work has to end: the run was stopped, or its lease says so."""
-        return self._stopped() or self.ended is not None
+        return self._stopped() or self.end_reason is not None
 
     def must_stop(self) -> bool:
         """`stop`, and the server is asked whether the lease is still ours."""
-        return self.stop() or (self._lease is not None and not self._lease.confirm())
+        return self.should_stop() or (self._lease is not None and not self._lease.confirm_lease())
 
-    def check(self) -> None:
+    def check_lease(self) -> None:
         """Before a write on Spark, which no transaction can fence.
 
         Raises:
@@ -109,7 +109,7 @@ class Hold:
             raise CircuitBreakerError
 
     @contextmanager
-    def fence(self) -> Iterator[None]:
+    def fence_write(self) -> Iterator[None]:
         """Around a write to the state that must not happen without the lease.
 
         Raises:
@@ -117,18 +117,18 @@ class Hold:
         """
         if self._lease is None:
             raise LeaseLostError(self._environment)
-        with self._lease.fence(sqlmesh_compat.state_adapter(self._context)):
+        with self._lease.fence_transaction(sqlmesh_compat.state_adapter(self._context)):
             yield
 
     @contextmanager
-    def promotion(self) -> Iterator[None]:
+    def fence_promotion(self) -> Iterator[None]:
         """`fence` around the promotion, which does not begin where the work has to end."""
-        if self.stop():
+        if self.should_stop():
             raise CircuitBreakerError
-        with self.fence():
+        with self.fence_write():
             yield
 
-    def failure(self) -> Failure:
+    def make_failure(self) -> Failure:
         """Why the work was stopped, for the person who asked for it."""
         if self._stopped():
             return Failure(
@@ -138,7 +138,7 @@ class Hold:
                 message="The apply was cancelled.",
                 hint="Apply again to complete the environment, or clean it up.",
             )
-        if self.ended == "stop_requested":
+        if self.end_reason == "stop_requested":
             return Failure(
                 stage="apply",
                 reason_code="stop_requested",
@@ -155,8 +155,8 @@ class Hold:
             hint=lost.hint,
         )
 
-    def end(self) -> None:
+    def end_lease(self) -> None:
         """Gives the lease back, if it was taken."""
         if self._lease is not None:
-            self._lease.release()
-        self._leases.close()
+            self._lease.release_lease()
+        self._leases.close_connections()

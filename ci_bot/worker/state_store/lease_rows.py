@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from sqlglot import exp, parse_one
 from sqlmesh.utils.migration import blob_text_type, index_text_type
 
-from ci_bot.errors import Refused
+from ci_bot.errors import RequestRefused
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.state_store.ledger_schema import SCHEMA, make_schema
@@ -38,7 +38,7 @@ _NOW = {
 TRIED = frozenset(_NOW)
 
 
-class Taken(Protocol):
+class TakenLease(Protocol):
     """What identifies a lease that was taken."""
 
     name: str
@@ -47,14 +47,14 @@ class Taken(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holder:
+class LeaseHolder:
     """Who wants a lease, in words that the next one who wants it can act on."""
 
     activity: LeasedActivity
     who: str
 
     @classmethod
-    def of(cls, activity: LeasedActivity, owner: Owner) -> Holder:
+    def from_request(cls, activity: LeasedActivity, owner: Owner) -> LeaseHolder:
         """The holder that a request names."""
         pull = f"#{owner.pr_number}" if owner.pr_number is not None else ""
         run = f"run {owner.run}" if owner.run else f"process {os.getpid()}"
@@ -62,7 +62,7 @@ class Holder:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class HeldLease:
     """A live lease, as it stands in the database. Times are the server's, in milliseconds."""
 
     name: str
@@ -76,14 +76,15 @@ class Held:
     stop_requested: bool
 
 
-class HeldByAnother(Refused):
+class HeldByAnother(RequestRefused):
     """Somebody else has it; `held` says who."""
 
     reason_code = "held"
 
-    def __init__(self, wanted: str, held: Held) -> None:
+    def __init__(self, wanted: str, held: HeldLease) -> None:
         who = (
-            f"{_article(held.activity)} ({held.who}) since {names_and_times.iso(held.acquired_at)}"
+            f"{_article_for(held.activity)} ({held.who}) since "
+            f"{names_and_times.format_iso(held.acquired_at)}"
         )
         if held.name == RECLAIM:
             message = (
@@ -96,7 +97,7 @@ class HeldByAnother(Refused):
         super().__init__(
             message,
             hint="Nothing was touched. Wait until that run has ended, then ask again. If it is "
-            f"dead, its hold ends by itself at {names_and_times.iso(held.expires_at)}.",
+            f"dead, its hold ends by itself at {names_and_times.format_iso(held.expires_at)}.",
         )
         self.held = held
 
@@ -125,33 +126,41 @@ class LeaseRows:
         self._now = parse_one(_NOW[dialect], dialect=dialect)
         self._prepared = False
 
-    def exists(self) -> bool:
+    def table_exists(self) -> bool:
         return bool(self._adapter.table_exists(self._table))
 
-    def prepare(self) -> None:
+    def prepare_table(self) -> None:
         """Creates the table and its counter where they are not there yet; two may do it at once."""
         if self._prepared:
             return
-        if not self.exists():
-            self._once(lambda: make_schema(self._adapter), lambda: True)
-            self._once(
+        if not self.table_exists():
+            self._create_once(lambda: make_schema(self._adapter), lambda: True)
+            self._create_once(
                 lambda: self._adapter.create_state_table(
                     self._table, self._columns, primary_key=("name",)
                 ),
-                self.exists,
+                self.table_exists,
             )
         if not self._has_counter():
             zero = exp.Literal.number(0)
             never = exp.Literal.number(_NEVER)
-            self._once(
-                lambda: self._insert(
-                    _text(_COUNTER), _text(""), zero, _text(""), _text(""), zero, zero, never, zero
+            self._create_once(
+                lambda: self._insert_row(
+                    _text_literal(_COUNTER),
+                    _text_literal(""),
+                    zero,
+                    _text_literal(""),
+                    _text_literal(""),
+                    zero,
+                    zero,
+                    never,
+                    zero,
                 ),
                 self._has_counter,
             )
         self._prepared = True
 
-    def _once(self, create: Callable[[], Any], there: Callable[[], bool]) -> None:
+    def _create_once(self, create: Callable[[], Any], there: Callable[[], bool]) -> None:
         try:
             create()
         except Exception:
@@ -160,34 +169,34 @@ class LeaseRows:
                 raise
 
     def _has_counter(self) -> bool:
-        return self._one(exp.select("fencing").where(_is("name", _COUNTER))) is not None
+        return self._query_one(exp.select("fencing").where(_equals("name", _COUNTER))) is not None
 
-    def acquire(self, name: str, token: str, holder: Holder, expiry: float) -> int:
+    def acquire_row(self, name: str, token: str, holder: LeaseHolder, expiry: float) -> int:
         with self._adapter.transaction():
             self._adapter.execute(
                 exp.update(
                     self._table,
                     {"fencing": exp.column("fencing") + 1},
-                    where=_is("name", _COUNTER),
+                    where=_equals("name", _COUNTER),
                 )
             )
-            row = self._one(exp.select("fencing").where(_is("name", _COUNTER)))
+            row = self._query_one(exp.select("fencing").where(_equals("name", _COUNTER)))
             if row is None:
                 raise RuntimeError("the counter of the leases is gone")
             fencing = int(row[0])
-            for held in self.live():
-                if _overlap(name, holder.activity, held):
+            for held in self.list_live():
+                if _is_overlapping(name, holder.activity, held):
                     raise HeldByAnother(name, held)
-            now = self.now()
+            now = self.server_time()
             # Expired is lost, so these rows mean nothing any more.
-            gone = exp.or_(_is("name", name), exp.column("expires_at") <= now)
+            gone = exp.or_(_equals("name", name), exp.column("expires_at") <= now)
             self._adapter.delete_from(self._table, gone)
-            self._insert(
-                _text(name),
-                _text(token),
+            self._insert_row(
+                _text_literal(name),
+                _text_literal(token),
                 exp.Literal.number(fencing),
-                _text(holder.activity),
-                _text(holder.who),
+                _text_literal(holder.activity),
+                _text_literal(holder.who),
                 exp.Literal.number(now),
                 exp.Literal.number(now),
                 exp.Literal.number(now + int(expiry * _MS)),
@@ -198,18 +207,21 @@ class LeaseRows:
     def last_number(self) -> int:
         """The fencing number of the newest lease; 0 where there was none yet."""
         row = (
-            self._one(exp.select("fencing").where(_is("name", _COUNTER))) if self.exists() else None
+            self._query_one(exp.select("fencing").where(_equals("name", _COUNTER)))
+            if self.table_exists()
+            else None
         )
         return int(row[0]) if row else 0
 
-    def live(self) -> list[Held]:
+    def list_live(self) -> list[HeldLease]:
         wanted = exp.and_(
-            exp.column("name").neq(_text(_COUNTER)), exp.column("expires_at") > self.now()
+            exp.column("name").neq(_text_literal(_COUNTER)),
+            exp.column("expires_at") > self.server_time(),
         )
         query = exp.select(*self._columns).from_(self._table).where(wanted)
         rows = self._adapter.fetchall(query.order_by("name"), quote_identifiers=True)
         return [
-            Held(
+            HeldLease(
                 name=str(name),
                 token=str(token),
                 fencing=int(fencing),
@@ -223,52 +235,52 @@ class LeaseRows:
             for name, token, fencing, activity, who, acquired, heartbeat, expires, stop in rows
         ]
 
-    def renew(self, lease: Taken, expiry: float) -> bool | None:
+    def renew_row(self, lease: TakenLease, expiry: float) -> bool | None:
         """Whether a stop was asked for; None where the lease is lost."""
         with self._adapter.transaction():
-            now = self.now()
-            alive = exp.and_(_mine(lease), exp.column("expires_at") > now)
+            now = self.server_time()
+            alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > now)
             values: dict[str, object] = {"heartbeat_at": now, "expires_at": now + int(expiry * _MS)}
             self._adapter.execute(exp.update(self._table, values, where=alive))
-            row = self._one(exp.select("stop_requested").where(alive))
+            row = self._query_one(exp.select("stop_requested").where(alive))
         return None if row is None else bool(row[0])
 
-    def is_live(self, lease: Taken) -> bool:
+    def is_live(self, lease: TakenLease) -> bool:
         """Whether the lease has not expired, and nobody else has taken it."""
-        alive = exp.and_(_mine(lease), exp.column("expires_at") > self.now())
-        return self._one(exp.select("fencing").where(alive)) is not None
+        alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > self.server_time())
+        return self._query_one(exp.select("fencing").where(alive)) is not None
 
-    def lock(self, lease: Taken, adapter: Any) -> bool:
+    def lock_row(self, lease: TakenLease, adapter: Any) -> bool:
         """Locks the row for the transaction of `adapter`; False where it is not the lease's."""
-        alive = exp.and_(_mine(lease), exp.column("expires_at") > self.now())
+        alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > self.server_time())
         query = exp.select("fencing").from_(self._table).where(alive).lock()
         return adapter.fetchone(query, quote_identifiers=True) is not None
 
     def request_stop(self, name: str) -> None:
-        apply = exp.and_(_is("name", name), _is("activity", "apply"))
+        apply = exp.and_(_equals("name", name), _equals("activity", "apply"))
         self._adapter.execute(
             exp.update(self._table, {"stop_requested": exp.Literal.number(1)}, where=apply)
         )
 
-    def delete(self, lease: Taken) -> None:
-        self._adapter.delete_from(self._table, _mine(lease))
+    def delete_row(self, lease: TakenLease) -> None:
+        self._adapter.delete_from(self._table, _is_own_row(lease))
 
-    def now(self) -> int:
+    def server_time(self) -> int:
         return int(self._adapter.fetchone(exp.select(self._now))[0])
 
-    def close(self) -> None:
+    def close_connections(self) -> None:
         self._adapter.close()
 
-    def _one(self, query: exp.Select) -> Any:
+    def _query_one(self, query: exp.Select) -> Any:
         return self._adapter.fetchone(query.from_(self._table), quote_identifiers=True)
 
-    def _insert(self, *values: exp.Expression) -> None:
+    def _insert_row(self, *values: exp.Expression) -> None:
         self._adapter.execute(
             exp.insert(exp.select(*values), self._table, columns=list(self._columns))
         )
 
 
-def _overlap(name: str, activity: LeasedActivity, held: Held) -> bool:
+def _is_overlapping(name: str, activity: LeasedActivity, held: HeldLease) -> bool:
     """Whether a live lease stands against taking `name`."""
     if held.name == name:
         return True
@@ -277,21 +289,21 @@ def _overlap(name: str, activity: LeasedActivity, held: Held) -> bool:
     return held.name == RECLAIM and activity == "apply"
 
 
-def _mine(lease: Taken) -> exp.Condition:
+def _is_own_row(lease: TakenLease) -> exp.Condition:
     return exp.and_(
-        _is("name", lease.name),
-        _is("token", lease.token),
+        _equals("name", lease.name),
+        _equals("token", lease.token),
         exp.column("fencing").eq(exp.Literal.number(lease.fencing)),
     )
 
 
-def _is(column: str, value: str) -> exp.EQ:
-    return exp.column(column).eq(_text(value))
+def _equals(column: str, value: str) -> exp.EQ:
+    return exp.column(column).eq(_text_literal(value))
 
 
-def _text(value: str) -> exp.Literal:
+def _text_literal(value: str) -> exp.Literal:
     return exp.Literal.string(value)
 
 
-def _article(activity: str) -> str:
+def _article_for(activity: str) -> str:
     return f"an {activity}" if activity[:1] in "aeiou" else f"a {activity}"

@@ -23,16 +23,16 @@ from typing import Any, Literal
 
 from sqlmesh.core.config import DuckDBConnectionConfig
 
-from ci_bot.errors import BadInput, Incomplete
+from ci_bot.errors import BadInput, WorkIncomplete
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.runtime import log
+from ci_bot.worker.runtime import write_log_line
 from ci_bot.worker.state_store.lease_rows import (
     RECLAIM,
     TRIED,
-    Held,
     HeldByAnother,
-    Holder,
+    HeldLease,
+    LeaseHolder,
     LeaseRows,
 )
 
@@ -43,7 +43,7 @@ LeaseReason = Literal["lease_lost", "stop_requested"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timing:
+class LeaseTiming:
     """How long a lease lives without a sign of life, and how often there is one, in seconds."""
 
     heartbeat: float = 5.0
@@ -51,7 +51,7 @@ class Timing:
     poll: float = 0.5
 
 
-class LeaseLostError(Incomplete):
+class LeaseLostError(WorkIncomplete):
     """Another run may have this environment by now, so nothing more may be written to it."""
 
     reason_code = "lease_lost"
@@ -77,7 +77,7 @@ class Lease:
         name: str,
         token: str,
         fencing: int,
-        timing: Timing,
+        timing: LeaseTiming,
         monotonic: Callable[[], float],
         renewed: float,
         on_end: Callable[[LeaseReason], None],
@@ -96,7 +96,9 @@ class Lease:
         self._done = threading.Event()
         if rows is not None:
             _HELD.append(self)
-            threading.Thread(target=self._beat, name=f"lease {name}", daemon=True).start()
+            threading.Thread(
+                target=self._renew_until_end, name=f"lease {name}", daemon=True
+            ).start()
 
     def __enter__(self) -> Lease:
         return self
@@ -107,10 +109,10 @@ class Lease:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.release()
+        self.release_lease()
 
     @property
-    def reason(self) -> LeaseReason | None:
+    def end_reason(self) -> LeaseReason | None:
         """Why the work has to stop; None while it may go on."""
         if self._rows is None:
             return None
@@ -120,7 +122,7 @@ class Lease:
         return self._ended
 
     @contextmanager
-    def fence(self, adapter: Any) -> Iterator[None]:
+    def fence_transaction(self, adapter: Any) -> Iterator[None]:
         """A transaction on `adapter` that is the lease's: what is written inside takes effect only
         while it is ours, and nobody can take it in between.
 
@@ -134,12 +136,12 @@ class Lease:
             yield
             return
         with adapter.transaction():
-            if self.reason == "lease_lost" or not self._rows.lock(self, adapter):
+            if self.end_reason == "lease_lost" or not self._rows.lock_row(self, adapter):
                 self._ended = "lease_lost"
                 raise LeaseLostError(self.name)
             yield
 
-    def confirm(self) -> bool:
+    def confirm_lease(self) -> bool:
         """Whether the server says that it is still ours: a machine that slept has a clock that
         slept, too. A server that does not answer now says nothing; `reason` knows how long.
         """
@@ -149,10 +151,10 @@ class Lease:
             if not self._rows.is_live(self):
                 self._ended = "lease_lost"
         except Exception as error:
-            log(f"The lease of {self.name} was not confirmed: {error}")
-        return self.reason is None
+            write_log_line(f"The lease of {self.name} was not confirmed: {error}")
+        return self.end_reason is None
 
-    def release(self) -> None:
+    def release_lease(self) -> None:
         """Gives it back. What cannot be given back expires; that is said in the log."""
         with self._release:
             if self._done.is_set() or self._rows is None:
@@ -160,14 +162,14 @@ class Lease:
             self._done.set()
             _HELD.remove(self)
             try:
-                self._rows.delete(self)
+                self._rows.delete_row(self)
             except Exception as error:
-                log(
+                write_log_line(
                     f"The lease of {self.name} could not be released, so it expires in "
                     f"{self._timing.expiry:g} s: {error}"
                 )
 
-    def _beat(self) -> None:
+    def _renew_until_end(self) -> None:
         """Keeps the lease alive until it is released or lost, and says when the work must stop."""
         rows = self._rows
         pause = self._timing.heartbeat
@@ -176,15 +178,17 @@ class Lease:
             pause = self._timing.heartbeat
             try:
                 stop = (
-                    None if self._ended == "lease_lost" else rows.renew(self, self._timing.expiry)
+                    None
+                    if self._ended == "lease_lost"
+                    else rows.renew_row(self, self._timing.expiry)
                 )
             except Exception as error:
                 if self._done.is_set():
                     return
-                log(f"The lease of {self.name} was not renewed: {error}")
+                write_log_line(f"The lease of {self.name} was not renewed: {error}")
                 # A server that is gone for a moment must not cost the lease.
                 pause = min(1.0, pause)
-                if self.reason == "lease_lost":
+                if self.end_reason == "lease_lost":
                     self._ended = "lease_lost"
             else:
                 if stop is None:
@@ -194,14 +198,14 @@ class Lease:
                     if stop:
                         self._ended = "stop_requested"
             if self._ended is not None and not self._done.is_set():
-                self._tell(self._ended)
+                self._announce_end(self._ended)
 
-    def _tell(self, reason: LeaseReason) -> None:
+    def _announce_end(self, reason: LeaseReason) -> None:
         try:
             self._on_end(reason)
         except Exception as error:
             # The heart goes on beating: the work has not ended yet.
-            log(f"while stopping: {error}")
+            write_log_line(f"while stopping: {error}")
 
 
 _HELD: list[Lease] = []
@@ -210,7 +214,7 @@ _HELD: list[Lease] = []
 def release_all() -> None:
     """Releases every lease of this process, for its last seconds (see `stopping`)."""
     for lease in list(_HELD):
-        lease.release()
+        lease.release_lease()
 
 
 Say = Callable[[str, str, int | None, int | None], None]
@@ -223,10 +227,10 @@ CLEANUP_WAITS_SECONDS = 120.0
 # A reclaim drops tables one by one; it is seldom longer.
 APPLY_WAITS_SECONDS = 30.0
 
-_TIMING = Timing()
+_TIMING = LeaseTiming()
 
 
-class Leases:
+class LeaseBook:
     """The leases of one state database.
 
     Args:
@@ -239,7 +243,7 @@ class Leases:
         self,
         adapter: Any | None,
         *,
-        timing: Timing = _TIMING,
+        timing: LeaseTiming = _TIMING,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         token: Callable[[], str] = lambda: secrets.token_hex(16),
@@ -251,7 +255,7 @@ class Leases:
         self._token = token
 
     @classmethod
-    def of(cls, context: Any, **options: Any) -> Leases:
+    def from_context(cls, context: Any, **options: Any) -> LeaseBook:
         """The leases beside the state of `context`; nothing is connected yet.
 
         Raises:
@@ -271,8 +275,12 @@ class Leases:
         # More than one task makes it one connection per thread: taker, heartbeat, last words.
         return cls(connection.create_engine_adapter(concurrent_tasks=2), **options)
 
-    def acquire(
-        self, name: str, holder: Holder, *, on_end: Callable[[LeaseReason], None] = lambda _: None
+    def acquire_lease(
+        self,
+        name: str,
+        holder: LeaseHolder,
+        *,
+        on_end: Callable[[LeaseReason], None] = lambda _: None,
     ) -> Lease:
         """Takes the lease `name`, if it is free, and keeps it alive until it is released.
 
@@ -286,8 +294,8 @@ class Leases:
         token, asked = self._token(), self._monotonic()
         fencing = 0
         if self._rows is not None:
-            self._rows.prepare()
-            fencing = self._rows.acquire(name, token, holder, self.timing.expiry)
+            self._rows.prepare_table()
+            fencing = self._rows.acquire_row(name, token, holder, self.timing.expiry)
         return Lease(
             self._rows,
             name=name,
@@ -299,19 +307,19 @@ class Leases:
             on_end=on_end,
         )
 
-    def exclusive(self, owner: Owner) -> Lease:
+    def acquire_exclusive(self, owner: Owner) -> Lease:
         """Takes the project-wide `RECLAIM`, which no apply overlaps; does not wait.
 
         Raises:
             HeldByAnother: an apply is in flight, or somebody else reclaims (a `Refused` with the
                 reason `held`).
         """
-        return self.acquire(RECLAIM, Holder.of("reclaim", owner))
+        return self.acquire_lease(RECLAIM, LeaseHolder.from_request("reclaim", owner))
 
     def wait_for(
         self,
         name: str,
-        holder: Holder,
+        holder: LeaseHolder,
         *,
         seconds: float,
         progress: Say,
@@ -331,7 +339,7 @@ class Leases:
         told: tuple[str, float] | None = None
         while True:
             try:
-                return self.acquire(name, holder, on_end=on_end)
+                return self.acquire_lease(name, holder, on_end=on_end)
             except HeldByAnother as error:
                 now = self._monotonic()
                 if now - began >= seconds:
@@ -345,23 +353,23 @@ class Leases:
 
     def request_stop(self, name: str) -> None:
         """Asks the apply that holds `name`, if one does, to stop at its next batch."""
-        if self._rows is not None and self._rows.exists():
+        if self._rows is not None and self._rows.table_exists():
             self._rows.request_stop(name)
 
     def last_number(self) -> int:
         """The fencing number of the newest lease of this state; 0 where there was none."""
         return self._rows.last_number() if self._rows is not None else 0
 
-    def live(self) -> list[Held]:
+    def list_live(self) -> list[HeldLease]:
         """Every lease that has not expired, by name."""
-        if self._rows is None or not self._rows.exists():
+        if self._rows is None or not self._rows.table_exists():
             return []
-        return self._rows.live()
+        return self._rows.list_live()
 
-    def close(self) -> None:
+    def close_connections(self) -> None:
         """Closes the connections; leases that are still held expire."""
         if self._rows is not None:
-            self._rows.close()
+            self._rows.close_connections()
 
 
 @contextmanager
@@ -376,15 +384,15 @@ def for_cleanup(
     Raises:
         HeldByAnother: whoever holds it did not end in time.
     """
-    leases = Leases.of(context, **options)
+    leases = LeaseBook.from_context(context, **options)
     try:
         with leases.wait_for(
             environment,
-            Holder.of("cleanup", owner),
+            LeaseHolder.from_request("cleanup", owner),
             seconds=CLEANUP_WAITS_SECONDS,
             progress=progress,
             stop_applies=True,
         ) as lease:
             yield lease
     finally:
-        leases.close()
+        leases.close_connections()

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from ci_bot.protocol.base import Contract, Count, Name, Timestamp
 from ci_bot.protocol.review_report import Acceptance
-from ci_bot.worker.runtime import Catalog, Relation
+from ci_bot.worker.runtime import Relation, SparkCatalog
 from ci_bot.worker.state_store.ledger_schema import ACCEPTANCES, ENVIRONMENTS, LedgerTables
 
 LedgerPhase = Literal[
@@ -79,69 +79,69 @@ class Ledger:
         self._adapter = adapter
         self._tables = LedgerTables(adapter)
 
-    def exists(self) -> bool:
+    def has_ledger(self) -> bool:
         """Whether any run of ours has recorded anything in this state database.
 
         Raises:
             BadInput: a newer version of ci-bot has written this ledger, and only that can read it.
         """
-        return self._tables.exist(ENVIRONMENTS)
+        return self._tables.table_exists(ENVIRONMENTS)
 
-    def prepare(self) -> None:
+    def prepare_tables(self) -> None:
         """Creates the ledger's schema and tables where they are not there yet.
 
         Raises:
             BadInput: see `exists`.
         """
-        self._tables.prepare()
+        self._tables.prepare_tables()
 
-    def get(self, environment: str, *, lock: bool = False) -> LedgerRow | None:
+    def read_row(self, environment: str, *, lock: bool = False) -> LedgerRow | None:
         """The row of an environment, None where there is none.
 
         Args:
             lock: Nobody else changes it until the transaction ends that this is called in. DuckDB
                 has no such lock and needs none.
         """
-        if not self.exists():
+        if not self.has_ledger():
             return None
         query = (
             exp.select("document")
-            .from_(ENVIRONMENTS.table)
+            .from_(ENVIRONMENTS.table_expression)
             .where(exp.column("name").eq(exp.Literal.string(environment)))
         )
         found = self._adapter.fetchone(query.lock() if lock else query)
         return LedgerRow.model_validate_json(found[0]) if found else None
 
-    def all(self) -> list[LedgerRow]:
+    def list_rows(self) -> list[LedgerRow]:
         """Every environment that the ledger knows, by name."""
-        if not self.exists():
+        if not self.has_ledger():
             return []
-        rows = self._adapter.fetchall(exp.select("document").from_(ENVIRONMENTS.table))
+        rows = self._adapter.fetchall(exp.select("document").from_(ENVIRONMENTS.table_expression))
         return sorted(
             (LedgerRow.model_validate_json(row[0]) for row in rows), key=lambda row: row.environment
         )
 
     def of_owner(self, owner: str) -> list[LedgerRow]:
         """The environments of a repository that are not removed, by name."""
-        if not self.exists():
+        if not self.has_ledger():
             return []
         rows = self._adapter.fetchall(
             exp.select("document")
-            .from_(ENVIRONMENTS.table)
+            .from_(ENVIRONMENTS.table_expression)
             .where(exp.column("owner").eq(exp.Literal.string(owner)))
             .where(exp.column("phase").isin(*REMOVED).not_())
             .order_by("name")
         )
         return [LedgerRow.model_validate_json(row[0]) for row in rows]
 
-    def put(self, row: LedgerRow) -> None:
+    def write_row(self, row: LedgerRow) -> None:
         """Writes the row of an environment, replacing an older one."""
         import pandas as pd
 
         with self._adapter.transaction():
-            self._delete(row.environment)
+            self._delete_rows(row.environment)
             self._adapter.insert_append(
-                ENVIRONMENTS.table,
+                ENVIRONMENTS.table_expression,
                 pd.DataFrame(
                     [
                         {
@@ -156,38 +156,41 @@ class Ledger:
                 track_rows_processed=False,
             )
 
-    def delete(self, environment: str) -> None:
+    def delete_row(self, environment: str) -> None:
         """Forgets an environment; nothing happens where there is no row."""
-        if self.exists():
-            self._delete(environment)
+        if self.has_ledger():
+            self._delete_rows(environment)
 
-    def _delete(self, environment: str) -> None:
+    def _delete_rows(self, environment: str) -> None:
         self._adapter.delete_from(
-            ENVIRONMENTS.table, exp.column("name").eq(exp.Literal.string(environment))
+            ENVIRONMENTS.table_expression, exp.column("name").eq(exp.Literal.string(environment))
         )
 
-    def acceptances(self, repository: str, pull_request: int) -> list[Acceptance]:
+    def list_acceptances(self, repository: str, pull_request: int) -> list[Acceptance]:
         """What was accepted in a pull request, oldest first."""
-        if not self._tables.exist(ACCEPTANCES):
+        if not self._tables.table_exists(ACCEPTANCES):
             return []
         query = (
             exp.select("document")
-            .from_(ACCEPTANCES.table)
-            .where(exp.column("about").eq(_about(repository, pull_request)))
+            .from_(ACCEPTANCES.table_expression)
+            .where(exp.column("about").eq(_pull_request_key(repository, pull_request)))
             .order_by(exp.column("at", quoted=True))
         )
         return [Acceptance.model_validate_json(row[0]) for row in self._adapter.fetchall(query)]
 
-    def accept(
+    def write_acceptance(
         self, repository: str, pull_request: int, item: Acceptance, *, forget_before: str
     ) -> None:
         """Writes an acceptance, in the place of an earlier one of the same rule on the model."""
         import pandas as pd
 
-        about, key = _about(repository, pull_request), json.dumps([item.rule, item.model])
+        about, key = (
+            _pull_request_key(repository, pull_request),
+            json.dumps([item.rule, item.model]),
+        )
         with self._adapter.transaction():
             self._adapter.delete_from(
-                ACCEPTANCES.table,
+                ACCEPTANCES.table_expression,
                 exp.or_(
                     exp.and_(
                         exp.column("about").eq(about),
@@ -198,19 +201,19 @@ class Ledger:
             )
             row = {"about": about.this, "item": key, "at": item.at, "document": item.to_json()}
             self._adapter.insert_append(
-                ACCEPTANCES.table,
+                ACCEPTANCES.table_expression,
                 pd.DataFrame([row]),
                 target_columns_to_types=ACCEPTANCES.types_on(self._adapter.dialect),
                 track_rows_processed=False,
             )
 
 
-def _about(repository: str, pull_request: int) -> exp.Literal:
+def _pull_request_key(repository: str, pull_request: int) -> exp.Literal:
     return exp.Literal.string(f"{repository}#{pull_request}")
 
 
 def ledger_objects(
-    views: Iterable[Relation], tables: Iterable[Relation], catalog: Catalog
+    views: Iterable[Relation], tables: Iterable[Relation], catalog: SparkCatalog
 ) -> list[LedgerObject]:
     """Every object of an apply with whether it is there now, asked schema by schema."""
     views, tables = list(views), list(tables)
@@ -218,7 +221,7 @@ def ledger_objects(
     present: dict[tuple[str, str], set[str]] = {}
     found: list[LedgerObject] = []
     for where in schemas:
-        names = catalog.names(*where)
+        names = catalog.list_names(*where)
         present[where] = {name.lower() for name in names or ()}
         found.append(
             LedgerObject(kind="schema", catalog=where[0], db=where[1], existed=names is not None)

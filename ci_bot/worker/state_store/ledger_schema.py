@@ -37,7 +37,7 @@ class LedgerTable:
     key: tuple[str, ...] | None = None
 
     @property
-    def table(self) -> exp.Table:
+    def table_expression(self) -> exp.Table:
         return exp.table_(self.name, db=SCHEMA)
 
     def types_on(self, dialect: str) -> dict[str, exp.DataType]:
@@ -56,15 +56,15 @@ class LedgerTable:
         }
 
 
-def _documents(name: str, *columns: str, key: tuple[str, ...] | None = None) -> LedgerTable:
+def _document_table(name: str, *columns: str, key: tuple[str, ...] | None = None) -> LedgerTable:
     return LedgerTable(name, (*columns, "document"), key=key)
 
 
-ENVIRONMENTS = _documents("_environments", "name", "owner", "phase", key=("name",))
-RUNS = _documents("_runs", "model", "at")
-ACCEPTANCES = _documents("_acceptances", "about", "item", "at")
-APPLIES = _documents("_applies", "environment", "at")
-PROD_RUNS = _documents("_prod_runs", "source", "table_name", "at")
+ENVIRONMENTS = _document_table("_environments", "name", "owner", "phase", key=("name",))
+RUNS = _document_table("_runs", "model", "at")
+ACCEPTANCES = _document_table("_acceptances", "about", "item", "at")
+APPLIES = _document_table("_applies", "environment", "at")
+PROD_RUNS = _document_table("_prod_runs", "source", "table_name", "at")
 VERSIONS = LedgerTable("_ledger_versions", ("version", "written_by", "at"), numbers=("version",))
 TABLES = (ENVIRONMENTS, RUNS, ACCEPTANCES, APPLIES, PROD_RUNS, VERSIONS)
 
@@ -81,38 +81,38 @@ class LedgerTables:
         self._checked = False
         self._there: set[str] = set()
 
-    def exist(self, table: LedgerTable) -> bool:
+    def table_exists(self, table: LedgerTable) -> bool:
         """Whether the table is there.
 
         Raises:
             BadInput: a newer version of ci-bot has written this ledger.
         """
-        self._check()
+        self._check_version()
         # What is there stays there; what is not may be made by another run at any moment.
-        if table.name not in self._there and self._adapter.table_exists(table.table):
+        if table.name not in self._there and self._adapter.table_exists(table.table_expression):
             self._there.add(table.name)
         return table.name in self._there
 
-    def prepare(self) -> None:
+    def prepare_tables(self) -> None:
         """Makes what is missing, and writes down that the ledger is of this version now.
 
         Raises:
             BadInput: a newer version of ci-bot has written this ledger.
         """
-        missing = [table for table in TABLES if not self.exist(table)]
+        missing = [table for table in TABLES if not self.table_exists(table)]
         if missing:
             make_schema(self._adapter)
         for table in missing:
             self._adapter.create_state_table(
-                table.table, table.types_on(self._adapter.dialect), primary_key=table.key
+                table.table_expression, table.types_on(self._adapter.dialect), primary_key=table.key
             )
         if self._newest_version()[0] < LEDGER_VERSION:
-            self._stamp()
+            self._write_version()
 
-    def _check(self) -> None:
+    def _check_version(self) -> None:
         if self._checked:
             return
-        if self._adapter.table_exists(VERSIONS.table):
+        if self._adapter.table_exists(VERSIONS.table_expression):
             version, written_by = self._newest_version()
             if version > LEDGER_VERSION:
                 raise _too_new(version, written_by)
@@ -121,24 +121,24 @@ class LedgerTables:
     def _newest_version(self) -> tuple[int, str]:
         found = self._adapter.fetchone(
             exp.select("version", "written_by")
-            .from_(VERSIONS.table)
+            .from_(VERSIONS.table_expression)
             .order_by(exp.column("version").desc())
             .limit(1)
         )
         return (int(found[0]), str(found[1])) if found else (1, "")
 
-    def _stamp(self) -> None:
+    def _write_version(self) -> None:
         import pandas as pd
 
         # Two runs may stamp at once: two rows of one version say the same as one.
         self._adapter.insert_append(
-            VERSIONS.table,
+            VERSIONS.table_expression,
             pd.DataFrame(
                 [
                     {
                         "version": LEDGER_VERSION,
                         "written_by": ci_bot.__version__,
-                        "at": names_and_times.iso(names_and_times.now_milliseconds()),
+                        "at": names_and_times.format_iso(names_and_times.now_milliseconds()),
                     }
                 ]
             ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.errors import Refused
+from ci_bot.errors import RequestRefused
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import CleanupRequest, Owner
 from ci_bot.worker.messages import names_and_times
@@ -33,13 +33,13 @@ def stands_for(row: LedgerRow | None, expires: int | None) -> bool:
     if row.phase == "leftover":
         # The cleanup that wrote the row has deleted the record. One of an older version of ci-bot
         # may have kept it; it had it expire first.
-        return expires is not None and expires <= names_and_times.milliseconds(row.updated_at)
+        return expires is not None and expires <= names_and_times.to_milliseconds(row.updated_at)
     return True
 
 
-def refusal(
+def find_refusal(
     environment: EnvironmentName, owner: Owner, row: LedgerRow | None, stored: Any | None
-) -> Refused | None:
+) -> RequestRefused | None:
     """Why this owner may not touch an environment; None where it may.
 
     Args:
@@ -52,13 +52,13 @@ def refusal(
         "`ci-bot apply` with `--claim` takes it over."
     )
     if row is not None and row.owner != owner.name:
-        return Refused(
+        return RequestRefused(
             f"{environment} belongs to {row.owner}, not to {owner.name}.",
             hint=f"{_TWO_PREFIXES} {claim}",
             reason_code="other_owner",
         )
     if stored is not None and not stands_for(row, stored.expiration_ts):
-        return Refused(
+        return RequestRefused(
             f"{environment} is in SQLMesh's state, and nothing proves that this repository made "
             "it: no apply of it is recorded.",
             hint=f"{claim} {_TWO_PREFIXES}",
@@ -67,7 +67,7 @@ def refusal(
     return None
 
 
-def check(
+def check_ownership(
     environment: EnvironmentName,
     owner: Owner,
     row: LedgerRow | None,
@@ -83,12 +83,12 @@ def check(
     Raises:
         Refused: `other_owner` or `not_ours`.
     """
-    found = refusal(environment, owner, row, stored)
+    found = find_refusal(environment, owner, row, stored)
     if found is not None and not claim:
         raise found
 
 
-def claimed(
+def claim_environment(
     request: CleanupRequest, context: Any, ledger: Ledger, row: LedgerRow | None, stored: Any | None
 ) -> LedgerRow | None:
     """The row of an environment that a person claims, written, so that a cleanup which is cut off
@@ -96,14 +96,14 @@ def claimed(
 
     Nothing of it is called our making but its views: physical tables stay.
     """
-    now = names_and_times.iso(names_and_times.now_milliseconds())
+    now = names_and_times.format_iso(names_and_times.now_milliseconds())
     if row is not None:
         taken = row.model_copy(update={"owner": request.owner.name})
     elif stored is not None:
         taken = LedgerRow(
             environment=request.environment,
             owner=request.owner.name,
-            pr_number=request.environment.number(request.environment_prefix),
+            pr_number=request.environment.pull_request_number(request.environment_prefix),
             head_sha=None,
             plan_id=None,
             phase="cleaning",
@@ -121,6 +121,6 @@ def claimed(
         )
     else:
         return None
-    ledger.prepare()
-    ledger.put(taken)
+    ledger.prepare_tables()
+    ledger.write_row(taken)
     return taken

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ci_bot.bot.actions.step_files import (
     OUTPUT_LIMIT,
     SUMMARY_LIMIT,
-    Outputs,
+    StepOutputs,
     StepSummary,
     TooLargeError,
     format_output,
@@ -97,8 +97,8 @@ def test_format_output__too_large() -> None:
 def test_outputs__are_appended_to_what_is_there(tmp_path: Path) -> None:
     file = tmp_path / "output"
     file.write_bytes(b"unfinished=line")
-    outputs = Outputs(file, delimiter=lambda: DELIMITER, warn=pytest.fail)
-    outputs.set("decision", "go")
+    outputs = StepOutputs(file, delimiter=lambda: DELIMITER, warn=pytest.fail)
+    outputs.set_output("decision", "go")
     outputs.set_json("result", {"b": [1, "ü\n"], "a": None})
     pairs = read_file_command(file.read_text("utf-8"))
     assert pairs[:2] == [("unfinished", "line"), ("decision", "go")]
@@ -107,28 +107,28 @@ def test_outputs__are_appended_to_what_is_there(tmp_path: Path) -> None:
 
 
 def test_outputs__outside_a_workflow_are_checked_and_dropped() -> None:
-    outputs = Outputs(None, delimiter=lambda: DELIMITER, warn=pytest.fail)
-    outputs.set("a", "b")
+    outputs = StepOutputs(None, delimiter=lambda: DELIMITER, warn=pytest.fail)
+    outputs.set_output("a", "b")
     with pytest.raises(ValueError, match="cannot be the name"):
-        outputs.set("a b", "x")
+        outputs.set_output("a b", "x")
 
 
 def test_summary__written_in_pieces(tmp_path: Path) -> None:
     summary = StepSummary(tmp_path / "summary", warn=pytest.fail)
-    summary.write("# One")
-    summary.write("two\n")
+    summary.append_markdown("# One")
+    summary.append_markdown("two\n")
     assert (tmp_path / "summary").read_text("utf-8") == "# One\ntwo\n"
-    StepSummary(None, warn=pytest.fail).write("nowhere")
+    StepSummary(None, warn=pytest.fail).append_markdown("nowhere")
 
 
 def test_summary__larger_than_the_runner_takes(tmp_path: Path) -> None:
     file = tmp_path / "summary"
     told: list[str] = []
     summary = StepSummary(file, warn=told.append)
-    summary.write("é" * (SUMMARY_LIMIT // 2 - 1))
+    summary.append_markdown("é" * (SUMMARY_LIMIT // 2 - 1))
     assert file.stat().st_size == SUMMARY_LIMIT - 1
     assert told == []
-    summary.write("xx")
+    summary.append_markdown("xx")
     assert "could not be written: it would be larger than 1,048,576 bytes" in told[0]
     assert file.stat().st_size == SUMMARY_LIMIT - 1
 
@@ -153,12 +153,12 @@ def test_outputs__on_a_full_disk__warn_once_and_leave_no_half_of_one(tmp_path: P
     file = tmp_path / "file"
     file.write_text("first<<A\n1\nA\n")
     told: list[str] = []
-    outputs = Outputs(file, delimiter=lambda: DELIMITER, warn=told.append)
+    outputs = StepOutputs(file, delimiter=lambda: DELIMITER, warn=told.append)
     with limit_file_size(file.stat().st_size + 100):
-        outputs.set("decision", "go")
+        outputs.set_output("decision", "go")
         there = file.read_text()
-        outputs.set("result", "x" * 500)
-        outputs.set("report-path", "y" * 500)
+        outputs.set_output("result", "x" * 500)
+        outputs.set_output("report-path", "y" * 500)
     assert file.read_text() == there
     assert read_file_command(there) == [("first", "1"), ("decision", "go")]
     (warning,) = told
@@ -176,12 +176,12 @@ def test_outputs__on_a_full_disk__warn_once_and_leave_no_half_of_one(tmp_path: P
 )
 def test_files_of_the_step__that_cannot_be_written__only_warn(path: str, why: str) -> None:
     told: list[str] = []
-    outputs = Outputs(Path(path), delimiter=lambda: DELIMITER, warn=told.append)
-    outputs.set("decision", "go")
-    outputs.set("plan-id", "x")
-    assert not outputs.holds("decision")
+    outputs = StepOutputs(Path(path), delimiter=lambda: DELIMITER, warn=told.append)
+    outputs.set_output("decision", "go")
+    outputs.set_output("plan-id", "x")
+    assert not outputs.has_output("decision")
     summary = StepSummary(Path(path), warn=told.append)
-    summary.write("# One")
-    summary.write("# Two")
+    summary.append_markdown("# One")
+    summary.append_markdown("# Two")
     assert [why in text for text in told] == [True, True]
     assert told[1].startswith("The summary of this step could not be written:")

@@ -13,14 +13,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ci_bot.bot.actions.workflow_commands import (
-    Commands,
-    Escapes,
+    CommandEscapes,
+    WorkflowCommands,
     escape_data,
     escape_property,
     format_command,
     plain_line,
 )
-from ci_bot.redaction import Redactor, encodings
+from ci_bot.redaction import Redactor, list_encodings
 from tests.oracle.fuzzing import caught, fuzz
 from tests.oracle.runner import Reading, RunnerLog
 
@@ -31,9 +31,9 @@ def identity(text: str) -> str:
     return text
 
 
-NO_DATA = Escapes(data=identity)
-NO_PROPERTY = Escapes(property=identity)
-NO_LINE = Escapes(line=identity)
+NO_DATA = CommandEscapes(data=identity)
+NO_PROPERTY = CommandEscapes(property=identity)
+NO_LINE = CommandEscapes(line=identity)
 
 # Whole commands and their atoms, so that random text meets the grammar often.
 ATOMS = [
@@ -47,9 +47,9 @@ ATOMS = [
 hostile = st.lists(st.one_of(st.sampled_from(ATOMS), st.text(max_size=3)), max_size=12).map("".join)
 
 
-def commands(escapes: Escapes = Escapes()) -> tuple[Commands, io.StringIO]:  # noqa: B008
+def commands(escapes: CommandEscapes = CommandEscapes()) -> tuple[WorkflowCommands, io.StringIO]:  # noqa: B008
     stream = io.StringIO()
-    return Commands(stream, token=lambda: TOKEN, escapes=escapes), stream
+    return WorkflowCommands(stream, token=lambda: TOKEN, escapes=escapes), stream
 
 
 def readings(text: str) -> list[RunnerLog]:
@@ -64,10 +64,10 @@ def clean(text: str) -> str:
 # --- properties, as functions of the escapes, so that the tests below can take one away -----------
 
 
-def annotation_arrives_whole(escapes: Escapes, message: str, title: str) -> bool:
+def annotation_arrives_whole(escapes: CommandEscapes, message: str, title: str) -> bool:
     """One error, with exactly this message and (but for `=` and spaces at the ends) this title."""
     writer, stream = commands(escapes)
-    writer.error(message, title=title)
+    writer.annotate_error(message, title=title)
     wanted = re.sub(r"\A[\s=]+|\s+\Z", "", clean(title))
     expected = {"title": wanted} if wanted else {}
     for log in readings(stream.getvalue()):
@@ -78,17 +78,17 @@ def annotation_arrives_whole(escapes: Escapes, message: str, title: str) -> bool
     return True
 
 
-def worker_lines_issue_nothing(escapes: Escapes, lines: list[str], guessed: bool) -> bool:
+def worker_lines_issue_nothing(escapes: CommandEscapes, lines: list[str], guessed: bool) -> bool:
     """Only the pause itself is a command, and afterwards ours work again.
 
     `guessed`: the worker knows the token, so only the escape is left to stop it.
     """
     stream = io.StringIO()
     token = TOKEN if guessed else "f" * 64
-    writer = Commands(stream, token=lambda: token, escapes=escapes)
+    writer = WorkflowCommands(stream, token=lambda: token, escapes=escapes)
     for line in lines:
         writer.worker_line(line)
-    writer.notice("ours")
+    writer.annotate_notice("ours")
     expected = [("stop-commands", token)] if lines else []
     return all(
         [(item.name, item.data) for item in log.commands] == [*expected, ("notice", "ours")]
@@ -96,9 +96,9 @@ def worker_lines_issue_nothing(escapes: Escapes, lines: list[str], guessed: bool
     )
 
 
-def own_lines_issue_nothing(escapes: Escapes, text: str) -> bool:
+def own_lines_issue_nothing(escapes: CommandEscapes, text: str) -> bool:
     writer, stream = commands(escapes)
-    writer.line(text)
+    writer.write_line(text)
     return not any(log.commands for log in readings(stream.getvalue()))
 
 
@@ -111,7 +111,7 @@ def own_lines_issue_nothing(escapes: Escapes, text: str) -> bool:
 @example("x", "title=1,file=/etc/passwd")
 @example("x", "=\u2028= a =")
 def test_annotation__arrives_whole(message: str, title: str) -> None:
-    assert annotation_arrives_whole(Escapes(), message, title)
+    assert annotation_arrives_whole(CommandEscapes(), message, title)
 
 
 @fuzz(30_000)
@@ -119,14 +119,14 @@ def test_annotation__arrives_whole(message: str, title: str) -> None:
 @example(["::add-mask::x", "foo ##[add-mask]x", f"::{TOKEN}::", "::set-env name=A::b"], True)
 @example(["harmless\r::add-mask::x"], True)
 def test_worker_line__issues_nothing(lines: list[str], guessed: bool) -> None:
-    assert worker_lines_issue_nothing(Escapes(), lines, guessed)
+    assert worker_lines_issue_nothing(CommandEscapes(), lines, guessed)
 
 
 @fuzz(15_000)
 @given(hostile)
 @example("  ::warning::x")
 def test_own_line__issues_nothing(text: str) -> None:
-    assert own_lines_issue_nothing(Escapes(), text)
+    assert own_lines_issue_nothing(CommandEscapes(), text)
 
 
 # --- and each catches a missing escape ------------------------------------------------------------
@@ -151,14 +151,16 @@ def test_mutation__identity_instead_of_an_escape_is_caught(
     "broken",
     [
         # gidgethub's bug: a comma written as the escape of a colon
-        Escapes(property=lambda text: escape_data(text).replace(":", "%3A").replace(",", "%3A")),
+        CommandEscapes(
+            property=lambda text: escape_data(text).replace(":", "%3A").replace(",", "%3A")
+        ),
         # the toolkit's order the other way round
-        Escapes(data=lambda text: text.replace("\n", "%0A").replace("%", "%25")),
+        CommandEscapes(data=lambda text: text.replace("\n", "%0A").replace("%", "%25")),
         # publish-unit-test-result-action's bug: cut at the line break, nothing escaped
-        Escapes(data=lambda text: text.split("\n", maxsplit=1)[0]),
+        CommandEscapes(data=lambda text: text.split("\n", maxsplit=1)[0]),
     ],
 )
-def test_mutation__bugs_of_the_models_are_caught(broken: Escapes) -> None:
+def test_mutation__bugs_of_the_models_are_caught(broken: CommandEscapes) -> None:
     assert caught(
         st.tuples(hostile, hostile),
         lambda pair: not annotation_arrives_whole(broken, pair[0], pair[1]),
@@ -166,7 +168,7 @@ def test_mutation__bugs_of_the_models_are_caught(broken: Escapes) -> None:
 
 
 def test_mutation__a_line_prefix_alone_is_not_enough() -> None:
-    prefixed = Escapes(line=lambda text: f"| {text}")
+    prefixed = CommandEscapes(line=lambda text: f"| {text}")
     assert caught(hostile, lambda text: not own_lines_issue_nothing(prefixed, text))
 
 
@@ -203,34 +205,34 @@ def test_escape_property__ends_that_the_runner_drops() -> None:
 def test_masks__come_before_everything_else() -> None:
     stream = io.StringIO()
     secret = "tok3n/with+signs\nsecond line\nabc"
-    writer = Commands(stream, token=lambda: TOKEN, secrets=[secret])
-    writer.notice("hello")
+    writer = WorkflowCommands(stream, token=lambda: TOKEN, secrets=[secret])
+    writer.annotate_notice("hello")
     log = RunnerLog().read(stream.getvalue())
     assert [command.name for command in log.commands] == [
         *["add-mask"] * (len(log.commands) - 1),
         "notice",
     ]
-    wanted = {*encodings("tok3n/with+signs"), *encodings("second line"), secret}
+    wanted = {*list_encodings("tok3n/with+signs"), *list_encodings("second line"), secret}
     assert {form for form in wanted if len(form) >= 4} <= set(log.masks)
     assert "abc" not in {command.data for command in log.named("add-mask")}, "too short to mask"
 
 
 def test_masks__blank_and_short_secrets_are_left_out() -> None:
     stream = io.StringIO()
-    Commands(stream, token=lambda: TOKEN, secrets=["", "   ", "abc", "\n\n"])
+    WorkflowCommands(stream, token=lambda: TOKEN, secrets=["", "   ", "abc", "\n\n"])
     assert stream.getvalue() == ""
 
 
 def test_mask__inside_the_workers_part_still_counts() -> None:
     writer, stream = commands()
     writer.worker_line("x")
-    writer.mask("a new secret")
+    writer.mask_secret("a new secret")
     assert "a new secret" in RunnerLog().read(stream.getvalue()).masks
 
 
 def test_group__folds_and_ends_even_after_a_failure() -> None:
     writer, stream = commands()
-    with pytest.raises(RuntimeError), writer.group("Plan: 50%"):
+    with pytest.raises(RuntimeError), writer.fold_lines("Plan: 50%"):
         writer.worker_line("::endgroup::")
         raise RuntimeError
     log = RunnerLog().read(stream.getvalue())
@@ -243,35 +245,37 @@ def test_group__folds_and_ends_even_after_a_failure() -> None:
 
 def test_commands__secrets_are_redacted_in_text() -> None:
     stream = io.StringIO()
-    writer = Commands(stream, token=lambda: TOKEN, redactor=Redactor(["s3cret-value"]))
-    writer.error("failed with s3cret-value", title="s3cret-value", file="a/s3cret-value.sql")
-    writer.line("own s3cret-value")
+    writer = WorkflowCommands(stream, token=lambda: TOKEN, redactor=Redactor(["s3cret-value"]))
+    writer.annotate_error(
+        "failed with s3cret-value", title="s3cret-value", file="a/s3cret-value.sql"
+    )
+    writer.write_line("own s3cret-value")
     writer.worker_line("worker s3cret-value")
-    writer.close()
+    writer.end_worker_part()
     assert "s3cret-value" not in stream.getvalue()
     assert stream.getvalue().endswith(f"::{TOKEN}::\n")
 
 
 @pytest.mark.parametrize("token", ["short", "with space" * 8, ""])
 def test_worker_line__weak_token_is_refused(token: str) -> None:
-    writer = Commands(io.StringIO(), token=lambda: token)
+    writer = WorkflowCommands(io.StringIO(), token=lambda: token)
     with pytest.raises(ValueError, match="token"):
         writer.worker_line("x")
 
 
 def test_debug__is_escaped_too() -> None:
     writer, stream = commands()
-    writer.debug("a\n::notice::b")
+    writer.write_debug("a\n::notice::b")
     assert [item.name for item in RunnerLog().read(stream.getvalue()).commands] == ["debug"]
 
 
 def test_commands__whose_stream_is_full__go_on() -> None:
     """A log that takes nothing more is no reason to lose the work, or its exit code."""
     stream = Path("/dev/full").open("w")  # noqa: SIM115 - closed below, where that raises again
-    commands = Commands(stream, token=lambda: TOKEN, secrets=["a secret word"])
-    commands.warning("one")
+    commands = WorkflowCommands(stream, token=lambda: TOKEN, secrets=["a secret word"])
+    commands.annotate_warning("one")
     commands.worker_line("two")
-    commands.close()
+    commands.end_worker_part()
     stream.close()
 
 
@@ -279,6 +283,6 @@ def test_commands__whose_reader_has_gone__go_on() -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as stream:
-        commands = Commands(stream, token=lambda: TOKEN)
-        with commands.group("a"):
-            commands.line("b" * 100_000)
+        commands = WorkflowCommands(stream, token=lambda: TOKEN)
+        with commands.fold_lines("a"):
+            commands.write_line("b" * 100_000)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.plan import Backfill, Cost
-from ci_bot.worker.cost.plan_estimate import Known, builds_long, past_of
-from ci_bot.worker.cost.plan_estimate import estimate as estimate_known
-from ci_bot.worker.cost.prediction import Past
+from ci_bot.worker.cost.plan_estimate import KnownCosts, builds_long, past_of
+from ci_bot.worker.cost.plan_estimate import predict_plan_cost as estimate_known
+from ci_bot.worker.cost.prediction import PastRun
 from ci_bot.worker.state_store.cost_ledger import CostLedger, RunRow
 
 HOUR = 3_600.0
@@ -53,7 +53,7 @@ def run(model: str, intervals: int, executor_seconds: float, day: int = 1) -> Ru
 def estimate(
     items: Sequence[Backfill], history: Iterable[RunRow], *, hour_price: Price | None = None
 ) -> Cost:
-    known = Known(layers={"ledger": past_of(history)})
+    known = KnownCosts(layers={"ledger": past_of(history)})
     return estimate_known(items, known, hour_price=hour_price)
 
 
@@ -63,7 +63,7 @@ class Runs:
     def __init__(self, *rows: RunRow) -> None:
         self.rows = list(rows)
 
-    def runs(self, models: object = None, *, newest: int) -> list[RunRow]:
+    def list_runs(self, models: object = None, *, newest: int) -> list[RunRow]:
         return self.rows[:newest]
 
 
@@ -81,7 +81,7 @@ def test_estimate__without_a_run_is_unknown_and_never_zero() -> None:
 
 def test_estimate__scales_by_intervals_and_spans_what_was_seen() -> None:
     seen = [run("a.b", 10, 10 * HOUR, 1), run("a.b", 10, 20 * HOUR, 2), run("a.b", 5, 20 * HOUR, 3)]
-    cost = estimate([work("a.b", 100)], seen, hour_price=Price.parse("0.5 EUR"))
+    cost = estimate([work("a.b", 100)], seen, hour_price=Price.parse_price("0.5 EUR"))
     hours = (cost.executor_hours_low, cost.executor_hours_mid, cost.executor_hours_high)
     # Of an hour, the minute at most that a batch takes to start is not taken ten times.
     assert hours == pytest.approx((100.0, 200.0, 400.0), rel=0.02)
@@ -129,10 +129,10 @@ def test_estimate__middle_lies_within_its_range(seconds: list[float], intervals:
 
 
 def test_estimate__takes_prods_runs_where_the_model_was_never_applied() -> None:
-    known = Known(
+    known = KnownCosts(
         layers={
             "ledger": past_of([run("a.b", 1, HOUR)]),
-            "event_logs": {"a.b": [Past(1, 1, 99 * HOUR)], "a.c": [Past(2, 1, 4 * HOUR)]},
+            "event_logs": {"a.b": [PastRun(1, 1, 99 * HOUR)], "a.c": [PastRun(2, 1, 4 * HOUR)]},
         }
     )
     cost = estimate_known([work("a.b", 1), work("a.c", 3), work("a.d", 1)], known)

@@ -16,10 +16,15 @@ from hypothesis import strategies as st
 from sqlmesh.core.config.connection import DuckDBConnectionConfig
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.cost.event_log_activity import Learned, LearnPorts, into_ledger, learn
-from ci_bot.worker.cost.event_log_application import Application, written_range, written_table
-from ci_bot.worker.cost.event_log_files import LocalFiles, is_compressed, local_path, logs
-from ci_bot.worker.runtime.background_process import Clock
+from ci_bot.worker.cost.event_log_activity import (
+    LearnedLogs,
+    LearnPorts,
+    into_ledger,
+    learn_from_logs,
+)
+from ci_bot.worker.cost.event_log_application import LoggedApplication, written_range, written_table
+from ci_bot.worker.cost.event_log_files import LocalFiles, is_compressed, list_logs, local_path
+from ci_bot.worker.runtime.background_process import PhaseClock
 from ci_bot.worker.state_store.cost_ledger import CostLedger
 from tests.unit.cost.event_logs import (
     NODE,
@@ -33,9 +38,9 @@ from tests.unit.cost.event_logs import (
 )
 
 
-def application(content: bytes) -> Application:
-    made = Application()
-    made.read(content.splitlines(keepends=True))
+def application(content: bytes) -> LoggedApplication:
+    made = LoggedApplication()
+    made.read_lines(content.splitlines(keepends=True))
     return made
 
 
@@ -122,7 +127,7 @@ def test_written_range__of_any_text_ends_well(text: str) -> None:
 def test_application__tells_what_a_write_cost() -> None:
     made = application(log(begin(), statement(1, 100, 110), finish()))
     assert (made.spark, made.id, made.ended, made.cut) == ("3.5.9", "app-1", True, False)
-    (write,) = made.writes()
+    (write,) = made.list_writes()
     assert (write.table, write.executor_seconds) == (TABLE, 10)
     assert write.span == (day(1), day(6))
     assert (write.counters.used_seconds, write.counters.input_bytes) == (2.0, 500)
@@ -134,12 +139,12 @@ def test_application__knows_executors_that_come_and_go() -> None:
     made = application(
         log(begin(), [executor("2", 100, 4)], statement(1, 100, 110), [gone], finish())
     )
-    assert made.writes()[0].executor_seconds == 15
+    assert made.list_writes()[0].executor_seconds == 15
 
 
 def test_application__an_audit_right_after_belongs_to_the_write() -> None:
     made = application(log(begin(), audit(1, 50, 60), statement(2, 100, 110), audit(3, 110, 113)))
-    (write,) = made.writes()
+    (write,) = made.list_writes()
     assert (write.executor_seconds, write.counters.input_bytes) == (13, 550)
 
 
@@ -148,7 +153,7 @@ def test_application__the_pause_before_a_statement_is_the_statements() -> None:
     made = application(
         log(begin(), statement(1, 100, 110), statement(2, 113, 120), statement(3, 115, 119))
     )
-    first, second, third = made.writes()
+    first, second, third = made.list_writes()
     assert first.executor_seconds == 10
     # The third began while the second ran, and they share what was occupied then.
     assert second.executor_seconds + third.executor_seconds == pytest.approx(10)
@@ -156,19 +161,19 @@ def test_application__the_pause_before_a_statement_is_the_statements() -> None:
 
 def test_application__a_long_pause_is_nobodys() -> None:
     made = application(log(begin(), statement(1, 100, 110), statement(2, 200, 210)))
-    assert [write.executor_seconds for write in made.writes()] == [10, 10]
+    assert [write.executor_seconds for write in made.list_writes()] == [10, 10]
 
 
 def test_application__leaves_out_the_making_of_an_empty_table() -> None:
     # CREATE TABLE AS SELECT ... LIMIT 0: it would be the cheapest run that a FULL model ever had.
     empty = statement(1, 100, 101, plan="", read=0, written=0)
     made = application(log(begin(), empty, statement(2, 200, 210), finish()))
-    assert [write.start for write in made.writes()] == [200]
+    assert [write.start for write in made.list_writes()] == [200]
 
 
 def test_application__leaves_out_what_never_ended() -> None:
     made = application(log(begin(), statement(1, 100, None), statement(2, 200, 210)))
-    assert [write.start for write in made.writes()] == [200]
+    assert [write.start for write in made.list_writes()] == [200]
 
 
 CONTENT = log(begin(), statement(1, 100, 110), statement(2, 200, 220), audit(3, 220, 221), finish())
@@ -176,8 +181,8 @@ CONTENT = log(begin(), statement(1, 100, 110), statement(2, 200, 220), audit(3, 
 
 @given(st.integers(0, len(CONTENT)))
 def test_application__cut_anywhere_tells_only_of_whole_writes(length: int) -> None:
-    whole = {write.start: write for write in application(CONTENT).writes()}
-    for write in application(CONTENT[:length]).writes():
+    whole = {write.start: write for write in application(CONTENT).list_writes()}
+    for write in application(CONTENT[:length]).list_writes():
         assert write.executor_seconds <= whole[write.start].executor_seconds
         assert write.span == whole[write.start].span
 
@@ -186,7 +191,7 @@ def test_application__cut_anywhere_tells_only_of_whole_writes(length: int) -> No
 def ledger() -> Iterator[CostLedger]:
     adapter: Any = DuckDBConnectionConfig(database=":memory:").create_engine_adapter()
     made = CostLedger(adapter)
-    made.prepare()
+    made.prepare_tables()
     yield made
     adapter.close()
 
@@ -198,10 +203,10 @@ def never(path: str) -> AbstractContextManager[str]:
 NOW = 2_000_000_000.0
 
 
-def learned(directory: Path, ledger: CostLedger, *, now: float = NOW) -> Learned:
+def learned(directory: Path, ledger: CostLedger, *, now: float = NOW) -> LearnedLogs:
     for path in directory.rglob("*"):
         os.utime(path, (NOW - 60, NOW - 60))
-    return learn(LocalFiles(never), str(directory), ledger, now=now)
+    return learn_from_logs(LocalFiles(never), str(directory), ledger, now=now)
 
 
 def write_logs(directory: Path) -> None:
@@ -278,7 +283,7 @@ def test_learn__reads_the_parts_of_a_rolling_log_in_order(
     found = learned(tmp_path, ledger)
     assert (found.counts["read"], found.counts["writes"], found.counts["cut"]) == (1, 2, 0)
     assert [
-        part.name for entry in logs(LocalFiles(never), str(tmp_path)) for part in entry.parts
+        part.name for entry in list_logs(LocalFiles(never), str(tmp_path)) for part in entry.parts
     ] == [
         "events_2_app-1.compact",
         "events_3_app-1",
@@ -298,7 +303,7 @@ def test_learn__keeps_no_word_of_the_environment(tmp_path: Path, ledger: CostLed
     assert all("hunter2" not in row.to_json() for row in ledger.prod_runs([TABLE]))
 
 
-PORTS = LearnPorts(Clock(), lambda _phase, _message: None, lambda: None, lambda: False)
+PORTS = LearnPorts(PhaseClock(), lambda _phase, _message: None, lambda: None, lambda: False)
 
 
 def test_learn__of_a_directory_that_is_not_there_is_one_sentence(
@@ -314,16 +319,16 @@ def test_learn__of_a_directory_that_is_not_there_is_one_sentence(
 class Closed(LocalFiles):
     """A directory that may not be read. (A test that runs as root cannot make one.)"""
 
-    def entries(self, path: str) -> Any:
+    def list_entries(self, path: str) -> Any:
         raise PermissionError(13, "Permission denied", path)
 
 
 def test_learn__without_permission_says_so(ledger: CostLedger) -> None:
     with pytest.raises(PermissionError) as raised:
-        learn(Closed(never), "/logs", ledger, now=NOW)
-    from ci_bot.worker.cost.event_log_files import unreadable
+        learn_from_logs(Closed(never), "/logs", ledger, now=NOW)
+    from ci_bot.worker.cost.event_log_files import unreadable_logs_error
 
-    assert "reading it is not permitted" in unreadable("/logs", raised.value).message
+    assert "reading it is not permitted" in unreadable_logs_error("/logs", raised.value).message
 
 
 @pytest.mark.parametrize(

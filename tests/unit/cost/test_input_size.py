@@ -6,10 +6,10 @@ import pytest
 
 from ci_bot.protocol.cost import ModelEstimate
 from ci_bot.protocol.plan import Cost
-from ci_bot.worker.cost.input_size_measurement import Asked, measure
-from ci_bot.worker.cost.input_size_rates import CountedRun, InputSize, by_size, spread
+from ci_bot.worker.cost.input_size_measurement import UnknownModel, measure_inputs
+from ci_bot.worker.cost.input_size_rates import CountedRun, InputSize, by_size, spread_batches
 from ci_bot.worker.cost.plan_estimate import over_budget
-from ci_bot.worker.cost.prediction import Past
+from ci_bot.worker.cost.prediction import PastRun
 
 GB = 1_000_000_000
 FULL, RANGE = "FULL", "INCREMENTAL_BY_TIME_RANGE"
@@ -18,7 +18,7 @@ FULL, RANGE = "FULL", "INCREMENTAL_BY_TIME_RANGE"
 def seen(
     model: str, seconds: float, size: float, *, batches: int = 1, kind: str = FULL
 ) -> CountedRun:
-    run = Past(intervals=1, batches=batches, seconds=seconds, input_bytes=round(size))
+    run = PastRun(intervals=1, batches=batches, seconds=seconds, input_bytes=round(size))
     return CountedRun(model, kind, run)
 
 
@@ -97,11 +97,11 @@ def test_by_size__says_that_it_is_off_by_a_factor_of_two() -> None:
 
 def test_spread__asks_the_newest_first_and_never_more_than_its_share() -> None:
     batches = [(number, number + 1) for number in range(1_000)]
-    order = spread(batches)
+    order = spread_batches(batches)
     assert len(order) == len(set(order)) == 20
     assert order[:3] == [(999, 1_000), (0, 1), batches[473]]
-    assert spread(batches[:3]) == [(2, 3), (0, 1), (1, 2)]
-    assert spread([]) == []
+    assert spread_batches(batches[:3]) == [(2, 3), (0, 1), (1, 2)]
+    assert spread_batches([]) == []
 
 
 class Reading:
@@ -110,15 +110,15 @@ class Reading:
     def __init__(self, *sizes: int | None) -> None:
         self.sizes, self.times = sizes, 0
 
-    def asked(self, name: str = "m") -> Asked:
-        return Asked(name, FULL, [(n, n + 1) for n in range(len(self.sizes))], self)
+    def asked(self, name: str = "m") -> UnknownModel:
+        return UnknownModel(name, FULL, [(n, n + 1) for n in range(len(self.sizes))], self)
 
     def __call__(self, span: tuple[int, int]) -> int | None:
         self.times += 1
         return self.sizes[span[0]]
 
 
-def sizes(*models: Asked, seconds: float = 0.0, stop_after: int = 1_000) -> dict[str, int]:
+def sizes(*models: UnknownModel, seconds: float = 0.0, stop_after: int = 1_000) -> dict[str, int]:
     clock = [0.0]
     asked = [0]
 
@@ -130,7 +130,7 @@ def sizes(*models: Asked, seconds: float = 0.0, stop_after: int = 1_000) -> dict
         asked[0] += 1
         return asked[0] > stop_after
 
-    found = measure(models, now=now, stop=stop, log=lambda _text: None, budget_seconds=10)
+    found = measure_inputs(models, now=now, stop=stop, log=lambda _text: None, budget_seconds=10)
     return {name: size.bytes for name, size in found.items()}
 
 
@@ -147,9 +147,9 @@ def test_measure__stops_asking_where_the_range_makes_no_difference() -> None:
 def test_measure__one_batch_that_nobody_knows_makes_the_model_unknown() -> None:
     unknown, broken = Reading(5, None), Reading(5, 6)
     broken.sizes = ()  # raises
-    assert sizes(unknown.asked("a"), Asked("b", FULL, [(0, 1)], broken), Reading(5).asked("c")) == {
-        "c": 5
-    }
+    assert sizes(
+        unknown.asked("a"), UnknownModel("b", FULL, [(0, 1)], broken), Reading(5).asked("c")
+    ) == {"c": 5}
 
 
 def test_measure__asks_one_batch_of_each_model_before_a_second_one_of_any() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.protocol.cost import Price
-from ci_bot.worker.cost.batch_meter import Meter, counted_cost
+from ci_bot.worker.cost.batch_meter import BatchMeter, counted_cost
 
 MB = 1024 * 1024
 
@@ -20,21 +20,21 @@ class Store:
         self.asked: list[str] = []
         self.broken = False
 
-    def begin(self, group: str, description: str) -> None:
+    def begin_group(self, group: str, description: str) -> None:
         if self.broken:
             raise ConnectionError("Spark is gone")
 
-    def end(self) -> None:
+    def end_group(self) -> None:
         pass
 
-    def settle(self, milliseconds: int) -> None:
+    def settle_store(self, milliseconds: int) -> None:
         pass
 
-    def stages(self, group: str) -> tuple[list[dict[str, Any]], int]:
+    def list_stages(self, group: str) -> tuple[list[dict[str, Any]], int]:
         self.asked.append(group)
         return self.groups.get(group, []), 0
 
-    def executors(self) -> list[dict[str, Any]]:
+    def list_executors(self) -> list[dict[str, Any]]:
         return [{"id": "1", "addTime": 0, "totalCores": 2}]
 
     def task_seconds(self, stage: int, attempt: int) -> tuple[float, float] | None:
@@ -59,10 +59,10 @@ class Clock:
         return self.now
 
 
-def started(store: Store) -> tuple[Meter, Clock]:
+def started(store: Store) -> tuple[BatchMeter, Clock]:
     clock = Clock()
-    meter = Meter(lambda: store, clock, "m")
-    meter.start()
+    meter = BatchMeter(lambda: store, clock, "m")
+    meter.start_metering()
     return meter, clock
 
 
@@ -70,30 +70,30 @@ def test_meter__reads_a_batch_once_when_the_next_one_has_ended() -> None:
     store = Store(m_1=[stage(4_000, inputBytes=10)], m_2=[stage(2_000)])
     meter, clock = started(store)
     for seconds in (10, 20):
-        with meter.batch("a", 3):
+        with meter.meter_batch("a", 3):
             clock.now += seconds
     assert store.asked == ["m/1"]
     clock.now += 5
-    meter.finish()
-    meter.finish()
+    meter.finish_metering()
+    meter.finish_metering()
     assert store.asked == ["m/1", "m/2"]
-    found = meter.models()["a"]
+    found = meter.list_models()["a"]
     assert (found.intervals, found.batches, found.counters.used_seconds) == (6, 2, 6.0)
     assert found.counters.input_bytes == 10
     assert found.allocated.executors == pytest.approx(30)
     # From the start of building to its end, idle or not.
-    assert (meter.total().executors, meter.total().cores) == (35, 70)
+    assert (meter.total_allocation().executors, meter.total_allocation().cores) == (35, 70)
 
 
 def test_meter__what_went_into_a_failed_batch_is_lost_and_no_interval() -> None:
     meter, clock = started(Store())
-    with meter.batch("a", 1):
+    with meter.meter_batch("a", 1):
         clock.now += 10
-    with pytest.raises(ValueError, match="no"), meter.batch("a", 1):
+    with pytest.raises(ValueError, match="no"), meter.meter_batch("a", 1):
         clock.now += 30
         raise ValueError("no")
-    meter.finish()
-    found = meter.models()["a"]
+    meter.finish_metering()
+    found = meter.list_models()["a"]
     assert (found.intervals, found.batches) == (1, 1)
     assert (found.allocated.executors, found.lost.executors) == (10, 30)
 
@@ -102,10 +102,10 @@ def test_meter__a_store_that_fails_costs_no_apply_and_says_why() -> None:
     store = Store()
     meter, _ = started(store)
     store.broken = True
-    with meter.batch("a", 1):
+    with meter.meter_batch("a", 1):
         pass
-    meter.finish()
-    assert not meter.counted
+    meter.finish_metering()
+    assert not meter.is_complete
     assert meter.failure is not None
     assert "Spark is gone" in meter.failure
 
@@ -114,12 +114,12 @@ def test_meter__without_a_session_of_its_kind_nothing_is_counted() -> None:
     def none() -> Store:
         raise AttributeError("_jsc")
 
-    meter = Meter(none, Clock(), "m")
-    meter.start()
-    with meter.batch("a", 1):
+    meter = BatchMeter(none, Clock(), "m")
+    meter.start_metering()
+    with meter.meter_batch("a", 1):
         pass
-    meter.finish()
-    assert not meter.counted
+    meter.finish_metering()
+    assert not meter.is_complete
 
 
 def test_cost__names_spill_and_skew_from_where_they_cost_time() -> None:
@@ -129,9 +129,9 @@ def test_cost__names_spill_and_skew_from_where_they_cost_time() -> None:
     )
     meter, clock = started(store)
     for name in ("big", "small"):
-        with meter.batch(name, 1):
+        with meter.meter_batch(name, 1):
             clock.now += 60
-    meter.finish()
+    meter.finish_metering()
     spill, skew = counted_cost(meter).remarks
     assert "big spilled 0.3 GB" in spill
     assert "One task of big took 1 min 30 s" in skew
@@ -139,8 +139,8 @@ def test_cost__names_spill_and_skew_from_where_they_cost_time() -> None:
 
 def test_cost__says_how_much_of_the_allocated_time_was_used() -> None:
     meter, clock = started(Store(m_1=[stage(60_000)]))
-    with meter.batch("a", 1):
+    with meter.meter_batch("a", 1):
         clock.now += 60
-    meter.finish()
-    cost = counted_cost(meter, hour_price=Price.parse("6 USD"))
+    meter.finish_metering()
+    cost = counted_cost(meter, hour_price=Price.parse_price("6 USD"))
     assert (cost.used_share, cost.allocated_hours, cost.price) == (0.5, 0.01667, 0.1)

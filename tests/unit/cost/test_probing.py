@@ -6,11 +6,11 @@ import pytest
 
 from ci_bot.protocol.plan import Cost
 from ci_bot.worker.cost.input_size_rates import batches_of
-from ci_bot.worker.cost.plan_estimate import Known, estimate, over_budget, past_of
-from ci_bot.worker.cost.prediction import Past
+from ci_bot.worker.cost.plan_estimate import KnownCosts, over_budget, past_of, predict_plan_cost
+from ci_bot.worker.cost.prediction import PastRun
 from ci_bot.worker.cost.probe_selection import newest_batch
 from ci_bot.worker.planning.describe_plan import count_intervals
-from ci_bot.worker.planning.prod_plan import subtract
+from ci_bot.worker.planning.prod_plan import subtract_intervals
 from ci_bot.worker.state_store.cost_ledger import RunRow
 from tests.factories import make_backfill
 from tests.unit.cost.test_intervals import moment, snapshot
@@ -28,7 +28,7 @@ def test_newest_batch__is_whole_and_leaves_one_batch_less(size: int, days: int) 
     found = newest_batch(model, missing)
     assert found[1] == missing[0][1]
     assert count_intervals(model, [found]) == min(size, days)
-    left = batches_of(model, subtract(missing, [found]))
+    left = batches_of(model, subtract_intervals(missing, [found]))
     assert len(left) == len(batches_of(model, missing)) - 1
 
 
@@ -65,9 +65,9 @@ def probed(seconds: float, intervals: int) -> RunRow:
 def test_estimate__by_a_probe_comes_before_earlier_runs() -> None:
     """They were of the model as it was."""
     work = [make_backfill(intervals=84, batches=7), make_backfill("mart.rest", intervals=1)]
-    earlier = {"stg.orders": [Past(intervals=84, batches=7, seconds=1.0)]}
+    earlier = {"stg.orders": [PastRun(intervals=84, batches=7, seconds=1.0)]}
     layers = {"probe": past_of([probed(60.0, 12)]), "ledger": earlier}
-    cost = estimate(work, Known(layers=layers))
+    cost = predict_plan_cost(work, KnownCosts(layers=layers))
     [found] = cost.models
     assert (found.layer, found.runs) == ("probe", 1)
     assert found.executor_hours_mid * 3_600 == pytest.approx(60.0 * 7)
@@ -76,8 +76,8 @@ def test_estimate__by_a_probe_comes_before_earlier_runs() -> None:
 
 
 def test_estimate__learns_from_a_probe_as_from_any_run() -> None:
-    cost = estimate(
-        [make_backfill(intervals=24)], Known(layers={"ledger": past_of([probed(60.0, 12)])})
+    cost = predict_plan_cost(
+        [make_backfill(intervals=24)], KnownCosts(layers={"ledger": past_of([probed(60.0, 12)])})
     )
     assert [(m.layer, round(m.executor_hours_mid * 3_600)) for m in cost.models] == [
         ("ledger", 120)
@@ -85,8 +85,8 @@ def test_estimate__learns_from_a_probe_as_from_any_run() -> None:
 
 
 def test_over_budget__names_the_probe() -> None:
-    cost: Cost = estimate(
-        [make_backfill(intervals=24)], Known(layers={"ledger": past_of([probed(60.0, 12)])})
+    cost: Cost = predict_plan_cost(
+        [make_backfill(intervals=24)], KnownCosts(layers={"ledger": past_of([probed(60.0, 12)])})
     )
     failure = over_budget(cost, 0.0, "pr_1", what="The probe of")
     assert failure is not None

@@ -11,7 +11,7 @@ import pytest
 
 from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.handlers.sweep import sweep
+from ci_bot.bot.handlers.sweep import sweep_closed_pull_requests
 from ci_bot.errors import EXIT_DONE, BotError, WorkerFailed
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import LearnDocument
@@ -28,7 +28,7 @@ class Learning(Worker):
     told: LearnDocument | Failure | BotError | None = None
     learning: list[LearnRequest] = field(default_factory=list)
 
-    def learn(self, ask: LearnRequest) -> Any:
+    def request_learn(self, ask: LearnRequest) -> Any:
         self.learning.append(ask)
         if isinstance(self.told, BotError):
             raise self.told
@@ -40,7 +40,7 @@ def swept(worker: Learning, event_logs: str | None) -> tuple[int, str]:
     machine = machine_at(NOON)
     settings = Settings(inputs=Inputs(event_logs=event_logs), runner=RUNNER)
     made = publisher_of(Memory(), settings=settings, machine=machine)
-    code = sweep(settings, made, worker, Nobody())
+    code = sweep_closed_pull_requests(settings, made, worker, Nobody())
     assert isinstance(machine.out, io.StringIO)
     return code, machine.out.getvalue()
 

@@ -11,7 +11,7 @@ from ci_bot.bot.laptop.costs import learned_to_terminal
 from ci_bot.bot.report.markdown.outcome_comment import render_apply
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
-from ci_bot.bot.worker_client.costs import sentence
+from ci_bot.bot.worker_client.costs import describe_learned
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cost import Accuracy, ActualCost, Counters, LearnDocument, Price
 from ci_bot.protocol.messages import DoctorRequest, LearnRequest, Owner, Workplace
@@ -81,7 +81,7 @@ def test_currency__is_three_letters_and_no_markup(text: str) -> None:
     with pytest.raises(ValidationError):
         make_cost(price=1.0, currency=text)
     with pytest.raises(ValueError, match="an amount from 0 up and a currency"):
-        Price.parse(f"1 {text}")
+        Price.parse_price(f"1 {text}")
 
 
 def learned(**parts: Any) -> LearnDocument:
@@ -97,7 +97,7 @@ def learned(**parts: Any) -> LearnDocument:
 
 def test_learned__counts_what_was_of_no_use() -> None:
     document = learned(logs=9, read=2, writes=40, tables=3, foreign=4, other_version=1, cut=1)
-    assert sentence(document) == (
+    assert describe_learned(document) == (
         "Event logs: 2 of 9 were new and tell of 40 writes into 3 tables "
         "(4 of other applications, 1 of another version of Spark, 1 cut)."
     )

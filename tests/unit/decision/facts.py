@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.decision import BotFacts, Judgement, Limits, judge
+from ci_bot.bot.decision import BotFacts, Judgement, TeamLimits, judge_review
 from ci_bot.bot.decision.risks import judges
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.plan import (
@@ -24,7 +24,7 @@ from ci_bot.protocol.plan import (
 from ci_bot.protocol.review_report import Project, ReviewFacts, Risk
 from ci_bot.protocol.rules import RULES
 
-OWN_RULES = frozenset(spec.id for spec in judges.specs)
+OWN_RULES = frozenset(spec.id for spec in judges.registered_specs)
 BOT = BotFacts(changed_files=("models/stg/orders.sql",))
 
 
@@ -125,9 +125,9 @@ def failed(message: str, stage: str = "plan", **parts: Any) -> Failure:
     return Failure(**values | parts)
 
 
-def judged(bot: BotFacts = BOT, limits: Limits | None = None, **parts: Any) -> Judgement:
+def judged(bot: BotFacts = BOT, limits: TeamLimits | None = None, **parts: Any) -> Judgement:
     """The judgement; a severity that a rule's page does not name fails the test."""
-    judgement = judge(facts(**parts), limits=limits, bot=bot)
+    judgement = judge_review(facts(**parts), limits=limits, bot=bot)
     own = [risk for risk in judgement.risks if risk.rule in OWN_RULES]
     unnamed = [risk for risk in own if risk.severity not in RULES[risk.rule].severities]
     if unnamed:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.decision import judge
+from ci_bot.bot.decision import judge_review
 from ci_bot.bot.decision.judgement import judge_again
 from ci_bot.bot.policy.model_owners import Acceptances
-from ci_bot.bot.report.html.findings import Reviewed, findings_section
+from ci_bot.bot.report.html.findings import ReviewedReport, findings_section
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.text.report_text import to_terminal
 from ci_bot.protocol.finding_groups import EACH_ALONE, group_findings, group_risks
@@ -70,7 +70,7 @@ def test_report__comment_page_and_terminal_show_one_finding_with_its_places() ->
     assert "1 finding</summary>" in text
     rows = next(
         part["rows"]
-        for section in findings_section(Reviewed(report, make_context()))
+        for section in findings_section(ReviewedReport(report, make_context()))
         for part in section["parts"]
         if part.get("key") == "findings"
     )
@@ -107,13 +107,15 @@ def test_rename__is_told_once() -> None:
     gone = changed("mart.old", change="removed", category=None)
     new = changed("mart.new", change="added", category=None)
     renamed = found("model-renamed", "high", model="mart.old")
-    told = [risk.rule for risk in judge(facts(changes=[gone, new], findings=[renamed])).risks]
+    told = [
+        risk.rule for risk in judge_review(facts(changes=[gone, new], findings=[renamed])).risks
+    ]
     assert told.count("model-renamed") == 1
     assert "R04-model-removed" not in told
-    assert "R04-model-removed" in {r.rule for r in judge(facts(changes=[gone, new])).risks}
+    assert "R04-model-removed" in {r.rule for r in judge_review(facts(changes=[gone, new])).risks}
 
 
 def test_rename__of_a_model_that_is_still_read_blocks() -> None:
     gone = changed("mart.old", change="removed", category=None, readers=["mart.a"])
     renamed = found("model-renamed", "high", model="mart.old")
-    assert judge(facts(changes=[gone], findings=[renamed])).decision == "no_go"
+    assert judge_review(facts(changes=[gone], findings=[renamed])).decision == "no_go"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ci_bot.bot.actions.values import FailOn
 from ci_bot.bot.decision import exit_code, review_exit_code
 from ci_bot.bot.decision.judgement import MOST_RISKS
-from ci_bot.bot.decision.risks import listed
+from ci_bot.bot.decision.risks import quote_names
 from ci_bot.protocol.plan import SEVERITIES, EnvironmentStatement, Restatement
 from ci_bot.protocol.review_report import PolicyUsed
 from tests.factories import make_report
@@ -199,13 +199,13 @@ def test_review_exit_code__goes_by_the_input_then_by_the_policy(
 
 
 def test_listed__shows_the_first_and_counts_the_rest() -> None:
-    assert listed([f"s.m{n}" for n in range(7)]) == (
+    assert quote_names([f"s.m{n}" for n in range(7)]) == (
         "`s.m0`, `s.m1`, `s.m2`, `s.m3`, `s.m4` and 2 more"
     )
 
 
 def test_listed__leaves_files_with_dots_in_their_names_whole() -> None:
-    assert listed(["data.2024.csv"]) == "`data.2024.csv`"
+    assert quote_names(["data.2024.csv"]) == "`data.2024.csv`"
 
 
 def test_judge__of_very_many_findings__lists_the_heaviest_and_counts_the_rest() -> None:

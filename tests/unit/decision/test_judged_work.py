@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.decision import Limits
+from ci_bot.bot.decision import TeamLimits
 from ci_bot.bot.decision.planned_work import judged_work
 from ci_bot.protocol.plan import Backfill, Change, Cost, Lineage, ModelRange, ProdPlan
 from tests.unit.decision.facts import (
@@ -298,7 +298,7 @@ def test_r06__no_reader_changes() -> None:
 )
 def test_interval_limit__holds_for_prod_too(limit: int, expected: str | None) -> None:
     judgement = judged(
-        limits=Limits(max_intervals=limit),
+        limits=TeamLimits(max_intervals=limit),
         changes=[BREAKING],
         backfill=[built(**ONE_DAY)],
         prod_plan=full(built(intervals=1_055)),
@@ -326,7 +326,7 @@ def test_limits__say_what_prods_next_run_builds(
     merge: list[Backfill], later: list[Backfill], told: str
 ) -> None:
     judgement = judged(
-        limits=Limits(max_intervals=1, max_executor_hours=0.5),
+        limits=TeamLimits(max_intervals=1, max_executor_hours=0.5),
         changes=[BREAKING, changed("mart.a"), changed("mart.b"), changed("mart.v", kind="VIEW")],
         backfill=[built(**ONE_DAY, preview=True)],
         prod_plan=full(*merge, next_run=later, cost=cost(executor_hours_mid=9.0)),
@@ -346,7 +346,7 @@ def test_limits__say_what_prods_next_run_builds(
 )
 def test_interval_limit__says_what_helps_where_the_work_is(there: int, clears_when: str) -> None:
     judgement = judged(
-        limits=Limits(max_intervals=10),
+        limits=TeamLimits(max_intervals=10),
         changes=[BREAKING],
         backfill=[built()],
         prod_plan=full(built(intervals=there)),
@@ -357,7 +357,7 @@ def test_interval_limit__says_what_helps_where_the_work_is(there: int, clears_wh
 
 def test_interval_limit__views_are_no_intervals() -> None:
     judgement = judged(
-        limits=Limits(max_intervals=60),
+        limits=TeamLimits(max_intervals=60),
         changes=[BREAKING, changed("mart.view")],
         backfill=[built(), view("mart.view")],
     )
@@ -389,7 +389,7 @@ def hours(middle: float | None, **parts: Any) -> Cost:
 
 def test_budget__holds_for_prod_too() -> None:
     judgement = judged(
-        limits=Limits(max_executor_hours=10), cost=hours(0.01), prod_plan=full(cost=hours(14.2))
+        limits=TeamLimits(max_executor_hours=10), cost=hours(0.01), prod_plan=full(cost=hours(14.2))
     )
 
     assert only(judgement, "R07-over-budget").evidence == (
@@ -401,7 +401,9 @@ def test_budget__holds_for_prod_too() -> None:
 def test_budget__the_known_part_of_an_estimate_is_enough_to_exceed_it() -> None:
     part = hours(11.0, tables=4, unknown=["mart.a", "mart.b", "mart.c"])
 
-    text = only(judged(limits=Limits(max_executor_hours=10), cost=part), "R07-over-budget").evidence
+    text = only(
+        judged(limits=TeamLimits(max_executor_hours=10), cost=part), "R07-over-budget"
+    ).evidence
 
     assert text.startswith("At least 11 h of executor time in `pr_7` (3 of 4 tables have no ")
 
@@ -409,7 +411,7 @@ def test_budget__the_known_part_of_an_estimate_is_enough_to_exceed_it() -> None:
 def test_budget__an_incomplete_estimate_within_it_proves_nothing() -> None:
     part = hours(20 / 3_600, tables=4, unknown=["mart.a", "mart.b", "mart.c"])
 
-    judgement = judged(limits=Limits(max_executor_hours=10), cost=part, changes=[changed()])
+    judgement = judged(limits=TeamLimits(max_executor_hours=10), cost=part, changes=[changed()])
 
     text = only(judgement, "R07-not-known").evidence
     assert "cannot be told: at least 20 s is expected (3 of 4 tables" in text
@@ -418,7 +420,7 @@ def test_budget__an_incomplete_estimate_within_it_proves_nothing() -> None:
 
 def test_budget__a_complete_estimate_within_it_is_silent() -> None:
     judgement = judged(
-        limits=Limits(max_executor_hours=10),
+        limits=TeamLimits(max_executor_hours=10),
         cost=hours(1.0, tables=4),
         prod_plan=full(cost=hours(2.0, tables=4)),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision import BotFacts, Limits
+from ci_bot.bot.decision import BotFacts, TeamLimits
 from ci_bot.protocol.plan import (
     AuditsCheck,
     ColumnChange,
@@ -543,7 +543,7 @@ def test_r06__non_breaking_is_not_breaking() -> None:
 
 @pytest.mark.parametrize(("limit", "expected"), [(59, True), (60, False), (None, False)])
 def test_r06__interval_limit(limit: int | None, expected: bool) -> None:
-    judgement = judged(limits=Limits(max_intervals=limit), backfill=[built()])
+    judgement = judged(limits=TeamLimits(max_intervals=limit), backfill=[built()])
 
     assert ("R06-interval-limit" in weights(judgement)) is expected
 
@@ -561,7 +561,7 @@ def test_r06__interval_limit(limit: int | None, expected: bool) -> None:
     ],
 )
 def test_r07__budget(limit: float | None, expected: dict[str, str]) -> None:
-    assert weights(judged(limits=Limits(max_executor_hours=limit))) == expected
+    assert weights(judged(limits=TeamLimits(max_executor_hours=limit))) == expected
 
 
 def test_r07__an_unknown_cost_is_within_no_budget_and_over_none() -> None:
@@ -573,7 +573,7 @@ def test_r07__an_unknown_cost_is_within_no_budget_and_over_none() -> None:
         unknown=["stg.orders"],
     )
 
-    judgement = judged(limits=Limits(max_executor_hours=1), cost=unknown, changes=[changed()])
+    judgement = judged(limits=TeamLimits(max_executor_hours=1), cost=unknown, changes=[changed()])
 
     assert "R10-not-checked" in weights(judgement)
     assert not {"R07-over-budget", "R07-near-budget"} & set(weights(judgement))

@@ -9,8 +9,8 @@ import pytest
 from ci_bot.bot.decision import BotFacts
 from ci_bot.bot.decision.plan_rules import MOST_CHANGES
 from ci_bot.bot.policy.comparison import PolicyChange
-from ci_bot.bot.policy.policy import Matches
-from ci_bot.bot.policy.severity_overrides import Weighing
+from ci_bot.bot.policy.policy import ScopeMatches
+from ci_bot.bot.policy.severity_overrides import PolicyWeighing
 from ci_bot.protocol.review_inputs import ScopedModels
 from tests.unit.decision.facts import changed, judged, only
 from tests.unit.policy.given import PATH, TODAY, policy
@@ -55,8 +55,10 @@ def test_ignore__whose_last_day_has_passed__counts_where_its_model_changes(
     model: str, weight: str
 ) -> None:
     text = policy(IGNORE)
-    meant = [ScopedModels(before=["stg.orders"], after=["stg.orders"]) for _ in text.scopes()]
-    weighing = Weighing(text, Matches.of(text.scopes(), meant), today=TODAY + timedelta(days=1))
+    meant = [ScopedModels(before=["stg.orders"], after=["stg.orders"]) for _ in text.list_scopes()]
+    weighing = PolicyWeighing(
+        text, ScopeMatches.from_answers(text.list_scopes(), meant), today=TODAY + timedelta(days=1)
+    )
 
     found = only(judged(BotFacts(weighing=weighing), changes=[changed(model)]), "policy-expired")
 
@@ -65,7 +67,7 @@ def test_ignore__whose_last_day_has_passed__counts_where_its_model_changes(
 
 
 def test_ignore__holds_on_its_last_day() -> None:
-    weighing = Weighing(policy(IGNORE), today=TODAY)
+    weighing = PolicyWeighing(policy(IGNORE), today=TODAY)
 
     assert not [
         risk for risk in judged(BotFacts(weighing=weighing)).risks if risk.rule == "policy-expired"

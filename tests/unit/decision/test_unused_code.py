@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.decision import ChangedFile, code_that_runs_on_load
-from ci_bot.bot.decision.code_on_load import defined
+from ci_bot.bot.decision.code_on_load import list_defined_names
 
 MACRO = '''\
 """Units."""
@@ -25,16 +25,16 @@ def miles_to_km(evaluator, miles: t.Optional[str] = None) -> str:
 
 
 def test_defined__of_a_macro_is_its_name() -> None:
-    assert defined(MACRO.encode()) == {"miles_to_km"}
+    assert list_defined_names(MACRO.encode()) == {"miles_to_km"}
 
 
 def test_defined__under_another_name_is_both() -> None:
     named = MACRO.replace("@macro()", '@macro("KM")')
-    assert defined(named.encode()) == {"miles_to_km", "KM"}
+    assert list_defined_names(named.encode()) == {"miles_to_km", "KM"}
 
 
 def test_defined__of_a_plain_function_is_its_name() -> None:
-    assert defined(b"import os\n\n\ndef here():\n    return os.getcwd()\n") == {"here"}
+    assert list_defined_names(b"import os\n\n\ndef here():\n    return os.getcwd()\n") == {"here"}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_defined__of_a_plain_function_is_its_name() -> None:
     ],
 )
 def test_defined__is_not_known_of_what_may_run_more(source: str) -> None:
-    assert defined(source.encode()) is None
+    assert list_defined_names(source.encode()) is None
 
 
 def test_code__that_is_only_defined_and_used_nowhere_did_not_run() -> None:

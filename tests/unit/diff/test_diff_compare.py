@@ -11,8 +11,15 @@ import pytest
 
 from ci_bot.protocol.apply_report import Profile
 from ci_bot.worker.data_diff import value_comparison
-from ci_bot.worker.data_diff.compare import compare, compare_schema
-from ci_bot.worker.data_diff.spec import DiffSpec, SeenTable, SparkType, SqlError, TimeWindow, parse
+from ci_bot.worker.data_diff.compare import compare_schema, compare_tables
+from ci_bot.worker.data_diff.spec import (
+    DiffSpec,
+    SeenTable,
+    SparkType,
+    SqlError,
+    TimeWindow,
+    parse_spark_type,
+)
 
 DAY = 86_400_000
 JANUARY = 1_704_067_200_000  # 2024-01-01
@@ -36,7 +43,7 @@ class Scripted:
         self.looked.append((table, few))
         yield SeenTable(table, self.tables[table], lambda: self.sizes.get(table))
 
-    def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
+    def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         self.asked.append(sql)
         self.few = few
         return [self.answer]
@@ -54,7 +61,7 @@ def spec(**changes: Any) -> DiffSpec:
 
 def test_compare__counts_and_rates() -> None:
     asked = port(20, 18, 4, 2, 16, 1, 0, 0, 12, 11, 16, 12)
-    found = compare(asked, spec())
+    found = compare_tables(asked, spec())
     assert found.compared
     assert (found.rows_prod, found.rows_pr, found.only_prod, found.only_pr) == (20, 18, 4, 2)
     assert (found.matched, found.full_match, found.same) == (16, 12, 11)
@@ -80,14 +87,14 @@ def test_compare__runs_without_preparing_where_both_sides_are_known_to_be_small(
 ) -> None:
     asked = port(20, 18, 4, 2, 16, 1, 0, 0, 12, 11, 16, 12)
     asked.sizes = dict(zip(asked.tables, sizes, strict=True))
-    assert compare(asked, spec(few=known)).compared
+    assert compare_tables(asked, spec(few=known)).compared
     assert asked.few == few
     # The query is run where the tables it names were looked at.
     assert {where for _, where in asked.looked[-2:]} == {few}
 
 
 def test_compare__a_column_that_differs_is_profiled_and_no_other() -> None:
-    name, day = compare(port(20, 18, 4, 2, 16, 1, 0, 0, 12, 12, 16, 12), spec()).columns
+    name, day = compare_tables(port(20, 18, 4, 2, 16, 1, 0, 0, 12, 12, 16, 12), spec()).columns
     assert (name.prod, name.pr) == (None, None)
     assert day.prod == Profile(nulls=0, distinct=5, min="2024-01-01", max="2024-01-05")
     assert day.pr == Profile(nulls=0, distinct=6, min="2024-01-01", max="2024-01-06")
@@ -95,30 +102,34 @@ def test_compare__a_column_that_differs_is_profiled_and_no_other() -> None:
 
 @pytest.mark.parametrize("mean", [float("nan"), float("inf"), None])
 def test_profile__a_mean_that_is_no_number_is_none(mean: float | None) -> None:
-    found = value_comparison.read(SparkType("double"), (0, mean, "NaN", "NaN"), distinct=True)
+    found = value_comparison.read_profile(
+        SparkType("double"), (0, mean, "NaN", "NaN"), distinct=True
+    )
     assert found.mean is None
 
 
 @pytest.mark.parametrize("kind", ["string", "varchar(3)", "char(3)", "binary", "array<int>"])
 def test_profile__no_value_of_text_is_asked_for(kind: str) -> None:
-    asked = value_comparison.items("v", parse(kind), "of_pr", distinct=True)
+    asked = value_comparison.list_measure_items("v", parse_spark_type(kind), "of_pr", distinct=True)
     assert not any("MIN(" in item or "MAX(" in item for item in asked)
 
 
 def test_compare__nothing_compared_is_no_rate() -> None:
-    found = compare(port(0, 5, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0), spec())
+    found = compare_tables(port(0, 5, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0), spec())
     assert [column.match_rate for column in found.columns] == [None, None]
 
 
 def test_compare__one_row_in_a_billion_is_not_everything() -> None:
     rows = 1_000_000_000
-    found = compare(port(rows, rows, 0, 0, rows, 0, 0, 0, *(rows - 1,) * 2, rows, rows - 1), spec())
+    found = compare_tables(
+        port(rows, rows, 0, 0, rows, 0, 0, 0, *(rows - 1,) * 2, rows, rows - 1), spec()
+    )
     assert found.columns[1].match_rate is not None
     assert found.columns[1].match_rate < 1
 
 
 def test_compare__crowded_keys_leave_the_columns_open() -> None:
-    found = compare(port(90, 80, 0, 0, 4000, 0, 3, 2, 70, 70, 50, 50), spec(rows_per_key=32))
+    found = compare_tables(port(90, 80, 0, 0, 4000, 0, 3, 2, 70, 70, 50, 50), spec(rows_per_key=32))
     assert found.compared
     assert (found.matched, found.duplicate_keys, found.full_match) == (4000, 3, None)
     assert found.same is None
@@ -133,7 +144,7 @@ def test_compare__crowded_keys_leave_the_columns_open() -> None:
 def test_compare__a_column_that_spark_cannot_compare_leaves_full_match_open() -> None:
     columns = [("id", "int"), ("gap", "interval")]
     asked = Scripted({"`p`": columns, "`q`": columns}, (1, 1, 0, 0, 1, 0, 0, 0, 1, 1))
-    found = compare(asked, spec(prod="p", pr="q"))
+    found = compare_tables(asked, spec(prod="p", pr="q"))
     assert found.full_match is None
     assert [(c.name, c.match_rate) for c in found.columns] == [("gap", None)]
     assert found.skipped_because == "Spark cannot compare these columns: gap (interval)."
@@ -141,13 +152,13 @@ def test_compare__a_column_that_spark_cannot_compare_leaves_full_match_open() ->
 
 def test_compare__seconds_come_from_the_clock() -> None:
     ticks = iter([10.0, 12.5])
-    found = compare(port(*(0,) * 12), spec(), clock=lambda: next(ticks))
+    found = compare_tables(port(*(0,) * 12), spec(), clock=lambda: next(ticks))
     assert found.seconds == 2.5
 
 
 def test_compare__without_a_key_rows_are_counted_and_not_paired() -> None:
     asked = Scripted({"`prod`.`t`": ORDERS, "`pr`.`t`": ORDERS}, (1_200, 7))
-    found = compare(asked, spec(keys=()))
+    found = compare_tables(asked, spec(keys=()))
     assert not found.compared
     assert found.skipped_because == (
         "The model has no grain and no unique key of columns, so its rows cannot be paired. "
@@ -165,7 +176,7 @@ def test_compare__without_a_key_rows_of_the_common_window_are_counted() -> None:
     window = TimeWindow(
         "ds", prod=[(JANUARY, JANUARY + 30 * DAY)], pr=[(JANUARY + 20 * DAY, JANUARY + 40 * DAY)]
     )
-    found = compare(asked, spec(keys=(), window=window))
+    found = compare_tables(asked, spec(keys=(), window=window))
     assert found.window is not None
     assert found.window.start == "2024-01-21T00:00:00Z"
     assert asked.asked[0].count("src.`ds` >= DATE '2024-01-21'") == 2
@@ -174,7 +185,7 @@ def test_compare__without_a_key_rows_of_the_common_window_are_counted() -> None:
 def test_compare__without_a_common_window_nothing_is_counted() -> None:
     asked = port()
     window = TimeWindow("ds", prod=[(JANUARY, JANUARY + DAY)], pr=[])
-    assert compare(asked, spec(keys=(), window=window)).rows_prod is None
+    assert compare_tables(asked, spec(keys=(), window=window)).rows_prod is None
     assert asked.asked == []
 
 
@@ -183,7 +194,7 @@ def test_compare__the_window_is_on_both_sides_and_reported_with_prods() -> None:
     window = TimeWindow(
         "ds", prod=[(JANUARY, JANUARY + 30 * DAY)], pr=[(JANUARY + 20 * DAY, JANUARY + 40 * DAY)]
     )
-    found = compare(asked, spec(window=window))
+    found = compare_tables(asked, spec(window=window))
     assert found.window is not None
     assert (found.window.start, found.window.end) == (
         "2024-01-21T00:00:00Z",
@@ -217,8 +228,8 @@ def test_compare__complete_is_every_interval_of_prod(
         return [(JANUARY + first * DAY, JANUARY + last * DAY) for first, last in ranges]
 
     window = TimeWindow("ds", prod=days(prod), pr=days(pr))
-    assert compare(port(*(0,) * 12), spec(window=window)).complete is complete
-    assert compare(port(*(0,) * 12), spec()).complete
+    assert compare_tables(port(*(0,) * 12), spec(window=window)).complete is complete
+    assert compare_tables(port(*(0,) * 12), spec()).complete
 
 
 @pytest.mark.parametrize(
@@ -241,7 +252,7 @@ def test_compare__complete_is_every_interval_of_prod(
 )
 def test_compare__no_shared_window(window: TimeWindow, sentence: str) -> None:
     asked = port()
-    found = compare(asked, spec(window=window))
+    found = compare_tables(asked, spec(window=window))
     assert (found.compared, found.skipped_because) == (False, sentence)
     assert asked.asked == []
 
@@ -250,7 +261,7 @@ def test_compare__names_that_spark_would_replace_are_refused() -> None:
     columns = [("id", "int"), ("${env:HOME}", "int")]
     asked = Scripted({"`p`": columns, "`q`": columns})
     with pytest.raises(SqlError, match="which Spark would replace"):
-        compare(asked, spec(prod="p", pr="q"))
+        compare_tables(asked, spec(prod="p", pr="q"))
     assert asked.asked == []
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.data_diff.column_layout import Layout, lay_out
+from ci_bot.worker.data_diff.column_layout import ColumnLayout, lay_out
 
 PROD = [("id", "int"), ("name", "string"), ("amount", "decimal(10,2)"), ("old", "date")]
 PR = [("id", "int"), ("new", "string"), ("amount", "double"), ("name", "string")]
 
 
-def names(layout: Layout) -> list[str]:
-    return [column.name for column in layout.values]
+def names(layout: ColumnLayout) -> list[str]:
+    return [column.shown_name for column in layout.value_columns]
 
 
 def test_lay_out__pairs_by_name_and_reports_the_rest() -> None:
     layout = lay_out(PROD, PR, ["id"])
     assert layout.impossible is None
-    assert [key.name for key in layout.keys] == ["id"]
+    assert [key.shown_name for key in layout.keys] == ["id"]
     assert names(layout) == ["name", "amount"]
     assert layout.schema.added == ["new"]
     assert layout.schema.removed == ["old"]
@@ -29,7 +29,7 @@ def test_lay_out__case_alone_is_no_difference() -> None:
         [("ID", "int"), ("Name", "string")], [("id", "int"), ("nAME", "string")], ["Id"]
     )
     assert [(key.prod, key.pr) for key in layout.keys] == [("ID", "id")]
-    assert [(column.prod, column.pr) for column in layout.values] == [("Name", "nAME")]
+    assert [(column.prod, column.pr) for column in layout.value_columns] == [("Name", "nAME")]
     assert not layout.schema.added
     assert not layout.schema.removed
 
@@ -37,18 +37,18 @@ def test_lay_out__case_alone_is_no_difference() -> None:
 def test_lay_out__names_that_differ_in_case_stay_apart() -> None:
     both = [("id", "int"), ("a", "int"), ("A", "string")]
     layout = lay_out(both, both, ["id"])
-    assert [(column.prod, column.pr) for column in layout.values] == [("a", "a"), ("A", "A")]
+    assert [(column.prod, column.pr) for column in layout.value_columns] == [("a", "a"), ("A", "A")]
     layout = lay_out(
         [("id", "int"), ("a", "int")], [("id", "int"), ("A", "int"), ("a", "int")], ["id"]
     )
-    assert [(column.prod, column.pr) for column in layout.values] == [("a", "a")]
+    assert [(column.prod, column.pr) for column in layout.value_columns] == [("a", "a")]
     assert layout.schema.added == ["A"]
 
 
 def test_lay_out__skipped_columns_are_left_out_but_never_keys() -> None:
     layout = lay_out(PROD, PR, ["id"], ["NAME", "id", "unknown"])
     assert names(layout) == ["amount"]
-    assert [key.name for key in layout.keys] == ["id"]
+    assert [key.shown_name for key in layout.keys] == ["id"]
 
 
 def test_lay_out__a_key_named_twice_is_one_key() -> None:
@@ -86,4 +86,4 @@ def test_unknown__same_type_on_both_sides_but_not_comparable() -> None:
         [("id", "int"), ("gap", "interval"), ("x", "int")],
         ["id"],
     )
-    assert [column.name for column in layout.unknown] == ["gap"]
+    assert [column.shown_name for column in layout.unknown_columns] == ["gap"]

@@ -16,9 +16,9 @@ from ci_bot.protocol.apply_report import TableDiff
 from ci_bot.worker.data_diff.budgeted_run import (
     CANCELLED,
     FAILED,
-    Budget,
-    Candidate,
-    Controls,
+    DiffBudget,
+    DiffCandidate,
+    DiffControls,
     compare_models,
     over_budget,
 )
@@ -42,7 +42,7 @@ class Port:
     def look_at(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
         yield SeenTable(table, COLUMNS, lambda: None)
 
-    def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
+    def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         table = sql.split("FROM `", 1)[1].split("`", 1)[0]
         with self.lock:
             self.read.append(table)
@@ -56,9 +56,9 @@ class Port:
         return [(5, 6) if "SELECT COUNT(*)\nFROM" in sql else ANSWER]
 
 
-def candidate(name: str, **changes: Any) -> Candidate:
+def candidate(name: str, **changes: Any) -> DiffCandidate:
     keys = changes.pop("keys", ("id",))
-    return Candidate(DiffSpec(name, name, f"{name}_pr", keys), **changes)
+    return DiffCandidate(DiffSpec(name, name, f"{name}_pr", keys), **changes)
 
 
 def test_compare_models__answers_in_the_order_asked_and_runs_small_ones_first() -> None:
@@ -66,7 +66,7 @@ def test_compare_models__answers_in_the_order_asked_and_runs_small_ones_first() 
     found = compare_models(
         port,
         [candidate("a", size=30), candidate("b"), candidate("c", size=10), candidate("d", rows=20)],
-        controls=Controls(workers=1),
+        controls=DiffControls(workers=1),
     )
     assert [diff.model for diff in found] == ["a", "b", "c", "d"]
     assert all(diff.compared for diff in found)
@@ -81,7 +81,7 @@ def test_compare_models__no_more_at_a_time_than_workers() -> None:
         both.wait()
 
     port = Port(during)
-    compare_models(port, [candidate(f"m{n}") for n in range(6)], controls=Controls(workers=2))
+    compare_models(port, [candidate(f"m{n}") for n in range(6)], controls=DiffControls(workers=2))
     assert port.most == 2
 
 
@@ -129,7 +129,7 @@ def test_compare_models__tries_a_model_once_more_and_not_twice() -> None:
     found = compare_models(
         Port(fails),
         [candidate("replaced"), candidate("gone")],
-        controls=Controls(workers=1, again=lambda: pauses.append(None)),
+        controls=DiffControls(workers=1, again=lambda: pauses.append(None)),
     )
     assert [diff.compared for diff in found] == [True, False]
     assert found[1].skipped_because == f"{FAILED}: TABLE_OR_VIEW_NOT_FOUND (see the log)."
@@ -141,7 +141,7 @@ def test_compare_models__over_budget_shows_the_schema_only() -> None:
     found = compare_models(
         port,
         [candidate("large", rows=1_000_000), candidate("small", rows=10)],
-        budget=Budget(rows=100),
+        budget=DiffBudget(rows=100),
     )
     assert port.read == ["small"]
     assert not found[0].compared
@@ -152,7 +152,7 @@ def test_compare_models__over_budget_shows_the_schema_only() -> None:
 
 
 def test_over_budget__an_unknown_size_is_not_zero() -> None:
-    out = over_budget([candidate("a"), candidate("b", size=5)], Budget(size=10))
+    out = over_budget([candidate("a"), candidate("b", size=5)], DiffBudget(size=10))
     assert list(out) == [0]
     assert out[0] == (
         "Nobody knows how many bytes it has, and the budget for all data diffs is 10 bytes."
@@ -165,14 +165,16 @@ def test_over_budget__models_that_do_not_run_cost_nothing() -> None:
         candidate("grainless", rows=100, keys=()),
         candidate("fine", rows=100),
     ]
-    assert over_budget(candidates, Budget(rows=100)) == {}
+    assert over_budget(candidates, DiffBudget(rows=100)) == {}
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(0, 120))
 def test_over_budget__keeps_as_many_as_fit_and_drops_the_largest(
     sizes: list[int], limit: int
 ) -> None:
-    out = over_budget([candidate(f"m{n}", rows=s) for n, s in enumerate(sizes)], Budget(rows=limit))
+    out = over_budget(
+        [candidate(f"m{n}", rows=s) for n, s in enumerate(sizes)], DiffBudget(rows=limit)
+    )
     kept = [size for number, size in enumerate(sizes) if number not in out]
     dropped = [sizes[number] for number in out]
     assert sum(kept) <= limit
@@ -184,7 +186,7 @@ def test_over_budget__keeps_as_many_as_fit_and_drops_the_largest(
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=6))
 def test_over_budget__both_limits_hold(sizes: list[tuple[int, int]]) -> None:
     candidates = [candidate(f"m{n}", rows=r, size=s) for n, (r, s) in enumerate(sizes)]
-    out = over_budget(candidates, Budget(rows=12, size=12))
+    out = over_budget(candidates, DiffBudget(rows=12, size=12))
     kept = [size for number, size in enumerate(sizes) if number not in out]
     assert sum(rows for rows, _ in kept) <= 12
     assert sum(size for _, size in kept) <= 12
@@ -193,7 +195,7 @@ def test_over_budget__both_limits_hold(sizes: list[tuple[int, int]]) -> None:
 def test_compare_models__cancelled_before_it_began() -> None:
     port = Port()
     found = compare_models(
-        port, [candidate("a"), candidate("b")], controls=Controls(cancelled=lambda: True)
+        port, [candidate("a"), candidate("b")], controls=DiffControls(cancelled=lambda: True)
     )
     assert port.read == []
     assert [diff.skipped_because for diff in found] == [CANCELLED, CANCELLED]
@@ -212,7 +214,7 @@ def test_compare_models__cancel_stops_what_runs_and_keeps_what_is_done() -> None
     found = compare_models(
         port,
         [candidate("a", size=1), candidate("b", size=2), candidate("c", size=3)],
-        controls=Controls(
+        controls=DiffControls(
             workers=1, cancelled=cancelled.is_set, stop=stopped.set, poll=0.01, patience=20
         ),
     )
@@ -233,7 +235,7 @@ def test_compare_models__cancel_does_not_wait_for_a_query_that_will_not_end() ->
         found = compare_models(
             Port(during),
             [candidate("a")],
-            controls=Controls(
+            controls=DiffControls(
                 cancelled=cancelled.is_set,
                 stop=lambda: stops.append("stop"),
                 poll=0.01,

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from ci_bot.worker.data_diff.column_layout import lay_out
-from ci_bot.worker.data_diff.query import COUNTS, DiffQuery, build, table_name
+from ci_bot.worker.data_diff.query import COUNTS, DiffQuery, build_diff_query, table_name
 from ci_bot.worker.data_diff.spec import SqlError
-from ci_bot.worker.data_diff.value_comparison import measures
-from ci_bot.worker.runtime.spark_catalog import quoted
+from ci_bot.worker.data_diff.value_comparison import list_measures
+from ci_bot.worker.runtime.spark_catalog import quote_identifier
 
 NAMES = st.text(
     alphabet=st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("`'\";-.* "),
@@ -23,7 +23,7 @@ NAMES = st.text(
 
 def query(columns: list[tuple[str, str]], keys: list[str], **options: object) -> DiffQuery:
     given = {"prod": "`p`", "pr": "`q`", "decimals": 3, "rows_per_key": 32} | options
-    return build(lay_out(columns, columns, keys), **given)
+    return build_diff_query(lay_out(columns, columns, keys), **given)
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4, unique_by=str.lower))
@@ -47,7 +47,7 @@ def test_build__any_name_is_one_identifier(names: list[str]) -> None:
 
 @given(st.lists(NAMES, min_size=1, max_size=3))
 def test_table_name__quoted_parts_stay_what_they_are(parts: list[str]) -> None:
-    text = ".".join(quoted(part) for part in parts)
+    text = ".".join(quote_identifier(part) for part in parts)
     assert table_name(text) == text
 
 
@@ -68,9 +68,9 @@ def test_table_name__refuses_what_is_no_name(text: str) -> None:
 def test_build__one_row_of_counts_matches_and_profiles() -> None:
     built = query([("id", "int"), ("a", "string"), ("gap", "interval"), ("b", "date")], ["id"])
     statement = sqlglot.parse_one(built.sql, dialect="spark")
-    assert [column.name for column in built.columns] == ["a", "b"]
+    assert [column.shown_name for column in built.columns] == ["a", "b"]
     profiles = 2 * sum(
-        len(measures(column.kind, distinct=True)) for column in built.columns if column.kind
+        len(list_measures(column.kind, distinct=True)) for column in built.columns if column.kind
     )
     assert len(statement.expressions) == len(COUNTS) + 2 + profiles
     for item in statement.expressions:
@@ -105,7 +105,7 @@ def test_build__a_composite_key_is_sorted_by_its_hash_and_joined_by_all_of_it() 
 
 def test_build__types_that_differ_meet_in_the_wider_one() -> None:
     layout = lay_out([("id", "int"), ("v", "int")], [("id", "bigint"), ("v", "double")], ["id"])
-    sql = build(layout, prod="`p`", pr="`q`", decimals=2, rows_per_key=1).sql
+    sql = build_diff_query(layout, prod="`p`", pr="`q`", decimals=2, rows_per_key=1).sql
     assert "CAST(src.`id` AS bigint) AS k" in sql
     assert "CAST(src.`v` AS double) AS v0" in sql
     assert "DECIMAL(38, 2)" in sql

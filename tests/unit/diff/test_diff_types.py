@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.data_diff.spec import SparkType, parse
+from ci_bot.worker.data_diff.spec import SparkType, parse_spark_type
 from ci_bot.worker.data_diff.value_comparison import (
-    align,
-    canonical,
-    carried,
-    cast,
-    comparable,
-    equal,
+    align_types,
+    canonical_value,
+    carry_value,
+    cast_value,
+    is_comparable,
     usable_as_key,
+    values_agree,
 )
 
 ATOMS = st.sampled_from(
@@ -40,7 +40,7 @@ TYPES = st.recursive(
 
 @given(TYPES)
 def test_parse__reads_what_ddl_writes(kind: SparkType) -> None:
-    assert parse(kind.ddl) == kind
+    assert parse_spark_type(kind.ddl_text) == kind
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_parse__reads_what_ddl_writes(kind: SparkType) -> None:
     ],
 )
 def test_parse__forms_that_spark_writes(ddl: str, kind: SparkType) -> None:
-    assert parse(ddl) == kind
+    assert parse_spark_type(ddl) == kind
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_parse__forms_that_spark_writes(ddl: str, kind: SparkType) -> None:
     ],
 )
 def test_parse__text_that_is_no_type_stands_for_itself(ddl: str) -> None:
-    assert parse(ddl) == SparkType(ddl)
-    assert not comparable(parse(ddl))
+    assert parse_spark_type(ddl) == SparkType(ddl)
+    assert not is_comparable(parse_spark_type(ddl))
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,13 @@ def test_parse__text_that_is_no_type_stands_for_itself(ddl: str) -> None:
 )
 def test_align__types_that_hold_the_same_values(prod: str, pr: str, wider: str) -> None:
     for one, other in ((prod, pr), (pr, prod)):
-        found = align(parse(one), parse(other))
+        found = align_types(parse_spark_type(one), parse_spark_type(other))
         assert found is not None
         # Every text is compared as text, whatever it is called.
         texts = {"string", "varchar", "char"}
-        assert found == parse(wider) or {found.name, parse(wider).name} <= texts
+        assert (
+            found == parse_spark_type(wider) or {found.name, parse_spark_type(wider).name} <= texts
+        )
 
 
 @pytest.mark.parametrize(
@@ -137,34 +139,36 @@ def test_align__types_that_hold_the_same_values(prod: str, pr: str, wider: str) 
     ],
 )
 def test_align__nothing_sensible(prod: str, pr: str) -> None:
-    assert align(parse(prod), parse(pr)) is None
-    assert align(parse(pr), parse(prod)) is None
+    assert align_types(parse_spark_type(prod), parse_spark_type(pr)) is None
+    assert align_types(parse_spark_type(pr), parse_spark_type(prod)) is None
 
 
 @given(TYPES, TYPES)
 def test_align__does_not_depend_on_the_side(one: SparkType, other: SparkType) -> None:
-    assert align(one, other) == align(other, one)
+    assert align_types(one, other) == align_types(other, one)
 
 
 def test_usable_as_key__no_map_anywhere() -> None:
-    assert usable_as_key(parse("struct<a:int,b:array<string>>"))
-    assert not usable_as_key(parse("array<map<int,int>>"))
-    assert not usable_as_key(parse("interval"))
+    assert usable_as_key(parse_spark_type("struct<a:int,b:array<string>>"))
+    assert not usable_as_key(parse_spark_type("array<map<int,int>>"))
+    assert not usable_as_key(parse_spark_type("interval"))
 
 
 def test_cast__only_where_the_type_differs() -> None:
-    assert cast("x", parse("int"), parse("int")) == "x"
-    assert cast("x", parse("varchar(5)"), parse("string")) == "x"
-    assert cast("x", parse("int"), parse("bigint")) == "CAST(x AS bigint)"
+    assert cast_value("x", parse_spark_type("int"), parse_spark_type("int")) == "x"
+    assert cast_value("x", parse_spark_type("varchar(5)"), parse_spark_type("string")) == "x"
+    assert (
+        cast_value("x", parse_spark_type("int"), parse_spark_type("bigint")) == "CAST(x AS bigint)"
+    )
 
 
 def test_canonical__leaves_types_without_a_map_alone() -> None:
-    assert canonical("x", parse("struct<a:array<int>>")) == "x"
+    assert canonical_value("x", parse_spark_type("struct<a:array<int>>")) == "x"
 
 
 def test_canonical__maps_at_every_depth() -> None:
-    kind = parse("struct<`a``b`:array<map<string,map<int,int>>>>")
-    assert canonical("src.`x`", kind) == (
+    kind = parse_spark_type("struct<`a``b`:array<map<string,map<int,int>>>>")
+    assert canonical_value("src.`x`", kind) == (
         "IF(src.`x` IS NULL, NULL, NAMED_STRUCT('f0', TRANSFORM(src.`x`.`a``b`, x0 -> "
         "SORT_ARRAY(TRANSFORM(MAP_ENTRIES(x0), x1 -> NAMED_STRUCT('k', x1.key, 'v', "
         "SORT_ARRAY(TRANSFORM(MAP_ENTRIES(x1.value), x2 -> "
@@ -173,18 +177,18 @@ def test_canonical__maps_at_every_depth() -> None:
 
 
 def test_carried__text_travels_as_its_hash() -> None:
-    assert carried("x", parse("varchar(9)")) == "XXHASH64(x)"
-    assert carried("x", parse("binary")) == "XXHASH64(x)"
+    assert carry_value("x", parse_spark_type("varchar(9)")) == "XXHASH64(x)"
+    assert carry_value("x", parse_spark_type("binary")) == "XXHASH64(x)"
     # The hash of a nested value skips NULLs, so [1, NULL] and [NULL, 1] would be the same.
-    assert carried("x", parse("array<string>")) == "x"
-    assert carried("x", parse("bigint")) == "x"
+    assert carry_value("x", parse_spark_type("array<string>")) == "x"
+    assert carry_value("x", parse_spark_type("bigint")) == "x"
 
 
 def test_equal__rounds_only_what_can_differ_behind_the_last_digit() -> None:
-    assert "TRY_CAST(a AS DECIMAL(38, 3)) = TRY_CAST(b AS DECIMAL(38, 3))" in equal(
-        "a", "b", parse("double"), 3
+    assert "TRY_CAST(a AS DECIMAL(38, 3)) = TRY_CAST(b AS DECIMAL(38, 3))" in values_agree(
+        "a", "b", parse_spark_type("double"), 3
     )
-    assert "DECIMAL(38, 3)" in equal("a", "b", parse("decimal(10,4)"), 3)
-    assert equal("a", "b", parse("decimal(10,3)"), 3) == "a <=> b"
-    assert equal("a", "b", parse("int"), 3) == "a <=> b"
-    assert equal("a", "b", parse("string"), 3) == "a = b"
+    assert "DECIMAL(38, 3)" in values_agree("a", "b", parse_spark_type("decimal(10,4)"), 3)
+    assert values_agree("a", "b", parse_spark_type("decimal(10,3)"), 3) == "a <=> b"
+    assert values_agree("a", "b", parse_spark_type("int"), 3) == "a <=> b"
+    assert values_agree("a", "b", parse_spark_type("string"), 3) == "a = b"

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from ci_bot.worker.data_diff.spec import Interval, condition, literal, merged, parse, shared, span
+from ci_bot.worker.data_diff.spec import (
+    Interval,
+    covering_span,
+    intersect_intervals,
+    interval_condition,
+    merge_intervals,
+    parse_spark_type,
+    text_literal,
+)
 
 DAY = 86_400_000
 JANUARY = 1_704_067_200_000  # 2024-01-01
@@ -25,7 +33,7 @@ def moments(intervals: list[Interval]) -> set[int]:
 
 @given(MOMENTS)
 def test_merged__same_moments_in_order_with_gaps_between(intervals: list[Interval]) -> None:
-    found = merged(intervals)
+    found = merge_intervals(intervals)
     assert moments(found) == moments(intervals)
     assert all(start < end for start, end in found)
     assert all(left[1] < right[0] for left, right in itertools.pairwise(found))
@@ -33,26 +41,26 @@ def test_merged__same_moments_in_order_with_gaps_between(intervals: list[Interva
 
 @given(MOMENTS, MOMENTS)
 def test_shared__the_moments_of_both(prod: list[Interval], pr: list[Interval]) -> None:
-    assert moments(shared(prod, pr)) == moments(prod) & moments(pr)
+    assert moments(intersect_intervals(prod, pr)) == moments(prod) & moments(pr)
 
 
 def test_span__from_first_start_to_last_end() -> None:
-    window = span("ds", [(JANUARY + 5 * DAY, JANUARY + 6 * DAY), (JANUARY, JANUARY + DAY)])
+    window = covering_span("ds", [(JANUARY + 5 * DAY, JANUARY + 6 * DAY), (JANUARY, JANUARY + DAY)])
     assert window is not None
     assert (window.column, window.start, window.end) == (
         "ds",
         "2024-01-01T00:00:00Z",
         "2024-01-07T00:00:00Z",
     )
-    assert span("ds", []) is None
-    assert span("ds", [(JANUARY, JANUARY)]) is None
+    assert covering_span("ds", []) is None
+    assert covering_span("ds", [(JANUARY, JANUARY)]) is None
 
 
 def test_condition__each_type_in_its_own_words() -> None:
     day = [(JANUARY, JANUARY + DAY)]
 
     def of(kind: str, form: str = "%Y-%m-%d") -> str | None:
-        return condition("c", parse(kind), day, form)
+        return interval_condition("c", parse_spark_type(kind), day, form)
 
     assert of("date") == "(c >= DATE '2024-01-01' AND c < DATE '2024-01-02')"
     assert of("timestamp") == (
@@ -72,8 +80,11 @@ def test_condition__each_type_in_its_own_words() -> None:
 
 
 def test_condition__a_gap_stays_a_gap() -> None:
-    found = condition(
-        "c", parse("date"), [(JANUARY, JANUARY + DAY), (JANUARY + 2 * DAY, JANUARY + 3 * DAY)], ""
+    found = interval_condition(
+        "c",
+        parse_spark_type("date"),
+        [(JANUARY, JANUARY + DAY), (JANUARY + 2 * DAY, JANUARY + 3 * DAY)],
+        "",
     )
     assert found == (
         "(c >= DATE '2024-01-01' AND c < DATE '2024-01-02') OR "
@@ -83,18 +94,18 @@ def test_condition__a_gap_stays_a_gap() -> None:
 
 def test_condition__hours_on_a_date_take_the_midnights_within() -> None:
     hours = [(JANUARY + DAY // 2, JANUARY + DAY + DAY // 2)]
-    assert condition("c", parse("date"), hours, "") == (
+    assert interval_condition("c", parse_spark_type("date"), hours, "") == (
         "(c >= DATE '2024-01-02' AND c < DATE '2024-01-03')"
     )
 
 
 def test_condition__nothing_for_no_interval() -> None:
-    assert condition("c", parse("date"), [], "") is None
+    assert interval_condition("c", parse_spark_type("date"), [], "") is None
 
 
 @given(st.text(max_size=12))
 def test_literal__is_one_literal_of_that_text(text: str) -> None:
-    (found,) = sqlglot.parse(f"SELECT {literal(text)}", dialect="spark")
+    (found,) = sqlglot.parse(f"SELECT {text_literal(text)}", dialect="spark")
     assert found is not None
     (item,) = found.expressions
     assert isinstance(item, exp.Literal)

@@ -25,7 +25,7 @@ def a_jar(path: Path, *classes: str) -> Path:
 def checked(
     settings: Mapping[str, str], own: Path, environ: Mapping[str, str] | None = None
 ) -> dict[str, ProjectCheck]:
-    found = list(spark_checks.checks(settings, environ or {}, [own]))
+    found = list(spark_checks.check_spark_files(settings, environ or {}, [own]))
     assert all(check.fix for check in found if check.status != "ok")
     return {check.name: check for check in found}
 

@@ -9,15 +9,15 @@ import pytest
 
 from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker.doctor import spark_network
-from ci_bot.worker.doctor.spark_network import Network
+from ci_bot.worker.doctor.spark_network import NetworkFacts
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 a value of Spark's; nobody listens
 OWN = (EVERYWHERE, "127.0.0.1", "10.0.0.7")
 NAMES = {"localhost": ["127.0.0.1"], "runner": ["10.0.0.7"]}
 
 
-def network(*up: str) -> Network:
-    return Network(
+def network(*up: str) -> NetworkFacts:
+    return NetworkFacts(
         reach=lambda host, port: None if f"{host}:{port}" in up else "Connection refused",
         addresses=lambda host: NAMES.get(host, [host] if host[0].isdigit() else []),
         listen=lambda host: None if host in OWN else "Cannot assign requested address",
@@ -27,7 +27,7 @@ def network(*up: str) -> Network:
 def checked(
     settings: Mapping[str, str], *up: str, environ: Mapping[str, str] | None = None
 ) -> dict[str, ProjectCheck]:
-    found = list(spark_network.checks(settings, environ or {}, network(*up)))
+    found = list(spark_network.check_spark_network(settings, environ or {}, network(*up)))
     assert all(check.fix for check in found if check.status != "ok")
     return {check.name: check for check in found}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.doctor.examination import check
+from ci_bot.worker.doctor.examination import check_workflow_events
 
 EXAMPLES = Path(__file__).resolve().parents[3] / ".github" / "examples"
 
@@ -23,7 +23,7 @@ def test_check__of_the_examples__names_each_event_and_who_starts_what_a_comment_
     for file in EXAMPLES.glob("*.yml"):
         write(tmp_path, file.name, file.read_text("utf-8"))
 
-    found = check(tmp_path)
+    found = check_workflow_events(tmp_path)
 
     assert found is not None
     assert found.message == (
@@ -48,7 +48,7 @@ def test_check__reads_each_form_of_on(tmp_path: Path, on: str) -> None:
     write(tmp_path, "list.yml", "- push\n")
     (tmp_path / ".github" / "workflows" / "folder.yml").mkdir()
 
-    found = check(tmp_path)
+    found = check_workflow_events(tmp_path)
 
     assert found is not None
     assert found.message == "this action is started by pull_request"
@@ -56,6 +56,6 @@ def test_check__reads_each_form_of_on(tmp_path: Path, on: str) -> None:
 
 
 def test_check__where_no_workflow_uses_it__says_nothing(tmp_path: Path) -> None:
-    assert check(tmp_path) is None
+    assert check_workflow_events(tmp_path) is None
     write(tmp_path, "other.yml", "on: push\njobs: {build: {steps: [{uses: octo/other@v1}]}}\n")
-    assert check(tmp_path) is None
+    assert check_workflow_events(tmp_path) is None

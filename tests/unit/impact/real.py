@@ -11,12 +11,12 @@ from sqlmesh.utils.metaprogramming import Executable
 
 from ci_bot.protocol.plan import ChangeType
 from ci_bot.protocol.review_report import Impact, IndirectModel
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.review.lineage_inputs import ChangedModels, project_of
 from ci_bot.worker.sql.lineage_document import impact_of
 from tests.unit.rules.world import models
 
-NAMES = Names("spark_catalog", "spark")
+NAMES = ModelNames("spark_catalog", "spark")
 ORDERS = """
     MODEL (name stg.orders, kind FULL);
     SELECT order_id, customer_id, status, amount, CAST(order_ts AS DATE) AS day FROM raw.orders

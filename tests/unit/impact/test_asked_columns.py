@@ -8,8 +8,8 @@ from functools import partial
 import sqlglot
 
 from ci_bot.worker.review.lineage_inputs import ChangedModels, project_of
-from ci_bot.worker.sql.lineage_facts import ChangedProject, Definition, Model
-from ci_bot.worker.sql.lineage_propagation import spread
+from ci_bot.worker.sql.lineage_facts import ChangedProject, LineageModel, ModelDefinition
+from ci_bot.worker.sql.lineage_propagation import spread_changes
 from tests.unit.impact.real import NAMES, kinds_of, model
 from tests.unit.rules.world import models
 
@@ -35,25 +35,25 @@ class Asked(Mapping[str, tuple[str, ...] | None]):
         return len(self._columns)
 
 
-def below(name: str, parent: str, query: str) -> Model:
+def below(name: str, parent: str, query: str) -> LineageModel:
     parsed = sqlglot.parse_one(query)
-    return Model(
-        name, parents=(parent,), change="indirect", after=partial(Definition, rendered=parsed)
+    return LineageModel(
+        name, parents=(parent,), change="indirect", after=partial(ModelDefinition, rendered=parsed)
     )
 
 
 def test_columns__of_models_below_nothing_that_changes_are_not_asked_for() -> None:
     project = (
-        Model("s.a", change="direct", is_source=True, changed={"y": "computed"}),
+        LineageModel("s.a", change="direct", is_source=True, changed={"y": "computed"}),
         below("s.b", "s.a", "SELECT a.x AS x FROM s.a AS a"),
         below("s.c", "s.b", "SELECT b.x AS x FROM s.b AS b"),
         below("s.d", "s.c", "SELECT c.x AS x FROM s.c AS c"),
     )
     columns = Asked({"s.a": ("x", "y"), "s.b": ("x",), "s.c": ("x",), "s.d": ("x",)})
 
-    found = spread(ChangedProject(project, columns=columns))
+    found = spread_changes(ChangedProject(project, columns=columns))
 
-    assert not found.reached["s.b"].any
+    assert not found.reached["s.b"].any_bits
     assert columns.tables <= {"s.a", "s.b"}
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from ci_bot.worker.sql.lineage_facts import ChangedProject, Definition, Model
-from ci_bot.worker.sql.lineage_propagation import Spread, spread
+from ci_bot.worker.sql.lineage_facts import ChangedProject, LineageModel, ModelDefinition
+from ci_bot.worker.sql.lineage_propagation import ChangeSpread, spread_changes
 from tests.oracle.fuzzing import FULL
 from tests.unit.impact.dags import dag
 from tests.unit.impact.data import Rows, Warehouse, bag, source_rows
@@ -23,9 +23,9 @@ DAGS = 4_000 if FULL else 150
 Contents = dict[str, tuple[list[str], Rows]]
 
 
-def definition(query: str, known: dict[str, dict[str, str]], *, qualified: bool) -> Definition:
+def definition(query: str, known: dict[str, dict[str, str]], *, qualified: bool) -> ModelDefinition:
     """As SQLMesh gives it: rendered with what is known of the tables now, and as it is written."""
-    return Definition(
+    return ModelDefinition(
         rendered=tree(query, known, qualified=qualified),
         written=sqlglot.parse_one(query, dialect="duckdb"),
         has_star="*" in query,
@@ -34,7 +34,7 @@ def definition(query: str, known: dict[str, dict[str, str]], *, qualified: bool)
 
 def spread_of(
     old: list[Table], new: list[Table], place: int, contents: tuple[Contents, Contents], how: bool
-) -> Spread:
+) -> ChangeSpread:
     """How the edit of the model at `place` spreads."""
     before, after = contents
     known = known_types(old)
@@ -53,7 +53,7 @@ def spread_of(
         is_edited = number == place
         before_side = partial(definition, old[number].query, known, qualified=how)
         models.append(
-            Model(
+            LineageModel(
                 table.name,
                 parents=tuple(sorted(read)),
                 change="direct" if is_edited else "indirect",
@@ -63,11 +63,11 @@ def spread_of(
                 columns_after=tuple(after[table.name][0]) if is_edited else None,
             )
         )
-    return spread(ChangedProject(tuple(models), columns=columns))
+    return spread_changes(ChangedProject(tuple(models), columns=columns))
 
 
 def missed(
-    found: Spread, new: list[Table], before: Contents, after: Contents, totals: Counter[str]
+    found: ChangeSpread, new: list[Table], before: Contents, after: Contents, totals: Counter[str]
 ) -> list[str]:
     """What differs and was not predicted."""
     bad = []
@@ -76,21 +76,21 @@ def missed(
         if name not in after:  # it cannot be built any more
             totals["broken"] += 1
             read = [other for other in found.reached if f"{other} " in f"{queries[name]} "]
-            if not reach.any and all(other in after for other in read):
+            if not reach.any_bits and all(other in after for other in read):
                 bad.append(f"{name} cannot be built")
             continue
         (listed, old), (other, now) = before[name], after[name]
         totals["models"] += 1
-        totals["models reached"] += bool(reach.any)
+        totals["models reached"] += bool(reach.any_bits)
         if reach.rows:
             continue
         bad += [f"{name}.{column} comes or goes" for column in {*listed} ^ {*other}
                 if not reach.columns.get(column)]  # fmt: skip
-        kept = [column for column in listed if column in other and not reach.of(column)]
+        kept = [column for column in listed if column in other and not reach.bits_of(column)]
         totals["columns kept"] += len(kept)
         if bag(listed, old, kept) != bag(other, now, kept):
             bad.append(f"{name}: all of {kept} were to stay")
-        if not reach.any and listed != other:
+        if not reach.any_bits and listed != other:
             bad.append(f"{name}: its columns were to stay")
     return bad
 

@@ -13,8 +13,8 @@ import sqlglot
 from sqlglot.errors import OptimizeError
 from sqlglot.optimizer.qualify import qualify
 
-from ci_bot.worker.sql.lineage_facts import ChangedProject, Definition, Model
-from ci_bot.worker.sql.lineage_propagation import Spread, spread
+from ci_bot.worker.sql.lineage_facts import ChangedProject, LineageModel, ModelDefinition
+from ci_bot.worker.sql.lineage_propagation import ChangeSpread, spread_changes
 from tests.oracle.fuzzing import FULL
 from tests.unit.impact.dags import dag
 from tests.unit.impact.data import Rows, Warehouse, bag, source_rows, value
@@ -74,7 +74,7 @@ def known_types(tables: list[Table]) -> dict[str, dict[str, str]]:
     }
 
 
-def models_of(tables: list[Table], *, qualified: bool) -> list[Model]:
+def models_of(tables: list[Table], *, qualified: bool) -> list[LineageModel]:
     """The models of a generated project, without a change."""
     known = known_types(tables)
     models = []
@@ -83,19 +83,19 @@ def models_of(tables: list[Table], *, qualified: bool) -> list[Model]:
             root = tree(table.query, known, qualified=qualified)
             read = {f"{t.db}.{t.name}" for t in root.find_all(sqlglot.exp.Table) if t.db}
             models.append(
-                Model(
+                LineageModel(
                     table.name,
                     parents=tuple(sorted(read)),
                     change="indirect",
-                    after=partial(Definition, rendered=root),
+                    after=partial(ModelDefinition, rendered=root),
                 )
             )
     return models
 
 
-def spread_of(models: list[Model], tables: list[Table], change: Change) -> Spread:
+def spread_of(models: list[LineageModel], tables: list[Table], change: Change) -> ChangeSpread:
     """How a change of a source spreads."""
-    source = Model(
+    source = LineageModel(
         change.table.name,
         change="direct",
         is_source=True,
@@ -103,11 +103,11 @@ def spread_of(models: list[Model], tables: list[Table], change: Change) -> Sprea
         beside_query=None if change.column is not None else "Its rows change.",
     )
     columns = {name: tuple(listed) for name, listed in known_types(tables).items()}
-    return spread(ChangedProject((source, *models), columns=columns))
+    return spread_changes(ChangedProject((source, *models), columns=columns))
 
 
 def missed(
-    found: Spread,
+    found: ChangeSpread,
     before: dict[str, tuple[list[str], Rows]],
     after: dict[str, tuple[list[str], Rows]],
     totals: Counter[str],
@@ -115,8 +115,8 @@ def missed(
     """The models that differ in what was not predicted; counts how tight the prediction is."""
     for name, (columns, old) in before.items():
         reach, new = found.reached[name], after[name][1]
-        totals["unknown"] += bool(reach.any & found.parts.uncertain)
-        reached = [column for column in columns if reach.of(column)]
+        totals["unknown"] += bool(reach.any_bits & found.parts.uncertain)
+        reached = [column for column in columns if reach.bits_of(column)]
         untouched = [column for column in columns if column not in reached]
         others_differ = bag(columns, old, untouched) != bag(columns, new, untouched)
         if reach.rows:

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from ci_bot.worker.sql.lineage_facts import Definition, Model
-from ci_bot.worker.sql.lineage_propagation import OwnPart, differences
+from ci_bot.worker.sql.lineage_facts import LineageModel, ModelDefinition
+from ci_bot.worker.sql.lineage_propagation import OwnPart, list_own_changes
 from tests.oracle.fuzzing import FULL
 from tests.unit.impact.dags import dag
 from tests.unit.impact.data import Warehouse, bag, source_rows
@@ -33,15 +33,15 @@ def parts(
         for table in root.find_all(exp.Table)
         if table.db
     }
-    old, new = (Definition(rendered=root) for root in trees)
-    model = Model(
+    old, new = (ModelDefinition(rendered=root) for root in trees)
+    model = LineageModel(
         "m.edited",
         parents=tuple(sorted(read)),
         change="direct",
         before=lambda: old,
         after=lambda: new,
     )
-    return differences(model, {name: tuple(columns) for name, columns in known.items()})
+    return list_own_changes(model, {name: tuple(columns) for name, columns in known.items()})
 
 
 @pytest.mark.parametrize("qualified", [True, False], ids=["qualified", "as written"])

@@ -11,8 +11,8 @@ from sqlmesh.utils.jinja import JinjaMacroRegistry, MacroInfo
 
 from ci_bot.worker.review.lineage_inputs import beside_query
 from ci_bot.worker.review.query_definition import definition_of
-from ci_bot.worker.sql.lineage_facts import Model
-from ci_bot.worker.sql.lineage_propagation import differences
+from ci_bot.worker.sql.lineage_facts import LineageModel
+from ci_bot.worker.sql.lineage_propagation import list_own_changes
 from tests.unit.impact import dbt_builtins
 
 MACRO = "{% macro twice(x) %}{{ x }} * 2{% endmacro %}"
@@ -37,7 +37,7 @@ def model(query: str, macro: str = MACRO, kind: str | None = None, **globals_: A
 def told(before: str, after: str, macro: str = MACRO, **of_model: Any) -> set[tuple[Any, str]]:
     """What an edit is said to change of the model: columns (None: its rows), and how."""
     old, new = model(before, macro, **of_model), model(after, macro, **of_model)
-    edited = Model(
+    edited = LineageModel(
         "db.m",
         parents=("db.t",),
         before=lambda: definition_of(old),
@@ -45,7 +45,7 @@ def told(before: str, after: str, macro: str = MACRO, **of_model: Any) -> set[tu
         beside_query=beside_query(old, new),
         deciding=frozenset({"id"}),
     )
-    return {(part.column, part.how) for part in differences(edited, {})}
+    return {(part.column, part.how) for part in list_own_changes(edited, {})}
 
 
 def query(value: str = "1", later: str = LATER) -> str:

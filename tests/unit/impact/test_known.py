@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import sqlglot
 
-from ci_bot.worker.sql.lineage_facts import ChangedProject, Definition, Model
-from ci_bot.worker.sql.lineage_propagation import spread
+from ci_bot.worker.sql.lineage_facts import ChangedProject, LineageModel, ModelDefinition
+from ci_bot.worker.sql.lineage_propagation import spread_changes
 from tests.unit.impact.parts import SOURCES
 
 MODELS = 1_000
@@ -166,12 +166,12 @@ def predicted(tables: list[Known], changed: Truth) -> dict[str, tuple[dict[str, 
         tuple(_model(table, changed) for table in tables),
         columns={table.name: tuple(table.columns) for table in tables},
     )
-    found = spread(project)
+    found = spread_changes(project)
     names = [(part.model, part.column or ROWS) for part in found.parts.known]
     assert frozenset(names) == changed
 
     def told(bits: int) -> Truth:
-        return frozenset(names[number] for number in found.parts.of(bits))
+        return frozenset(names[number] for number in found.parts.list_numbers(bits))
 
     return {
         table.name: (
@@ -206,21 +206,21 @@ def test_impact__of_one_column__is_what_was_made_of_it(changed: tuple[str, str])
         assert rows == table.rows & one, table
 
 
-def _model(table: Known, changed: Truth) -> Model:
+def _model(table: Known, changed: Truth) -> LineageModel:
     if not table.query:
         names = [column for name, column in sorted(changed) if name == table.name]
-        return Model(
+        return LineageModel(
             table.name,
             change="direct" if names else None,
             is_source=True,
             changed={name: "computed" for name in names if name != ROWS},
             beside_query="Its rows change." if ROWS in names else None,
         )
-    return Model(
+    return LineageModel(
         table.name,
         parents=tuple(sorted(set(table.parents))),
         change="indirect",
-        after=partial(Definition, rendered=_tree(table.query)),
+        after=partial(ModelDefinition, rendered=_tree(table.query)),
     )
 
 

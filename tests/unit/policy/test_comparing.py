@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.policy.comparison import PolicyChange, changes
+from ci_bot.bot.policy.comparison import PolicyChange, list_policy_changes
 from tests.unit.policy.given import PATH, TODAY, WEIGHTS, policy
 
 
 def difference(before: str, after: str) -> list[PolicyChange]:
-    return changes(policy(before), policy(after), weights=WEIGHTS, today=TODAY)
+    return list_policy_changes(policy(before), policy(after), weights=WEIGHTS, today=TODAY)
 
 
 def weight(rule: str, severity: str, models: str = "", reason: str = "x") -> str:

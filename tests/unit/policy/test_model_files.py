@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.policy.model_owners import ModelFiles, names_model
-from ci_bot.bot.policy.policy import Policy, compared
+from ci_bot.bot.policy.policy import Policy, compare_ignore_comments
 from tests.unit.policy.given import WEIGHTS
 from tests.unit.policy.test_weighing import risk, weighing, weight_of
 
@@ -38,16 +38,18 @@ def test_file__names_its_model_in_letters(path: str, text: str | None, expected:
 
 def files(before: str | None, *, new: tuple[str, ...] = ()) -> ModelFiles:
     """mart.a stands in scratch/a.sql, which had this text."""
-    return ModelFiles.of({"mart.a": "scratch/a.sql"}, {"scratch/a.sql": before}, new=frozenset(new))
+    return ModelFiles.from_models(
+        {"mart.a": "scratch/a.sql"}, {"scratch/a.sql": before}, new=frozenset(new)
+    )
 
 
 def test_place__of_a_model_that_was_there_counts() -> None:
     found = files("MODEL (name mart.a);")
-    assert found.prove("mart.a", "scratch/a.sql")
-    assert found.prove(None, "scratch/a.sql")
-    assert ModelFiles().prove("mart.a", "scratch/a.sql"), "nothing of the file differs"
-    assert not found.prove("mart.a", None)
-    assert not files("", new=("scratch/b",)).prove(None, "scratch/b")
+    assert found.has_proof_for("mart.a", "scratch/a.sql")
+    assert found.has_proof_for(None, "scratch/a.sql")
+    assert ModelFiles().has_proof_for("mart.a", "scratch/a.sql"), "nothing of the file differs"
+    assert not found.has_proof_for("mart.a", None)
+    assert not files("", new=("scratch/b",)).has_proof_for(None, "scratch/b")
 
 
 def test_ignore__of_files_is_not_about_a_model_that_is_taken_into_one_of_them() -> None:
@@ -59,7 +61,9 @@ def test_ignore__of_files_is_not_about_a_model_that_is_taken_into_one_of_them() 
 
 def test_comment__is_not_about_a_model_that_is_taken_into_its_file() -> None:
     old = "MODEL (name scratch.a);\n-- review: ignore[join-changed] a sandbox\nSELECT 1"
-    comments = compared([("scratch/a.sql", old, old.replace("scratch.a", "mart.a"))], WEIGHTS)
+    comments = compare_ignore_comments(
+        [("scratch/a.sql", old, old.replace("scratch.a", "mart.a"))], WEIGHTS
+    )
     found = risk(path="scratch/a.sql")
     assert weight_of(weighing(Policy(), comments=comments), found) == "none"
     assert weight_of(weighing(Policy(), comments=comments, files=files(old)), found) == "high"

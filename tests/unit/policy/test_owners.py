@@ -7,11 +7,11 @@ import pytest
 from ci_bot.bot.policy.model_owners import (
     CodeOwners,
     CodeOwnersFile,
-    Ownership,
+    ModelOwnership,
+    find_ownership,
     owners_of,
-    ownership,
 )
-from ci_bot.bot.policy.policy import Matches
+from ci_bot.bot.policy.policy import ScopeMatches
 from ci_bot.protocol.review_inputs import ScopedModels
 from tests.unit.policy.given import PATH, policy
 
@@ -70,17 +70,19 @@ owners:
 FILE = CodeOwnersFile(".github/CODEOWNERS", "*.sql @carol @acme/bi\n")
 
 
-def owned(before: list[str], after: list[str], path: str | None = "models/a.sql") -> Ownership:
+def owned(before: list[str], after: list[str], path: str | None = "models/a.sql") -> ModelOwnership:
     """Who owns mart.a, where the second entry means these models before and after the change."""
     found = policy(OWNERS)
     first = ScopedModels(before=["mart.a"], after=["mart.a"])
     answers = [first, ScopedModels(before=before, after=after)]
-    return ownership(found, Matches.of(found.scopes(), answers), "mart.a", path, FILE)
+    return find_ownership(
+        found, ScopeMatches.from_answers(found.list_scopes(), answers), "mart.a", path, FILE
+    )
 
 
 def test_ownership__is_what_the_last_entry_says() -> None:
-    assert owned([], []) == Ownership(("alice",), ("acme/data",), f"{PATH} line 2")
-    assert owned(["mart.a"], ["mart.a"]) == Ownership(("bob",), (), f"{PATH} line 3")
+    assert owned([], []) == ModelOwnership(("alice",), ("acme/data",), f"{PATH} line 2")
+    assert owned(["mart.a"], ["mart.a"]) == ModelOwnership(("bob",), (), f"{PATH} line 3")
 
 
 def test_ownership__goes_by_the_model_before_the_change() -> None:
@@ -90,15 +92,17 @@ def test_ownership__goes_by_the_model_before_the_change() -> None:
 
 def test_ownership__is_that_of_codeowners_where_the_policy_says_nothing() -> None:
     nobody = policy("")
-    found = ownership(nobody, Matches(), "mart.a", "models/a.sql", FILE)
-    assert found == Ownership(("carol",), ("acme/bi",), ".github/CODEOWNERS line 1")
-    assert ownership(nobody, Matches(), "mart.a", None, FILE) == Ownership()
-    assert ownership(nobody, Matches(), "mart.a", "models/a.py", FILE) == Ownership()
-    assert ownership(nobody, Matches(), "mart.a", "models/a.sql", None) == Ownership()
+    found = find_ownership(nobody, ScopeMatches(), "mart.a", "models/a.sql", FILE)
+    assert found == ModelOwnership(("carol",), ("acme/bi",), ".github/CODEOWNERS line 1")
+    assert find_ownership(nobody, ScopeMatches(), "mart.a", None, FILE) == ModelOwnership()
+    assert find_ownership(nobody, ScopeMatches(), "mart.a", "models/a.py", FILE) == ModelOwnership()
+    assert (
+        find_ownership(nobody, ScopeMatches(), "mart.a", "models/a.sql", None) == ModelOwnership()
+    )
 
 
 def test_ownership__of_a_person_ignores_case() -> None:
-    found = Ownership(("Alice",), ("acme/alice",))
-    assert found.has("aLICE")
-    assert not found.has("acme/alice")
-    assert not found.has("bob")
+    found = ModelOwnership(("Alice",), ("acme/alice",))
+    assert found.names_person("aLICE")
+    assert not found.names_person("acme/alice")
+    assert not found.names_person("bob")

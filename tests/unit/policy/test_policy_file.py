@@ -15,8 +15,8 @@ from ci_bot.bot.policy.policy_file import (
     MOST_POLICY_BYTES,
     UnfitPolicy,
     UnfitYaml,
-    read,
     read_policy,
+    read_policy_yaml,
 )
 from tests.unit.policy.given import PATH, TODAY, WEIGHTS, policy
 
@@ -74,7 +74,7 @@ def test_policy__with_everything_in_it_is_read_with_lines() -> None:
     assert (off.rule, off.severity, off.line) == (["join-changed", "missing-grain"], "off", 8)
     assert [entry.line for entry in found.ignore] == [13, 17]
     assert found.ignore[0].until == date(2027, 1, 31)
-    assert found.ignore[0].place == f"{PATH} line 13"
+    assert found.ignore[0].source_position == f"{PATH} line 13"
     assert found.statements[0].does == ["writes"]
     assert found.personal_schemas == ["crm", "raw_*"]
     assert found.limits.max_executor_hours == 40
@@ -258,13 +258,13 @@ def test_policy__that_is_too_large__is_not_parsed() -> None:
 def test_yaml__that_would_grow_without_end__is_refused_at_once(text: str) -> None:
     begun = time.process_time()
     with pytest.raises(UnfitYaml):
-        read(text)
+        read_policy_yaml(text)
     assert time.process_time() - begun < 2
 
 
 def test_yaml__with_too_many_values__is_refused() -> None:
     with pytest.raises(UnfitYaml, match="more than 20,000 values"):
-        read("\n".join(["a:", *["- b"] * 20_001]))
+        read_policy_yaml("\n".join(["a:", *["- b"] * 20_001]))
 
 
 @pytest.mark.parametrize(
@@ -288,16 +288,16 @@ def test_yaml__with_too_many_values__is_refused() -> None:
     ],
 )
 def test_yaml__value_is_what_it_looks_like(text: str, value: object) -> None:
-    found = read(f"a: {text}\n").data["a"]
+    found = read_policy_yaml(f"a: {text}\n").data["a"]
     assert found == value
     assert type(found) is type(value)
 
 
 def test_yaml__line_of_what_is_not_there_is_that_of_what_would_hold_it() -> None:
-    lines = read("a:\n  b:\n  - c: 1\n")
-    assert lines.of(("a", "b", 0, "c")) == 3
-    assert lines.of(("a", "b", 0, "d")) == 3
-    assert lines.of(("x",)) == 1
+    lines = read_policy_yaml("a:\n  b:\n  - c: 1\n")
+    assert lines.line_of_part(("a", "b", 0, "c")) == 3
+    assert lines.line_of_part(("a", "b", 0, "d")) == 3
+    assert lines.line_of_part(("x",)) == 1
 
 
 @settings(max_examples=200, deadline=None)

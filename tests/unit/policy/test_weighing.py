@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.policy.model_owners import ModelFiles
-from ci_bot.bot.policy.policy import IgnoreComments, Matches, Policy, compared
-from ci_bot.bot.policy.severity_overrides import Weighing
+from ci_bot.bot.policy.policy import IgnoreComments, Policy, ScopeMatches, compare_ignore_comments
+from ci_bot.bot.policy.severity_overrides import PolicyWeighing
 from ci_bot.protocol.plan import StatementEffect
 from ci_bot.protocol.review_inputs import ScopedModels
 from ci_bot.protocol.review_report import Risk
@@ -31,17 +31,19 @@ def risk(rule: str = "join-changed", severity: str = "high", **more: Any) -> Ris
 
 def weighing(
     text: str | Policy, *, before: tuple[str, ...] = (), after: tuple[str, ...] = (), **more: Any
-) -> Weighing:
+) -> PolicyWeighing:
     """Every scope of the policy means the same models."""
     found = policy(text) if isinstance(text, str) else text
-    scopes = found.scopes()
+    scopes = found.list_scopes()
     answers = [ScopedModels(before=list(before), after=list(after)) for _ in scopes]
-    return Weighing(found, Matches.of(scopes, answers), **{"today": TODAY, **more})
+    return PolicyWeighing(
+        found, ScopeMatches.from_answers(scopes, answers), **{"today": TODAY, **more}
+    )
 
 
-def weight_of(weighing: Weighing, item: Risk | None = None) -> str:
+def weight_of(weighing: PolicyWeighing, item: Risk | None = None) -> str:
     """The weight that a finding has in the end; `none` where it does not count."""
-    done = weighing.weigh([item or risk()])
+    done = weighing.weigh_risks([item or risk()])
     assert len(done.counting) + len(done.set_aside) == 1
     return done.counting[0].severity if done.counting else "none"
 
@@ -54,7 +56,7 @@ BOTH: dict[str, Any] = {"before": ("mart.a",), "after": ("mart.a",)}
 
 
 def test_weight__that_a_policy_gives__says_what_it_was_and_why() -> None:
-    done = weighing(LOW, **BOTH).weigh([risk()])
+    done = weighing(LOW, **BOTH).weigh_risks([risk()])
     (found,) = done.counting
     assert (found.severity, done.set_aside) == ("low", ())
     assert found.weighed is not None
@@ -67,14 +69,14 @@ def test_weight__that_a_policy_gives__says_what_it_was_and_why() -> None:
 
 
 def test_rule__that_is_off__is_set_aside_with_its_own_weight() -> None:
-    done = weighing(OFF).weigh([risk()])
+    done = weighing(OFF).weigh_risks([risk()])
     (found,) = done.set_aside
     assert (found.severity, found.weighed and found.weighed.by) == ("high", "off")
     assert done.counting == ()
 
 
 def test_ignore__is_set_aside_and_says_until_when() -> None:
-    (found,) = weighing(IGNORE, **BOTH).weigh([risk()]).set_aside
+    (found,) = weighing(IGNORE, **BOTH).weigh_risks([risk()]).set_aside
     assert found.weighed is not None
     assert (found.weighed.by, found.weighed.until) == ("ignore", "2026-11-22")
 
@@ -102,7 +104,12 @@ def test_finding__of_no_model_is_in_no_scope_of_models() -> None:
 
 def test_scope__that_was_not_answered_means_nothing() -> None:
     found = policy(LOW)
-    assert weight_of(Weighing(found, Matches.of(found.scopes(), []), today=TODAY)) == "high"
+    assert (
+        weight_of(
+            PolicyWeighing(found, ScopeMatches.from_answers(found.list_scopes(), []), today=TODAY)
+        )
+        == "high"
+    )
 
 
 @pytest.mark.parametrize("text", [LOW, OFF, IGNORE, "statements: [{target: a.b, reason: x}]"])
@@ -204,12 +211,12 @@ BASE = "MODEL (name mart.a);\n-- review: ignore[join-changed, select-star] the s
 
 
 def comments(before: str | None, after: str | None) -> IgnoreComments:
-    return compared([("models/a.sql", before, after)], WEIGHTS)
+    return compare_ignore_comments([("models/a.sql", before, after)], WEIGHTS)
 
 
 def test_comment__that_the_base_branch_has__counts() -> None:
     found = weighing(Policy(), comments=comments(BASE, f"\n{BASE}"))
-    (item,) = found.weigh([risk()]).set_aside
+    (item,) = found.weigh_risks([risk()]).set_aside
     assert item.weighed is not None
     assert item.weighed.model_dump(exclude_none=True) == {
         "by": "comment",
@@ -255,5 +262,5 @@ def test_comment__that_says_too_little_or_too_much_never_counts(text: str) -> No
 
 def test_weight__of_every_finding_without_a_policy_is_its_own() -> None:
     items = [risk(), risk("select-star", "medium", model=None)]
-    done = Weighing(today=date(2026, 1, 1)).weigh(items)
+    done = PolicyWeighing(today=date(2026, 1, 1)).weigh_risks(items)
     assert (list(done.counting), done.set_aside) == (items, ())

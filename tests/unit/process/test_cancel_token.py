@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from ci_bot.bot.sandbox.deadline import CancelToken, handle_signals
-from ci_bot.errors import Cancelled
+from ci_bot.errors import RunCancelled
 
 
 @pytest.fixture
@@ -22,11 +22,11 @@ def token() -> Iterator[CancelToken]:
 
 
 def test_token__before_and_after(token: CancelToken) -> None:
-    token.check()
+    token.check_cancelled()
     assert select.select([token], [], [], 0) == ([], [], [])
     token.cancel(signal.SIGINT)
     token.cancel(signal.SIGTERM)
-    assert token.cancelled
+    assert token.is_cancelled
     assert token.since == 12.5
     assert select.select([token], [], [], 0) == ([token], [], [])
 
@@ -39,8 +39,8 @@ def test_token__exit_code_of_the_signal(
     token: CancelToken, number: int, code: int, word: str
 ) -> None:
     token.cancel(number)
-    with pytest.raises(Cancelled, match=word) as failure:
-        token.check()
+    with pytest.raises(RunCancelled, match=word) as failure:
+        token.check_cancelled()
     assert failure.value.exit_code == token.exit_code == code
 
 
@@ -56,7 +56,7 @@ def test_handle_signals__the_second_one_ends(token: CancelToken, first: int, sec
 
     with (
         handle_signals(token, exit_now=happened.append),
-        token.deferred(),
+        token.defer_signal(),
         token.last_act(lambda: happened.append("older")),
         token.last_act(failing),
         token.last_act(lambda: happened.append("newer")),
@@ -71,7 +71,7 @@ def test_handle_signals__the_second_one_ends(token: CancelToken, first: int, sec
 
 def test_handle_signals__the_first_one_ends_what_waits(token: CancelToken) -> None:
     reader, writer = os.pipe()
-    with handle_signals(token, exit_now=lambda _code: None), pytest.raises(Cancelled) as failure:
+    with handle_signals(token, exit_now=lambda _code: None), pytest.raises(RunCancelled) as failure:
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         os.read(reader, 1)  # nothing will ever come
     assert failure.value.exit_code == 130
@@ -80,8 +80,8 @@ def test_handle_signals__the_first_one_ends_what_waits(token: CancelToken) -> No
 
 
 def test_deferred__nests(token: CancelToken) -> None:
-    with token.deferred():
-        with token.deferred():
+    with token.defer_signal():
+        with token.defer_signal():
             assert token.is_deferred
         assert token.is_deferred
     assert not token.is_deferred

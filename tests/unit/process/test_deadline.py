@@ -23,38 +23,38 @@ def test_deadline__ends_what_goes_on_and_names_it() -> None:
     clock = Clock()
     deadline = after(clock, 180)
     clock.sleep(179)
-    deadline.check("while nothing went on")
-    assert (deadline.left(), deadline.timeout()) == (1.0, 1.0)
+    deadline.check_time("while nothing went on")
+    assert (deadline.seconds_left(), deadline.get_timeout()) == (1.0, 1.0)
     clock.sleep(1)
     with pytest.raises(TimedOut) as late:
-        deadline.check("while the checkout was copied")
+        deadline.check_time("while the checkout was copied")
     assert late.value.message == (
         "The run did not finish within 3 minutes and was stopped while the checkout was copied."
     )
     assert "timeout-minutes" in (late.value.hint or "")
     assert (late.value.reason_code, late.value.exit_code) == ("timeout", 1)
     clock.sleep(1)
-    assert deadline.left() == 0.0
+    assert deadline.seconds_left() == 0.0
 
 
 def test_deadline__the_report_of_the_work_has_some_seconds_more() -> None:
     clock = Clock()
     deadline = after(clock, 60)
     clock.sleep(65)
-    with deadline.reporting():
-        deadline.check("while git read the checkout")
-        assert deadline.left() == GIT_REPORT_SECONDS - 5
+    with deadline.extend_for_report():
+        deadline.check_time("while git read the checkout")
+        assert deadline.seconds_left() == GIT_REPORT_SECONDS - 5
         clock.sleep(GIT_REPORT_SECONDS)
         with pytest.raises(TimedOut, match="within 60 seconds"):
-            deadline.check("while git read the checkout")
-    assert deadline.left() == 0.0
+            deadline.check_time("while git read the checkout")
+    assert deadline.seconds_left() == 0.0
     assert GIT_REPORT_SECONDS < REPORT_SECONDS, "the rest is for GitHub"
 
 
 def test_deadline__that_is_none__never_comes() -> None:
     deadline = no_deadline()
-    deadline.check("never")
-    assert deadline.timeout() is None
+    deadline.check_time("never")
+    assert deadline.get_timeout() is None
 
 
 def test_github__is_asked_for_as_long_as_the_report_may_take(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.bot.sandbox.git_repository import MOST_CHANGED_FILES, Git
+from ci_bot.bot.sandbox.git_repository import MOST_CHANGED_FILES, GitRepository
 from ci_bot.errors import BadInput, TimedOut
 from tests.checkout import GIT, Repository
 
@@ -57,16 +57,16 @@ def test_processes__do_not_grow_with_the_files(repository: Repository, ground: P
         )
         wrapper, started = counting(ground)
         (ground / str(number)).mkdir()
-        reads = Git(repository.root, private=ground / str(number), executable=wrapper)
+        reads = GitRepository(repository.root, private=ground / str(number), executable=wrapper)
         changed = reads.changed_files(before, after)
         found = [blob for file in changed for blob in (file.before, file.after) if blob]
-        assert len(reads.objects.sizes(blob.id for blob in found)) <= len(found)
-        with reads.objects.contents(at_most=MEGABYTE) as read:
+        assert len(reads.objects.read_sizes(blob.id for blob in found)) <= len(found)
+        with reads.objects.open_contents(at_most=MEGABYTE) as read:
             texts = [read(blob.id) for blob in found]
         assert len(texts) >= number
         assert None not in texts
         paths = {file.path: file.after for file in changed if file.after}
-        reads.exports.blobs(paths, ground / str(number) / "after", identity=None)
+        reads.exports.export_blobs(paths, ground / str(number) / "after", identity=None)
         counts.append(started())
     assert counts[0] == counts[1] <= 8
 
@@ -78,9 +78,9 @@ def test_contents__are_those_of_the_commit_whatever_the_name(repository: Reposit
         (repository.root / os.fsdecode(name)).write_bytes(b"\0\r\n%d" % number)
     (repository.root / "link").symlink_to("README")
     after = repository.commit()
-    reads = Git(repository.root, private=private(repository.root.parent))
+    reads = GitRepository(repository.root, private=private(repository.root.parent))
     changed = reads.changed_files(before, after)
-    with reads.objects.contents(at_most=100) as read:
+    with reads.objects.open_contents(at_most=100) as read:
         found = sorted(read(file.after.id) or b"" for file in changed if file.after)
     assert found == [*(b"\0\r\n%d" % number for number in range(len(odd))), b"README"]
     assert [file.after.mode for file in changed if file.after and file.path == "link"] == ["120000"]
@@ -92,13 +92,13 @@ def test_contents__of_a_submodule_and_of_what_is_missing__are_none(
     before = repository.git("rev-parse", "HEAD")
     repository.git("update-index", "--add", "--cacheinfo", f"160000,{'a' * 40},vendor")
     repository.git("commit", "-qm", "submodule")
-    reads = Git(repository.root, private=private(ground))
+    reads = GitRepository(repository.root, private=private(ground))
     (vendor,) = reads.changed_files(before, repository.git("rev-parse", "HEAD"))
     assert (vendor.path, vendor.before, vendor.after) == ("vendor", None, None)
-    with reads.objects.contents(at_most=100) as read:
+    with reads.objects.open_contents(at_most=100) as read:
         assert read("b" * 40) is None
         assert read(repository.git("rev-parse", "HEAD:README")) == b"x", "it still answers"
-    assert reads.objects.sizes(["b" * 40]) == {}
+    assert reads.objects.read_sizes(["b" * 40]) == {}
 
 
 def test_contents__that_are_too_large__are_neither_given_nor_held(
@@ -107,11 +107,11 @@ def test_contents__that_are_too_large__are_neither_given_nor_held(
     (repository.root / "large").write_bytes(b"0" * 50 * MEGABYTE)
     repository.commit()
     large, small = (repository.git("rev-parse", f"HEAD:{name}") for name in ("large", "README"))
-    reads = Git(repository.root, private=private(ground))
-    assert reads.objects.sizes([large, small]) == {large: 50 * MEGABYTE, small: 1}
+    reads = GitRepository(repository.root, private=private(ground))
+    assert reads.objects.read_sizes([large, small]) == {large: 50 * MEGABYTE, small: 1}
     tracemalloc.start()
     try:
-        with reads.objects.contents(at_most=MEGABYTE) as read:
+        with reads.objects.open_contents(at_most=MEGABYTE) as read:
             assert read(large) is None
             assert read(small) == b"x"
         assert tracemalloc.get_traced_memory()[1] < 3 * MEGABYTE
@@ -129,7 +129,7 @@ def test_files__of_a_commit_are_found_by_path(repository: Repository, ground: Pa
     commit = repository.commit()
     for name in names:
         (repository.root / name).write_text("not committed")
-    reads = Git(repository.root, private=private(ground))
+    reads = GitRepository(repository.root, private=private(ground))
     with reads.objects.files_of(commit, at_most=100) as read:
         for name in names:
             assert read(name) == (b"" if name == "empty" else name.encode()), name
@@ -167,7 +167,7 @@ def with_many(repository: Repository, count: int) -> str:
 
 def test_changed_files__too_many__are_refused(repository: Repository, ground: Path) -> None:
     before = repository.git("rev-parse", "HEAD")
-    reads = Git(repository.root, private=private(ground))
+    reads = GitRepository(repository.root, private=private(ground))
     most = with_many(repository, MOST_CHANGED_FILES)
     assert len(reads.changed_files(before, most)) == MOST_CHANGED_FILES
     repository.git("rm", "--quiet", "--cached", "README")
@@ -187,23 +187,25 @@ def test_changed_files__that_git_does_not_finish__are_not_taken_for_all(
     )
     head = repository.git("rev-parse", "HEAD")
     with pytest.raises(BadInput, match="could not read the checkout"):
-        Git(repository.root, private=private(ground), executable=failing).changed_files(head, head)
+        GitRepository(repository.root, private=private(ground), executable=failing).changed_files(
+            head, head
+        )
 
 
-def reading(reads: Git, head: str, target: Path) -> list[Callable[[], object]]:
+def reading(reads: GitRepository, head: str, target: Path) -> list[Callable[[], object]]:
     def contents() -> None:
-        with reads.objects.contents(at_most=10) as read:
+        with reads.objects.open_contents(at_most=10) as read:
             read(head)
 
     return [
-        reads.head,
-        lambda: reads.has(head),
-        lambda: reads.parents(head),
+        reads.read_head,
+        lambda: reads.has_commit(head),
+        lambda: reads.list_parents(head),
         lambda: reads.changed_files(head, head),
-        lambda: reads.objects.sizes([head]),
+        lambda: reads.objects.read_sizes([head]),
         contents,
-        lambda: reads.exports.commit(head, target, identity=None),
-        reads.origin,
+        lambda: reads.exports.export_commit(head, target, identity=None),
+        reads.read_origin,
     ]
 
 
@@ -215,7 +217,9 @@ def test_git__that_never_ends__is_ended_by_the_deadline(
     head = repository.git("rev-parse", "HEAD")
     hanging = program(ground, "echo $$ >>" + str(ground / "pids") + "\nexec sleep 60")
     deadline = Deadline(0.5, clock=time.monotonic)
-    reads = Git(repository.root, private=private(ground), executable=hanging, deadline=deadline)
+    reads = GitRepository(
+        repository.root, private=private(ground), executable=hanging, deadline=deadline
+    )
     begun = time.monotonic()
     with pytest.raises(TimedOut, match=r"did not finish within 0\.5 seconds .* while git read"):
         reading(reads, head, ground / "target")[step]()
@@ -231,7 +235,9 @@ def test_git__out_of_time__is_not_even_started(
     head = repository.git("rev-parse", "HEAD")
     wrapper, started = counting(ground)
     deadline = Deadline(0.0, clock=time.monotonic)
-    reads = Git(repository.root, private=private(ground), executable=wrapper, deadline=deadline)
+    reads = GitRepository(
+        repository.root, private=private(ground), executable=wrapper, deadline=deadline
+    )
     with pytest.raises(TimedOut):
         reading(reads, head, ground / "target")[step]()
     assert started() == 0
@@ -240,8 +246,8 @@ def test_git__out_of_time__is_not_even_started(
 def test_contents__given_up_in_between__leave_no_process(
     repository: Repository, ground: Path
 ) -> None:
-    reads = Git(repository.root, private=private(ground))
-    with pytest.raises(ZeroDivisionError), reads.objects.contents(at_most=10) as read:
+    reads = GitRepository(repository.root, private=private(ground))
+    with pytest.raises(ZeroDivisionError), reads.objects.open_contents(at_most=10) as read:
         read(repository.git("rev-parse", "HEAD:README"))
         raise ZeroDivisionError
     table = subprocess.run(

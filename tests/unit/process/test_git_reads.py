@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox.git_objects import Blob
-from ci_bot.bot.sandbox.git_repository import Git, GitFile, without_credentials
-from ci_bot.bot.sandbox.launch import Identity
+from ci_bot.bot.sandbox.git_objects import GitBlob
+from ci_bot.bot.sandbox.git_repository import GitFile, GitRepository, without_credentials
+from ci_bot.bot.sandbox.launch import WorkerIdentity
 from ci_bot.errors import BadInput
 from tests.checkout import GIT, Repository
 
-WORKER = Identity(uid=61_234, gid=61_234)
+WORKER = WorkerIdentity(uid=61_234, gid=61_234)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")
 
 
@@ -33,15 +33,15 @@ def repository(ground: Path) -> Repository:
 
 
 @pytest.fixture
-def reads(repository: Repository, ground: Path) -> Git:
+def reads(repository: Repository, ground: Path) -> GitRepository:
     (ground / "private").mkdir()
-    return Git(repository.root, private=ground / "private")
+    return GitRepository(repository.root, private=ground / "private")
 
 
-def test_parents__of_a_merge(repository: Repository, reads: Git) -> None:
-    merge = reads.head()
+def test_parents__of_a_merge(repository: Repository, reads: GitRepository) -> None:
+    merge = reads.read_head()
     assert merge == repository.git("rev-parse", "HEAD")
-    assert reads.parents(merge) == [
+    assert reads.list_parents(merge) == [
         repository.git("rev-parse", "HEAD^1"),
         repository.git("rev-parse", "feature"),
     ]
@@ -56,30 +56,30 @@ def test_require__the_base_of_a_shallow_checkout(
         "clone", "--quiet", f"--depth={depth}", f"file://{repository.root}", str(shallow)
     )
     (ground / "private").mkdir()
-    reads = Git(shallow, private=ground / "private")
-    merge = reads.head()
-    base = reads.parents(merge)[0]
+    reads = GitRepository(shallow, private=ground / "private")
+    merge = reads.read_head()
+    base = reads.list_parents(merge)[0]
     if depth == 2:
-        reads.require(base)
+        reads.require_commit(base)
         assert reads.changed_files(base, merge)
         return
     with pytest.raises(BadInput, match="is not in the checkout") as failure:
-        reads.require(base)
+        reads.require_commit(base)
     assert "fetch-depth: 2" in (failure.value.hint or "")
     assert failure.value.exit_code == 2
 
 
-def test_changed_files__between_base_and_merge(reads: Git) -> None:
-    merge = reads.head()
-    assert reads.changed_files(reads.parents(merge)[0], merge) == [
+def test_changed_files__between_base_and_merge(reads: GitRepository) -> None:
+    merge = reads.read_head()
+    assert reads.changed_files(reads.list_parents(merge)[0], merge) == [
         GitFile("M", "models/a.sql"),
         GitFile("D", "models/b.sql"),
         GitFile("A", "models/c.sql"),
     ]
 
 
-def test_changed_files__odd_names(repository: Repository, reads: Git) -> None:
-    before = reads.head()
+def test_changed_files__odd_names(repository: Repository, reads: GitRepository) -> None:
+    before = reads.read_head()
     odd = ["new\nline.sql", 'quo"te.sql', "-option.sql", "tab\t.sql", "ü.sql", "$(id).sql"]
     for name in odd:
         (repository.root / name).write_text("x")
@@ -89,37 +89,44 @@ def test_changed_files__odd_names(repository: Repository, reads: Git) -> None:
     assert found == {*odd, "latin\ufffd.sql"}
 
 
-def test_changed_files__same_commit(reads: Git) -> None:
-    assert reads.changed_files(reads.head(), reads.head()) == []
+def test_changed_files__same_commit(reads: GitRepository) -> None:
+    assert reads.changed_files(reads.read_head(), reads.read_head()) == []
 
 
 @pytest.mark.parametrize(
     "commit", ["--upload-pack=x", "HEAD", "main", "$(id)", "", "a" * 39, "A" * 40]
 )
-def test_commits__only_whole_ids(reads: Git, commit: str) -> None:
-    for read in (reads.parents, reads.has, reads.require, lambda it: reads.changed_files(it, it)):
+def test_commits__only_whole_ids(reads: GitRepository, commit: str) -> None:
+    for read in (
+        reads.list_parents,
+        reads.has_commit,
+        reads.require_commit,
+        lambda it: reads.changed_files(it, it),
+    ):
         with pytest.raises(BadInput, match="is not a commit id"):
             read(commit)
 
 
 @pytest.mark.parametrize("revision", ["--output=/tmp/x", "", " ", "none", "$(id)", "HEAD:README"])
-def test_resolve__no_options_and_no_guesses(reads: Git, revision: str) -> None:
+def test_resolve__no_options_and_no_guesses(reads: GitRepository, revision: str) -> None:
     with pytest.raises(BadInput):
-        reads.resolve(revision)
+        reads.resolve_revision(revision)
 
 
-def test_resolve__branch(repository: Repository, reads: Git) -> None:
-    assert reads.resolve("feature") == repository.git("rev-parse", "feature")
+def test_resolve__branch(repository: Repository, reads: GitRepository) -> None:
+    assert reads.resolve_revision("feature") == repository.git("rev-parse", "feature")
 
 
 def test_head__no_repository(ground: Path) -> None:
     with pytest.raises(BadInput, match="has no commit HEAD"):
-        Git(ground, private=ground).head()
+        GitRepository(ground, private=ground).read_head()
 
 
-def test_export__the_base_as_it_was(repository: Repository, reads: Git, ground: Path) -> None:
-    base = reads.parents(reads.head())[0]
-    assert reads.exports.commit(base, ground / "base", identity=None) == []
+def test_export__the_base_as_it_was(
+    repository: Repository, reads: GitRepository, ground: Path
+) -> None:
+    base = reads.list_parents(reads.read_head())[0]
+    assert reads.exports.export_commit(base, ground / "base", identity=None) == []
     files = {path.relative_to(ground / "base") for path in (ground / "base").rglob("*.sql")}
     assert files == {Path("models/a.sql"), Path("models/b.sql")}
     assert (ground / "base" / "models" / "a.sql").read_text() == "SELECT 1"
@@ -128,19 +135,21 @@ def test_export__the_base_as_it_was(repository: Repository, reads: Git, ground: 
 
 
 @as_root
-def test_export__belongs_to_the_worker(reads: Git, ground: Path) -> None:
-    reads.exports.commit(reads.head(), ground / "base", identity=WORKER)
+def test_export__belongs_to_the_worker(reads: GitRepository, ground: Path) -> None:
+    reads.exports.export_commit(reads.read_head(), ground / "base", identity=WORKER)
     for path in (ground / "base", *(ground / "base").rglob("*")):
         assert path.stat().st_uid == WORKER.uid
 
 
-def test_export__attributes_and_links(repository: Repository, reads: Git, ground: Path) -> None:
+def test_export__attributes_and_links(
+    repository: Repository, reads: GitRepository, ground: Path
+) -> None:
     attributes = "*.sql filter=evil export-ignore\nREADME export-subst\n"
     (repository.root / "out").symlink_to("/etc/passwd")
     (repository.root / "in").symlink_to("README")
     (repository.root / ".gitattributes").write_text(attributes)
     commit = repository.commit(README="$Format:%H$")
-    assert reads.exports.commit(commit, ground / "base", identity=None) == ["out"]
+    assert reads.exports.export_commit(commit, ground / "base", identity=None) == ["out"]
     assert (ground / "base" / "models" / "a.sql").read_text() == "SELECT 10"
     assert (ground / "base" / "README").read_text() == "$Format:%H$"
     assert (ground / "base" / "in").readlink() == Path("README")
@@ -189,36 +198,36 @@ def traps(repository: Repository, evidence: Path) -> dict[str, str]:
     }
 
 
-def everything(reads: Git, target: Path) -> None:
+def everything(reads: GitRepository, target: Path) -> None:
     """Each read once; that some are refused is as good."""
-    merge = reads.head()
-    base = reads.parents(merge)[0]
+    merge = reads.read_head()
+    base = reads.list_parents(merge)[0]
     changed = reads.changed_files(base, merge)
 
     def contents() -> None:
-        with reads.objects.contents(at_most=1_000) as read:
+        with reads.objects.open_contents(at_most=1_000) as read:
             for file in changed:
                 assert file.after is None or read(file.after.id) is not None
 
     steps: list[Callable[[], object]] = [
         contents,
-        lambda: reads.objects.sizes(file.after.id for file in changed if file.after),
-        lambda: reads.exports.blobs(
+        lambda: reads.objects.read_sizes(file.after.id for file in changed if file.after),
+        lambda: reads.exports.export_blobs(
             {file.path: file.after for file in changed if file.after},
             target.with_name("blobs"),
             identity=None,
         ),
-        lambda: reads.exports.commit(base, target, identity=None),
-        lambda: reads.has("0" * 40),
-        reads.origin,
-        lambda: reads.resolve("main"),
+        lambda: reads.exports.export_commit(base, target, identity=None),
+        lambda: reads.has_commit("0" * 40),
+        reads.read_origin,
+        lambda: reads.resolve_revision("main"),
     ]
     for step in steps:
         step()
 
 
 def test_traps__no_program_of_the_configuration_runs(
-    repository: Repository, reads: Git, ground: Path
+    repository: Repository, reads: GitRepository, ground: Path
 ) -> None:
     evidence = ground / "evidence"
     repository.commit(models__d_sql="SELECT 4")
@@ -235,7 +244,7 @@ def test_traps__no_program_of_the_configuration_runs(
 
 
 def test_traps__submodules_that_are_programs_and_hooks__do_nothing(
-    repository: Repository, reads: Git, ground: Path
+    repository: Repository, reads: GitRepository, ground: Path
 ) -> None:
     """A submodule's URL may be a command (`ext::`), and a hook may follow each write of an index."""
     evidence = ground / "evidence"
@@ -259,7 +268,7 @@ def test_traps__submodules_that_are_programs_and_hooks__do_nothing(
     ):
         shutil.copy(set_traps["core.fsmonitor"], repository.root / ".git" / "hooks" / hook)
     everything(reads, ground / "base")
-    reads.exports.commit(merge, ground / "head", identity=None)
+    reads.exports.export_commit(merge, ground / "head", identity=None)
     assert not evidence.exists()
     assert list((ground / "head" / "vendor").iterdir()) == [], "a submodule stays empty"
     assert (ground / "head" / "models" / "a.sql").read_text() == "SELECT 10"
@@ -267,7 +276,7 @@ def test_traps__submodules_that_are_programs_and_hooks__do_nothing(
 
 @pytest.mark.parametrize("name", ["..", ".git", "a/../../out", "/out"])
 def test_export__of_a_tree_that_leads_out__writes_nothing_there(
-    repository: Repository, reads: Git, ground: Path, name: str
+    repository: Repository, reads: GitRepository, ground: Path, name: str
 ) -> None:
     """git itself makes no such tree; somebody who writes objects by hand can."""
     blob = repository.git("rev-parse", "HEAD:README")
@@ -276,10 +285,10 @@ def test_export__of_a_tree_that_leads_out__writes_nothing_there(
         "commit-tree", "-m", "x", write_tree(repository, f"40000 {name}\0", inner)
     )
     with pytest.raises(BadInput, match="could not read the checkout"):
-        reads.exports.commit(commit, ground / "deep" / "base", identity=None)
+        reads.exports.export_commit(commit, ground / "deep" / "base", identity=None)
     target = ground / "deep" / "blobs"
     target.parent.mkdir(exist_ok=True)
-    reads.exports.blobs({f"{name}/out.sql": Blob(blob, "100644")}, target, identity=None)
+    reads.exports.export_blobs({f"{name}/out.sql": GitBlob(blob, "100644")}, target, identity=None)
     assert [path for path in ground.rglob("out.sql") if ".git" not in path.parts] == []
     assert not Path("/out").exists()
 
@@ -306,7 +315,7 @@ def test_traps__the_trap_would_spring(repository: Repository, ground: Path) -> N
 
 @as_root
 def test_traps__a_checkout_of_another_owner(
-    repository: Repository, reads: Git, ground: Path
+    repository: Repository, reads: GitRepository, ground: Path
 ) -> None:
     for path in (repository.root, *repository.root.rglob("*")):
         os.chown(path, 1001, 1001, follow_symlinks=False)
@@ -322,12 +331,14 @@ def test_traps__a_checkout_of_another_owner(
     assert not (ground / ".gitconfig").exists()
 
 
-def test_missing_object__is_not_fetched(repository: Repository, reads: Git, ground: Path) -> None:
-    merge = reads.head()
+def test_missing_object__is_not_fetched(
+    repository: Repository, reads: GitRepository, ground: Path
+) -> None:
+    merge = reads.read_head()
     blob = repository.git("rev-parse", f"{merge}:models/a.sql")
     (repository.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(BadInput, match="could not read the checkout"):
-        reads.exports.commit(merge, ground / "base", identity=None)
+        reads.exports.export_commit(merge, ground / "base", identity=None)
 
 
 @pytest.mark.parametrize(
@@ -342,16 +353,16 @@ def test_missing_object__is_not_fetched(repository: Repository, reads: Git, grou
     ],
 )
 def test_origin__without_credentials(
-    repository: Repository, reads: Git, url: str, shown: str
+    repository: Repository, reads: GitRepository, url: str, shown: str
 ) -> None:
-    assert reads.origin() is None
+    assert reads.read_origin() is None
     repository.git("config", "remote.origin.url", url)
-    assert reads.origin() == without_credentials(url) == shown
+    assert reads.read_origin() == without_credentials(url) == shown
 
 
 def test_git__without_a_git_program(ground: Path) -> None:
     with pytest.raises(BadInput, match="no git program"):
-        Git(ground, private=ground, executable="git-that-is-not-there").head()
+        GitRepository(ground, private=ground, executable="git-that-is-not-there").read_head()
 
 
 def test_mentions__are_whole_words_in_any_case_and_file(
@@ -360,7 +371,7 @@ def test_mentions__are_whole_words_in_any_case_and_file(
     commit = repository.commit(
         macros__a_sql="-- twice", models__d_sql="SELECT @TWICE(1)", notes="twiced"
     )
-    git = Git(repository.root, private=ground / "private")
-    assert git.mentions(commit, "twice") == ["macros/a.sql", "models/d.sql"]
-    assert git.mentions(commit, "nobody") == []
-    assert git.mentions(commit, "-e") == []
+    git = GitRepository(repository.root, private=ground / "private")
+    assert git.list_files_mentioning(commit, "twice") == ["macros/a.sql", "models/d.sql"]
+    assert git.list_files_mentioning(commit, "nobody") == []
+    assert git.list_files_mentioning(commit, "-e") == []

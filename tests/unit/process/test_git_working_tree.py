@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox.git_repository import Git
+from ci_bot.bot.sandbox.git_repository import GitRepository
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES
 from tests.checkout import Repository
 
@@ -22,10 +22,10 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def git(repository: Repository, tmp_path: Path) -> Git:
+def git(repository: Repository, tmp_path: Path) -> GitRepository:
     private = tmp_path / "private"
     private.mkdir()
-    return Git(repository.root, private=private)
+    return GitRepository(repository.root, private=private)
 
 
 def everything(root: Path) -> dict[str, tuple[int, int]]:
@@ -34,20 +34,20 @@ def everything(root: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (at.st_size, at.st_mtime_ns) for path, at in found.items()}
 
 
-def changed(git: Git) -> dict[str, str]:
-    tree = git.working.tree(USER)
+def changed(git: GitRepository) -> dict[str, str]:
+    tree = git.working.write_tree(USER)
     assert tree is not None
-    return {file.path: file.status for file in git.changed_files(git.head(), tree)}
+    return {file.path: file.status for file in git.changed_files(git.read_head(), tree)}
 
 
 def test_working_tree__is_that_of_the_commit_where_nothing_has_changed(
-    repository: Repository, git: Git
+    repository: Repository, git: GitRepository
 ) -> None:
-    assert git.working.tree(USER) == repository.git("rev-parse", "HEAD^{tree}")
+    assert git.working.write_tree(USER) == repository.git("rev-parse", "HEAD^{tree}")
 
 
 def test_working_tree__has_what_is_changed_added_deleted_or_staged(
-    repository: Repository, git: Git
+    repository: Repository, git: GitRepository
 ) -> None:
     (repository.root / "models/a.sql").write_text("SELECT 3")
     (repository.root / "models/b.sql").unlink()
@@ -67,18 +67,18 @@ def test_working_tree__has_what_is_changed_added_deleted_or_staged(
     assert everything(repository.root) == before, "nothing is written to the checkout"
 
 
-def test_working_tree__its_content_can_be_read(repository: Repository, git: Git) -> None:
+def test_working_tree__its_content_can_be_read(repository: Repository, git: GitRepository) -> None:
     (repository.root / "models/a.sql").write_text("SELECT 3")
-    tree = git.working.tree(USER)
+    tree = git.working.write_tree(USER)
     assert tree is not None
     with git.objects.files_of(tree, at_most=100) as read:
         assert read("models/a.sql") == b"SELECT 3"
         assert read("models/b.sql") == b"SELECT 2"
-    assert git.mentions(tree, "3") == ["models/a.sql"]
+    assert git.list_files_mentioning(tree, "3") == ["models/a.sql"]
 
 
 def test_working_tree__is_without_what_git_ignores_and_what_nobody_reads(
-    repository: Repository, git: Git
+    repository: Repository, git: GitRepository
 ) -> None:
     repository.commit(**{".gitignore": "*.log\n"})
     exclude = repository.root / ".git/info/exclude"
@@ -96,7 +96,7 @@ def test_working_tree__is_without_what_git_ignores_and_what_nobody_reads(
 
 
 def test_working_tree__has_an_environments_file_that_is_staged(
-    repository: Repository, git: Git
+    repository: Repository, git: GitRepository
 ) -> None:
     (repository.root / ".env").write_text("PASSWORD=x")
     repository.git("add", "--force", ".env")
@@ -110,10 +110,14 @@ def test_working_tree__of_a_linked_worktree_is_its_own(
     (repository.root / "models/a.sql").write_text("SELECT 'main'")
     (tmp_path / "linked/models/b.sql").write_text("SELECT 'linked'")
     (tmp_path / "private").mkdir()
-    assert changed(Git(tmp_path / "linked", private=tmp_path / "private")) == {"models/b.sql": "M"}
+    assert changed(GitRepository(tmp_path / "linked", private=tmp_path / "private")) == {
+        "models/b.sql": "M"
+    }
 
 
-def test_working_tree__of_an_index_that_is_split(repository: Repository, git: Git) -> None:
+def test_working_tree__of_an_index_that_is_split(
+    repository: Repository, git: GitRepository
+) -> None:
     repository.git("update-index", "--split-index")
     (repository.root / "models/a.sql").write_text("SELECT 3")
     before = everything(repository.root).keys()
@@ -122,7 +126,9 @@ def test_working_tree__of_an_index_that_is_split(repository: Repository, git: Gi
     assert everything(repository.root).keys() == before
 
 
-def test_working_tree__in_the_middle_of_a_merge_is_none(repository: Repository, git: Git) -> None:
+def test_working_tree__in_the_middle_of_a_merge_is_none(
+    repository: Repository, git: GitRepository
+) -> None:
     repository.git("checkout", "-q", "-b", "side")
     repository.commit(models__a_sql="SELECT 'side'")
     repository.git("checkout", "-q", "main")
@@ -131,7 +137,7 @@ def test_working_tree__in_the_middle_of_a_merge_is_none(repository: Repository, 
         repository.git("merge", "side")
     (repository.root / "models/a.sql").unlink()
     (repository.root / "models/a.sql").mkdir()
-    assert git.working.tree(USER) is None
+    assert git.working.write_tree(USER) is None
 
 
 def test_working_tree__with_a_colon_in_its_path(tmp_path: Path) -> None:
@@ -139,20 +145,20 @@ def test_working_tree__with_a_colon_in_its_path(tmp_path: Path) -> None:
     found.commit(a_sql="SELECT 1")
     (found.root / "b.sql").write_text("SELECT 2")
     (tmp_path / "private:").mkdir()
-    assert changed(Git(found.root, private=tmp_path / "private:")) == {"b.sql": "A"}
+    assert changed(GitRepository(found.root, private=tmp_path / "private:")) == {"b.sql": "A"}
 
 
 # --- the base that nobody named -------------------------------------------------------------------
 
 
-def test_base__is_what_origin_says(repository: Repository, git: Git) -> None:
+def test_base__is_what_origin_says(repository: Repository, git: GitRepository) -> None:
     repository.git("update-ref", "refs/remotes/origin/main", "HEAD")
     repository.git("update-ref", "refs/remotes/origin/trunk", "HEAD")
     repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
     assert git.default_base() == "origin/trunk"
 
 
-def test_base__without_that_is_the_usual_one(repository: Repository, git: Git) -> None:
+def test_base__without_that_is_the_usual_one(repository: Repository, git: GitRepository) -> None:
     assert git.default_base() == "main"
     repository.git("update-ref", "refs/remotes/origin/master", "HEAD")
     assert git.default_base() == "origin/master"
@@ -161,12 +167,14 @@ def test_base__without_that_is_the_usual_one(repository: Repository, git: Git) -
     assert git.default_base() == "origin/master"
 
 
-def test_base__where_nothing_can_be_one(repository: Repository, git: Git) -> None:
+def test_base__where_nothing_can_be_one(repository: Repository, git: GitRepository) -> None:
     repository.git("branch", "--move", "work")
     assert git.default_base() is None
 
 
-def test_fork_point__is_where_the_branch_left_its_base(repository: Repository, git: Git) -> None:
+def test_fork_point__is_where_the_branch_left_its_base(
+    repository: Repository, git: GitRepository
+) -> None:
     left = repository.git("rev-parse", "HEAD")
     repository.git("checkout", "-q", "-b", "work")
     work = repository.commit(models__a_sql="SELECT 'work'")

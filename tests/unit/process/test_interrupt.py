@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from ci_bot.bot.sandbox.deadline import CancelToken, handle_signals
-from ci_bot.errors import Cancelled
+from ci_bot.errors import RunCancelled
 
 
 @pytest.fixture
@@ -28,21 +28,21 @@ def interrupt_soon() -> None:
 
 def test_interrupt__the_first_signal_ends_what_waits(token: CancelToken) -> None:
     began = time.monotonic()
-    with token.deferred():
+    with token.defer_signal():
         interrupt_soon()
-        token.interrupt(lambda: time.sleep(30))
-        assert token.cancelled
+        token.run_interruptible(lambda: time.sleep(30))
+        assert token.is_cancelled
         assert token.is_deferred
     assert time.monotonic() - began < 10
 
 
 def test_interrupt__elsewhere_a_signal_is_deferred_as_before(token: CancelToken) -> None:
     ended: list[str] = []
-    with token.deferred():
-        token.interrupt(lambda: ended.append("told"))
+    with token.defer_signal():
+        token.run_interruptible(lambda: ended.append("told"))
         interrupt_soon()
         deadline = time.monotonic() + 30
-        while not token.cancelled and time.monotonic() < deadline:
+        while not token.is_cancelled and time.monotonic() < deadline:
             time.sleep(0.05)
         ended.append("waited")
     assert ended == ["told", "waited"]
@@ -50,7 +50,7 @@ def test_interrupt__elsewhere_a_signal_is_deferred_as_before(token: CancelToken)
 
 def test_interrupt__another_cancellation_is_not_swallowed(token: CancelToken) -> None:
     def stop() -> None:
-        raise Cancelled("by somebody else")
+        raise RunCancelled("by somebody else")
 
-    with token.deferred(), pytest.raises(Cancelled, match="somebody else"):
-        token.interrupt(stop)
+    with token.defer_signal(), pytest.raises(RunCancelled, match="somebody else"):
+        token.run_interruptible(stop)

@@ -11,10 +11,18 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.sandbox.launch import ENTER, READ, WRITE, Identity, Launch, may, open_doors
+from ci_bot.bot.sandbox.launch import (
+    ENTER,
+    READ,
+    WRITE,
+    WorkerIdentity,
+    WorkerLaunch,
+    has_file_right,
+    open_doors,
+)
 from ci_bot.errors import BadInput
 
-WORKER = Identity(uid=61_234, gid=61_234)
+WORKER = WorkerIdentity(uid=61_234, gid=61_234)
 
 
 @pytest.fixture
@@ -25,7 +33,7 @@ def passable() -> Iterator[Path]:
         yield Path(made)
 
 
-def launch(tmp_path: Path, **fields: Any) -> Launch:
+def launch(tmp_path: Path, **fields: Any) -> WorkerLaunch:
     given: dict[str, Any] = {
         "python": "/usr/bin/python3",
         "variables": {"SPARK_PASSWORD": "hunter22"},
@@ -36,35 +44,35 @@ def launch(tmp_path: Path, **fields: Any) -> Launch:
         "in_container": True,
         "guarded": (),
     }
-    return Launch(**(given | fields))
+    return WorkerLaunch(**(given | fields))
 
 
 def test_check__the_container_as_published(tmp_path: Path) -> None:
-    launch(tmp_path).check(own_uid=0)
+    launch(tmp_path).check_separation(own_uid=0)
 
 
 @pytest.mark.parametrize(
     ("identity", "own_uid", "reason"),
     [
         (None, 0, "worker_is_root"),
-        (Identity(uid=0, gid=61_234), 0, "worker_is_root"),
-        (Identity(uid=61_234, gid=0), 0, "worker_is_root"),
+        (WorkerIdentity(uid=0, gid=61_234), 0, "worker_is_root"),
+        (WorkerIdentity(uid=61_234, gid=0), 0, "worker_is_root"),
         (WORKER, 1001, "cannot_drop_privileges"),
         (WORKER, WORKER.uid, "cannot_drop_privileges"),
     ],
 )
 def test_check__no_separation(
-    tmp_path: Path, identity: Identity | None, own_uid: int, reason: str
+    tmp_path: Path, identity: WorkerIdentity | None, own_uid: int, reason: str
 ) -> None:
     with pytest.raises(BadInput) as failure:
-        launch(tmp_path, identity=identity).check(own_uid=own_uid)
+        launch(tmp_path, identity=identity).check_separation(own_uid=own_uid)
     assert failure.value.reason_code == reason
     assert failure.value.hint
 
 
 def test_check__on_a_laptop_nothing_is_asked(tmp_path: Path) -> None:
-    launch(tmp_path, identity=None, in_container=False).check(own_uid=0)
-    launch(tmp_path, identity=None, in_container=False).check(own_uid=1000)
+    launch(tmp_path, identity=None, in_container=False).check_separation(own_uid=0)
+    launch(tmp_path, identity=None, in_container=False).check_separation(own_uid=1000)
 
 
 def test_check__open_doors(tmp_path: Path, passable: Path) -> None:
@@ -74,10 +82,10 @@ def test_check__open_doors(tmp_path: Path, passable: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(address))
         address.chmod(0o660)
-        launch(tmp_path, guarded=(address,)).check(own_uid=0)
+        launch(tmp_path, guarded=(address,)).check_separation(own_uid=0)
         address.chmod(0o666)
         with pytest.raises(BadInput, match=r"docker\.sock") as failure:
-            launch(tmp_path, guarded=(address,)).check(own_uid=0)
+            launch(tmp_path, guarded=(address,)).check_separation(own_uid=0)
     assert failure.value.reason_code == "open_door"
 
 
@@ -109,7 +117,9 @@ def test_open_doors__files_and_their_directories(passable: Path) -> None:
 )
 def test_may__mode_bits(mode: int, uid: int, gid: int, allowed: set[int]) -> None:
     status = os.stat_result((0o100000 | mode, 0, 0, 1, uid, gid, 0, 0, 0, 0))
-    assert {right for right in (READ, WRITE, ENTER) if may(status, WORKER, right)} == allowed
+    assert {
+        right for right in (READ, WRITE, ENTER) if has_file_right(status, WORKER, right)
+    } == allowed
 
 
 def test_launch__does_not_show_the_environment(tmp_path: Path) -> None:

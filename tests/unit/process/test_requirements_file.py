@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.sandbox.caged_pip import index_lines, locked
+from ci_bot.bot.sandbox.caged_pip import index_lines, list_missing_requirements
 from ci_bot.bot.sandbox.requirements import check_requirements
 from ci_bot.errors import BadInput
-from ci_bot.protocol.supported_versions import SOURCES, pinned_by, source, was_tried
+from ci_bot.protocol.supported_versions import (
+    SOURCES,
+    find_source_requirement,
+    pinned_by,
+    was_tried,
+)
 
 
 def write(root: Path, **files: str) -> None:
@@ -113,12 +118,15 @@ def item(name: str, *, sha256: str | None = "00", direct: bool = False) -> dict[
 
 
 def test_locked__with_all_hashes_or_none() -> None:
-    assert locked({"install": [item("a"), item("b", direct=True)]}) == [
+    assert list_missing_requirements({"install": [item("a"), item("b", direct=True)]}) == [
         "a==1.0 --hash=sha256:00",
         "b @ https://example.org/b.whl --hash=sha256:00",
     ]
-    assert locked({"install": [item("a"), item("b", sha256=None)]}) == ["a==1.0", "b==1.0"]
-    assert locked({"install": []}) == []
+    assert list_missing_requirements({"install": [item("a"), item("b", sha256=None)]}) == [
+        "a==1.0",
+        "b==1.0",
+    ]
+    assert list_missing_requirements({"install": []}) == []
 
 
 def test_index_lines__where_packages_come_from(tmp_path: Path) -> None:
@@ -153,5 +161,5 @@ def test_pinned__is_one_version_of_pyspark(line: str, version: str | None) -> No
 
 def test_sources__are_of_what_was_tried() -> None:
     assert all(was_tried(version) for version in SOURCES)
-    assert source("4.1.4") == f"pyspark==4.1.4 --hash=sha256:{SOURCES['4.1.4']}"
-    assert source("9.9.1") is None
+    assert find_source_requirement("4.1.4") == f"pyspark==4.1.4 --hash=sha256:{SOURCES['4.1.4']}"
+    assert find_source_requirement("9.9.1") is None

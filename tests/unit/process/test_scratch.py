@@ -14,8 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox.launch import Identity
-from ci_bot.bot.sandbox.run_directories import PREFIX, held_directory, private_workspace, sweep
+from ci_bot.bot.sandbox.launch import WorkerIdentity
+from ci_bot.bot.sandbox.run_directories import (
+    PREFIX,
+    held_directory,
+    private_workspace,
+    remove_stale_directories,
+)
 from tests.conftest import REPOSITORY
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")
@@ -91,7 +96,7 @@ def test_directory__of_a_killed_run__is_swept_by_the_next(tmp_path: Path) -> Non
 
 def test_directory__of_a_run_that_lives__is_left_alone(tmp_path: Path) -> None:
     with holder(tmp_path) as (process, path):
-        assert sweep(tmp_path) == []
+        assert remove_stale_directories(tmp_path) == []
         with held_directory(tmp_path):
             assert (path / "cache" / "entry").exists()
         assert process.stdin is not None
@@ -103,7 +108,7 @@ def test_directory__of_a_run_that_lives__is_left_alone(tmp_path: Path) -> None:
 
 def test_directory__of_this_very_process__is_left_alone(tmp_path: Path) -> None:
     with held_directory(tmp_path) as path:
-        assert sweep(tmp_path) == []
+        assert remove_stale_directories(tmp_path) == []
         assert path.exists()
 
 
@@ -114,7 +119,7 @@ def test_two_sweeps_at_once__disturb_nobody(tmp_path: Path) -> None:
 
     def sweeping() -> None:
         while not stop.is_set():
-            seen.extend(sweep(tmp_path))
+            seen.extend(remove_stale_directories(tmp_path))
 
     threads = [threading.Thread(target=sweeping) for _ in range(2)]
     for thread in threads:
@@ -157,7 +162,7 @@ def test_what_a_killed_run_left__may_hold_links_out_and_closed_directories(tmp_p
     (dead / "out").symlink_to(victim)
     (dead / "closed" / "file").write_text("x")
     (dead / "closed").chmod(0o000)
-    assert sweep(tmp_path) == [dead]
+    assert remove_stale_directories(tmp_path) == [dead]
     assert left(tmp_path) == ["victim"]
     assert (victim / "file").exists()
 
@@ -167,20 +172,20 @@ def test_directory__of_another_user__is_left_alone(tmp_path: Path) -> None:
     other = tmp_path / f"{PREFIX}other"
     other.mkdir()
     os.chown(other, 1001, 1001)
-    assert sweep(tmp_path) == []
+    assert remove_stale_directories(tmp_path) == []
     assert other.exists()
 
 
 @as_root
 def test_directory__of_the_container_with_the_workers_group__is_swept(tmp_path: Path) -> None:
-    worker = Identity(uid=61_234, gid=61_234)
+    worker = WorkerIdentity(uid=61_234, gid=61_234)
     space = private_workspace(tmp_path, parent=tmp_path, identity=worker, copy=False)
     root = space.__enter__().root
     handle = os.open(root, os.O_RDONLY)
     try:
         with pytest.raises(BlockingIOError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        assert sweep(tmp_path) == []
+        assert remove_stale_directories(tmp_path) == []
     finally:
         os.close(handle)
         space.__exit__(None, None, None)
@@ -188,8 +193,8 @@ def test_directory__of_the_container_with_the_workers_group__is_swept(tmp_path: 
     (dead / "home").mkdir(parents=True)
     os.chown(dead / "home", worker.uid, worker.gid)
     os.chown(dead, -1, worker.gid)
-    assert sweep(tmp_path) == [dead]
+    assert remove_stale_directories(tmp_path) == [dead]
 
 
 def test_sweep__of_nowhere__is_nothing(tmp_path: Path) -> None:
-    assert sweep(tmp_path / "not-there") == []
+    assert remove_stale_directories(tmp_path / "not-there") == []

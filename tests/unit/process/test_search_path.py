@@ -52,7 +52,7 @@ def test_start__of_a_laptop_is_where_the_user_is() -> None:
 
 def test_use__comes_before_everything_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["/overlay", "/usr/lib/python3", "/c/models"])
-    imports.use(["/c/lib", "/c/models"])
+    imports.add_search_paths(["/c/lib", "/c/models"])
     assert sys.path == ["/c/lib", "/overlay", "/usr/lib/python3", "/c/models"]
 
 
@@ -67,7 +67,7 @@ def test_move__takes_search_path_and_directory_to_the_other_tree(
     monkeypatch.setattr(sys, "path", [f"{old}/lib", "/overlay", packages])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([f"{old}/lib", "/overlay"]))
     monkeypatch.chdir(old / "project" / "deep")
-    imports.move([f"{old}/lib"], old, new)
+    imports.move_search_paths([f"{old}/lib"], old, new)
     assert sys.path == [f"{new}/lib", "/overlay", packages]
     assert os.environ["PYTHONPATH"] == os.pathsep.join([f"{new}/lib", "/overlay"])
     assert Path.cwd() == (new / "project").resolve()
@@ -79,5 +79,5 @@ def test_move__leaves_a_directory_outside_of_the_tree(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    imports.move([], tmp_path / "old", tmp_path / "new")
+    imports.move_search_paths([], tmp_path / "old", tmp_path / "new")
     assert Path.cwd() == elsewhere.resolve()

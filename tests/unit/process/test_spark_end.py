@@ -30,18 +30,18 @@ class Spark:
 def test_begin__does_not_wait_for_spark() -> None:
     spark = Spark()
     end = SparkEnd(lambda: spark)
-    end.begin()
+    end.begin_end()
     assert spark.happened == []
     spark.let.set()
-    end.finish()
+    end.finish_end()
     assert spark.happened == ["stopped", "killed", "gone"]
 
 
 def test_finish__leaves_a_spark_that_does_not_stop_to_the_cage() -> None:
     spark = Spark()
     end = SparkEnd(lambda: spark, patience=0.01)
-    end.begin()
-    end.finish()
+    end.begin_end()
+    end.finish_end()
     assert spark.happened == []
     spark.let.set()
 
@@ -50,22 +50,22 @@ def test_finish__ends_the_jvm_of_a_spark_that_fails_to_stop() -> None:
     spark = Spark(fails=True)
     spark.let.set()
     end = SparkEnd(lambda: spark)
-    end.begin()
-    end.finish()
+    end.begin_end()
+    end.finish_end()
     assert spark.happened == ["killed", "gone"]
 
 
 def test_finish__touches_no_spark_that_was_not_told_to_end() -> None:
     spark = Spark()
     spark.let.set()
-    SparkEnd(lambda: spark).finish()
+    SparkEnd(lambda: spark).finish_end()
     assert spark.happened == []
 
 
 def test_end__of_a_process_without_spark_is_nothing() -> None:
     end = SparkEnd(lambda: None)
-    end.begin()
-    end.finish()
+    end.begin_end()
+    end.finish_end()
 
 
 def test_end__of_a_jvm_that_somebody_else_has_started_is_theirs() -> None:
@@ -73,6 +73,6 @@ def test_end__of_a_jvm_that_somebody_else_has_started_is_theirs() -> None:
     spark._gateway = SimpleNamespace(proc=None)
     spark.let.set()
     end = SparkEnd(lambda: spark)
-    end.begin()
-    end.finish()
+    end.begin_end()
+    end.finish_end()
     assert spark.happened == ["stopped"]

@@ -24,7 +24,7 @@ spec = importlib.util.spec_from_file_location("load_trace", {hook!r})
 load_trace = importlib.util.module_from_spec(spec)
 sys.modules["load_trace"] = load_trace
 spec.loader.exec_module(load_trace)
-load_trace.install({descriptor}, [{root!r}])
+load_trace.install_trace({descriptor}, [{root!r}])
 sys.dont_write_bytecode = True
 os.chdir({root!r})
 sys.path.insert(0, {root!r})
@@ -42,7 +42,7 @@ def traced(root: Path, program: str) -> TraceReader:
         )
         os.close(writer)
         while data := os.read(reader, 65_536):
-            found.feed(data)
+            found.feed_bytes(data)
         process.wait()
     finally:
         os.close(reader)
@@ -204,7 +204,7 @@ def test_programs__whose_files_nobody_sees(root: Path, program: str, complete: b
 def read(*data: bytes) -> TraceReader:
     found = TraceReader()
     for piece in data:
-        found.feed(piece)
+        found.feed_bytes(piece)
     return found
 
 
@@ -238,7 +238,7 @@ def test_reader__garbage_means_that_nothing_is_known(data: bytes) -> None:
 def test_reader__a_flood_ends_what_is_known_and_not_the_reading() -> None:
     found = read(b"h\0f/first\0")
     for _ in range(600):
-        found.feed(b"f/a\0" * 1_000)
+        found.feed_bytes(b"f/a\0" * 1_000)
 
     assert not found.is_complete
     assert found.paths == {b"/first", b"/a"}
@@ -247,7 +247,7 @@ def test_reader__a_flood_ends_what_is_known_and_not_the_reading() -> None:
 def test_reader__a_flood_takes_no_memory() -> None:
     found = read(b"h\0")
     for number in range(900):
-        found.feed(b"".join(b"f/%d/%d%s\0" % (number, n, b"x" * 80) for n in range(1_000)))
+        found.feed_bytes(b"".join(b"f/%d/%d%s\0" % (number, n, b"x" * 80) for n in range(1_000)))
 
     assert not found.is_complete
     assert len(found.paths) <= 600_000

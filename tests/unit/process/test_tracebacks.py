@@ -23,8 +23,8 @@ def sorted_out(lines: list[str]) -> tuple[list[str], list[list[str]]]:
     folded: list[list[str]] = []
     log = TracebackFilter(on_line=shown.append, on_traceback=folded.append)
     for line in lines:
-        log.line(line)
-    log.close()
+        log.feed_line(line)
+    log.release_held()
     return shown, folded
 
 
@@ -93,8 +93,8 @@ def test_filter__loses_nothing_and_keeps_the_order(lines: list[str]) -> None:
         on_traceback=given_out.extend,
     )
     for line in lines:
-        log.line(line)
-    log.close()
+        log.feed_line(line)
+    log.release_held()
     remaining = iter(given_out)
     previous = None
     for line in lines:

@@ -22,7 +22,7 @@ from ci_bot.protocol.messages import (
     Progress,
     Workplace,
 )
-from ci_bot.worker.runtime.channel import PROGRESS_BYTES, Channel
+from ci_bot.worker.runtime.channel import PROGRESS_BYTES, BotChannel
 
 ASKED = CleanupRequest(
     projects=["."] * 3,
@@ -42,7 +42,7 @@ class Line:
         os.set_blocking(self.reader, False)
         self.request.write(REQUEST.dump_json(ASKED))
         self.request.flush()
-        self.channel = Channel(
+        self.channel = BotChannel(
             request_fd=self.request.fileno(), answer=self.answer.fileno(), progress=self.writer
         )
 
@@ -69,14 +69,14 @@ def line(tmp_path: Path) -> Iterator[Line]:
 
 
 def test_ask__twice_the_same(line: Line) -> None:
-    assert line.channel.request() == ASKED
-    assert line.channel.request() == ASKED
+    assert line.channel.read_request() == ASKED
+    assert line.channel.read_request() == ASKED
 
 
 def test_answer__a_later_one_takes_the_place(line: Line) -> None:
     for length in (200_000, 10):
         failure = Failure(stage="plan", reason_code="x", exit_code=1, message="m" * length)
-        line.channel.answer(FailedAnswer(failure=failure))
+        line.channel.write_answer(FailedAnswer(failure=failure))
     answer = FailedAnswer.model_validate_json(os.pread(line.answer.fileno(), 1_000_000, 0))
     assert answer.failure.message == "m" * 10
 
@@ -91,12 +91,12 @@ def test_keep__is_the_answer_only_where_there_is_no_other(line: Line) -> None:
         data = os.pread(line.answer.fileno(), 1_000_000, 0)
         return FailedAnswer.model_validate_json(data).failure.message
 
-    line.channel.keep(said("the first step " * 100))
-    line.channel.keep(said("the second step"))
+    line.channel.write_last_words(said("the first step " * 100))
+    line.channel.write_last_words(said("the second step"))
     assert not line.channel.answered
     assert read() == "the second step", "a process that is killed now has said this"
-    line.channel.answer(said("the end"))
-    line.channel.keep(said("a thread that was late"))
+    line.channel.write_answer(said("the end"))
+    line.channel.write_last_words(said("a thread that was late"))
     assert read() == "the end"
 
 
@@ -111,35 +111,35 @@ def test_progress__anything_arrives_as_one_valid_message(
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
         line = Line(Path(directory))
-        line.channel.progress(phase * times, message * times, done=1, total=2)
+        line.channel.send_progress(phase * times, message * times, done=1, total=2)
         data = line.heard()
         line.close()
     assert len(data) <= PROGRESS_BYTES + 1
-    found = ProgressReader(line_bytes=8_192, lines=10).feed(data)
+    found = ProgressReader(line_bytes=8_192, lines=10).feed_bytes(data)
     assert len(found) == 1
     assert found[0] == Progress.model_validate_json(data)
 
 
 def test_progress__a_full_pipe_loses_messages_and_never_waits(line: Line) -> None:
     for number in range(500):
-        line.channel.progress("apply", f"{number} " + "x" * 3_000)
+        line.channel.send_progress("apply", f"{number} " + "x" * 3_000)
     reader = ProgressReader(line_bytes=8_192, lines=1_000)
-    first = reader.feed(line.heard())
-    line.channel.progress("apply", "after the jam")
-    second = reader.feed(line.heard())
+    first = reader.feed_bytes(line.heard())
+    line.channel.send_progress("apply", "after the jam")
+    second = reader.feed_bytes(line.heard())
     assert 0 < len(first) < 500
     assert [message.message for message in second] == ["after the jam"]
 
 
 def test_progress__nobody_listens(line: Line) -> None:
     os.close(line.reader)
-    line.channel.progress("apply", "x")
+    line.channel.send_progress("apply", "x")
     line.reader, unused = os.pipe()
     os.close(unused)
 
 
 def test_progress__is_ascii_safe_json(line: Line) -> None:
-    line.channel.progress("load", 'quote " back \\ line\nbreak \u2028 é')
+    line.channel.send_progress("load", 'quote " back \\ line\nbreak \u2028 é')
     assert json.loads(line.heard()) == {
         "phase": "load",
         "message": 'quote " back \\ line\nbreak \u2028 é',

@@ -15,7 +15,7 @@ from ci_bot.bot.sandbox.worker_environment import (
     NEVER_PREFIXES,
     ChildEnvironment,
     WorkerVariables,
-    build,
+    build_worker_environment,
     parse_worker_variables,
 )
 from ci_bot.errors import BadInput
@@ -51,7 +51,7 @@ RUNNER = {
 
 
 def built(parent: Mapping[str, str], worker_env: str = "", **more: Any) -> ChildEnvironment:
-    return build(
+    return build_worker_environment(
         parent,
         selection=parse_worker_variables(worker_env),
         python="/venv/bin/python",

@@ -22,8 +22,10 @@ def reader(**limits: int) -> LogReader:
 
 
 def read(log: LogReader, text: bytes, size: int) -> list[str]:
-    lines = [line for at in range(0, len(text), size) for line in log.feed(text[at : at + size])]
-    return lines + log.finish()
+    lines = [
+        line for at in range(0, len(text), size) for line in log.feed_bytes(text[at : at + size])
+    ]
+    return lines + log.finish_line()
 
 
 @given(st.text(alphabet="ab\né😀\r", max_size=60), st.integers(1, 9))
@@ -68,7 +70,9 @@ def test_progress__messages_whatever_the_reads(size: int) -> None:
     progress = ProgressReader(line_bytes=200, lines=10)
     text = message("one") + b"not json\n" + message("two") + b'{"phase":"x"}\n' + b"\n"
     found = [
-        item for at in range(0, len(text), size) for item in progress.feed(text[at : at + size])
+        item
+        for at in range(0, len(text), size)
+        for item in progress.feed_bytes(text[at : at + size])
     ]
     assert found == [
         Progress(phase="apply", message=name, done=1, total=2) for name in ("one", "two")
@@ -81,7 +85,9 @@ def test_progress__long_lines_are_dropped_whole(size: int) -> None:
     progress = ProgressReader(line_bytes=200, lines=10)
     text = message("x" * 5000) + message("short")
     found = [
-        item for at in range(0, len(text), size) for item in progress.feed(text[at : at + size])
+        item
+        for at in range(0, len(text), size)
+        for item in progress.feed_bytes(text[at : at + size])
     ]
     assert [item.message for item in found] == ["short"]
     assert progress.dropped == 1
@@ -89,7 +95,7 @@ def test_progress__long_lines_are_dropped_whole(size: int) -> None:
 
 def test_progress__only_so_many_are_kept() -> None:
     progress = ProgressReader(line_bytes=200, lines=3)
-    assert len(progress.feed(message("x") * 10)) == 3
+    assert len(progress.feed_bytes(message("x") * 10)) == 3
     assert progress.dropped == 7
 
 
@@ -105,5 +111,5 @@ def test_progress__only_so_many_are_kept() -> None:
 )
 def test_progress__forged_messages_are_dropped(forged: bytes) -> None:
     progress = ProgressReader(line_bytes=200, lines=10)
-    assert progress.feed(forged + b"\n") == []
+    assert progress.feed_bytes(forged + b"\n") == []
     assert progress.dropped == 1

@@ -16,17 +16,17 @@ from ci_bot.bot.sandbox.checkout_copy import (
     copy_checkout,
     seal_tree,
 )
-from ci_bot.bot.sandbox.launch import Identity
+from ci_bot.bot.sandbox.launch import WorkerIdentity
 from ci_bot.bot.sandbox.run_directories import (
-    inside,
     private_workspace,
     project_paths,
     read_inside,
     remove_tree,
+    resolve_inside,
 )
 from ci_bot.errors import BadInput
 
-WORKER = Identity(uid=61_234, gid=61_234)
+WORKER = WorkerIdentity(uid=61_234, gid=61_234)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")
 
 
@@ -214,7 +214,7 @@ def test_workspace__directories_belong_to_the_worker_alone(ground: Path) -> None
             assert path.stat().st_uid == WORKER.uid
         assert workspace.channel.stat().st_uid == 0
         assert workspace.repository != ground / "checkout"
-        assert workspace.workplace().cache_dir == str(workspace.cache_dir)
+        assert workspace.make_workplace().cache_dir == str(workspace.cache_dir)
         root = workspace.root
     assert not root.exists()
 
@@ -255,7 +255,7 @@ def test_workspace__abandoned_is_removed_by_another_process(ground: Path) -> Non
     with private_workspace(
         ground / "checkout", parent=ground, identity=None, copy=True
     ) as workspace:
-        workspace.abandon().wait()
+        workspace.remove_in_background().wait()
         assert not workspace.root.exists()
         workspace.root.mkdir()
 
@@ -318,8 +318,8 @@ def test_project_paths__all_problems_in_one_message(ground: Path) -> None:
 def test_inside__prefix_of_the_name_is_not_inside(ground: Path) -> None:
     write(ground, repo__a="x", repository__b="x")
     with pytest.raises(BadInput):
-        inside(ground / "repo", "../repository/b", what="File")
-    assert inside(ground / "repo", "a", what="File") == ground.resolve() / "repo" / "a"
+        resolve_inside(ground / "repo", "../repository/b", what="File")
+    assert resolve_inside(ground / "repo", "a", what="File") == ground.resolve() / "repo" / "a"
 
 
 def test_read_inside__only_regular_files_of_bounded_size(ground: Path) -> None:

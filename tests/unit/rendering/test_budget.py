@@ -8,22 +8,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.report.markdown.blocks import joined, split, tidy, trim
+from ci_bot.bot.report.markdown.blocks import (
+    join_lines,
+    split_blocks,
+    tidy_blank_lines,
+    trim_blocks,
+)
 from ci_bot.bot.report.markdown.budget import (
     COMMENT_BYTES,
     SUMMARY_BYTES,
-    Piece,
-    Share,
+    FittedPiece,
+    SectionShare,
     first_pieces,
-    fit,
+    fit_sections,
 )
-from ci_bot.bot.report.markdown.marker import decode
+from ci_bot.bot.report.markdown.marker import decode_marker
 from ci_bot.bot.report.markdown.outcome_comment import render_apply
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.markdown.sections import Diff, Diffs, Rows, Stages
+from ci_bot.bot.report.markdown.sections import DiffsSection, ModelDiff, RowsSection, StagesSection
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.review_report import Report
-from ci_bot.redaction.redactor import redacted
+from ci_bot.redaction.redactor import redact_document
 from tests.factories import DIFF, make_apply, make_context, make_marker, make_report, make_risk
 from tests.reports import full_report, large_report
 from tests.unit.rendering.dom import assert_inert, parse
@@ -68,7 +73,7 @@ def test_comment__uses_the_room_that_it_has() -> None:
 
 def test_comment__names_its_cuts_in_the_marker() -> None:
     rendered = render_review(large_report(1_000), make_context())
-    marker = decode(rendered.text)
+    marker = decode_marker(rendered.text)
     assert marker is not None
     assert marker.cut == rendered.cut != []
 
@@ -144,13 +149,13 @@ def test_comment__names_and_reasons_of_absurd_length_still_fit() -> None:
         {"at": "2026-08-21T09:02:11Z", "head": None, "plan": None, "decision": "go", "run": text}
     ] * 20
     context = make_context(marker=make_marker(history=history))
-    rendered = render_review(redacted(report, lambda _: text), context, 60_000)
+    rendered = render_review(redact_document(report, lambda _: text), context, 60_000)
     assert len(rendered.text.encode()) <= 60_000
     assert_inert(body(rendered.text))
 
 
 def test_comment__multi_byte_characters_are_never_cut_in_two() -> None:
-    report = redacted(large_report(50), lambda text: f"😀{text}")
+    report = redact_document(large_report(50), lambda text: f"😀{text}")
     for budget in range(20_000, 20_040):
         rendered = render_review(report, make_context(), budget)
         assert "\ufffd" not in rendered.text.encode().decode("utf-8")
@@ -167,32 +172,32 @@ def test_apply__review_is_cut_before_the_evidence() -> None:
     assert_inert(body(rendered.text))
 
 
-def rows(count: int) -> Rows[str]:
+def rows(count: int) -> RowsSection[str]:
     items = [f"| row {index} |" for index in range(count)]
-    return Rows("rows", items, str, "rows", FULL, "| head |\n|:--|")
+    return RowsSection("rows", items, str, "rows", FULL, "| head |\n|:--|")
 
 
 def test_rows__keeps_the_first_and_counts_the_rest() -> None:
-    piece = rows(100).fit(200)
+    piece = rows(100).fit_section(200)
     assert piece.text.startswith("| head |\n|:--|\n| row 0 |")
     assert 0 < piece.shown < 100 == piece.total
     assert f"{piece.shown} of 100 rows shown; all are in the full report" in piece.text
 
 
 def test_rows__without_any_room_says_how_many_are_gone() -> None:
-    piece = rows(100).fit(0)
+    piece = rows(100).fit_section(0)
     assert piece.shown == 0
     assert piece.text == "<sub>100 rows left out here; all are in the full report.</sub>"
 
 
 def test_rows__without_items_are_nothing() -> None:
-    assert rows(0).fit(None) == Piece(SafeMarkdown(""), 0, 0)
+    assert rows(0).fit_section(None) == FittedPiece(SafeMarkdown(""), 0, 0)
 
 
 def test_diffs__share_the_room_and_small_ones_stay_whole() -> None:
-    small = Diff(SafeMarkdown("**small**"), "@@ -1 +1 @@\n-a\n+b")
-    large = Diff(SafeMarkdown("**large**"), DIFF * 60)
-    piece = Diffs("diffs", [large, small], FULL).fit(4_000)
+    small = ModelDiff(SafeMarkdown("**small**"), "@@ -1 +1 @@\n-a\n+b")
+    large = ModelDiff(SafeMarkdown("**large**"), DIFF * 60)
+    piece = DiffsSection("diffs", [large, small], FULL).fit_section(4_000)
     assert "-a\n+b\n```" in piece.text
     assert piece.size <= 4_000 + 400
     assert piece.text.index("**large**") < piece.text.index("**small**")
@@ -207,15 +212,15 @@ def test_diffs__share_the_room_and_small_ones_stay_whole() -> None:
 )
 @settings(deadline=None)
 def test_diffs__stay_within_their_room_and_closed(texts: list[str], budget: int) -> None:
-    items = [Diff(SafeMarkdown("**model**"), text) for text in texts]
-    piece = Diffs("diffs", items, FULL).fit(budget)
+    items = [ModelDiff(SafeMarkdown("**model**"), text) for text in texts]
+    piece = DiffsSection("diffs", items, FULL).fit_section(budget)
     assert piece.size <= budget + 200
     assert_inert(piece.text)
 
 
 def test_stages__keep_every_stage_longer_than_its_items() -> None:
     stages = large_report(500).stages
-    piece = Stages("stages", stages, FULL).fit(1_000)
+    piece = StagesSection("stages", stages, FULL).fit_section(1_000)
     for position, stage in enumerate(stages, start=1):
         assert f"{position}. {stage.title}" in piece.text
     assert "more" in piece.text
@@ -225,25 +230,28 @@ def test_stages__keep_every_stage_longer_than_its_items() -> None:
 def test_fit__the_first_section_gives_first_and_no_more_than_needed() -> None:
     first, second = rows(100), rows(100)
     second.name = "second"
-    shares = [Share(first, 100), Share(second, 100)]
+    shares = [SectionShare(first, 100), SectionShare(second, 100)]
     pieces = first_pieces(shares, 10_000)
     whole = pieces["rows"].size
-    fitted = fit(1_000, shares, pieces, 1_000 + 2 * whole - 300)
+    fitted = fit_sections(1_000, shares, pieces, 1_000 + 2 * whole - 300)
     assert fitted["rows"].is_cut
     assert not fitted["second"].is_cut
     assert fitted["rows"].size > whole - 300 - 600
 
 
-def named(name: str, count: int) -> Rows[str]:
+def named(name: str, count: int) -> RowsSection[str]:
     section = rows(count)
     section.name = name
     return section
 
 
-def fitted(frame: int, reserve: int, budget: int, count: int) -> dict[str, Piece]:
+def fitted(frame: int, reserve: int, budget: int, count: int) -> dict[str, FittedPiece]:
     """Two sections of the same length and reserve in a budget that is too small for both."""
-    shares = [Share(named("first", count), reserve), Share(named("second", count), reserve)]
-    return fit(frame, shares, first_pieces(shares, budget), budget)
+    shares = [
+        SectionShare(named("first", count), reserve),
+        SectionShare(named("second", count), reserve),
+    ]
+    return fit_sections(frame, shares, first_pieces(shares, budget), budget)
 
 
 def test_fit__a_reserve_is_a_share_of_the_budget() -> None:
@@ -259,21 +267,23 @@ def test_fit__a_section_keeps_a_quarter_of_its_reserve_before_it_goes_away() -> 
 
 @given(text=st.text(alphabet="`~<>/details \n#ab", max_size=300), budget=st.integers(0, 300))
 def test_trim__keeps_whole_blocks_only(text: str, budget: int) -> None:
-    kept, shown, total = trim(text, budget)
+    kept, shown, total = trim_blocks(text, budget)
     assert len(kept.encode()) <= max(budget, 0)
-    assert 0 <= shown <= total == len(split(text))
-    assert all(block in split(text) for block in split(kept))
+    assert 0 <= shown <= total == len(split_blocks(text))
+    assert all(block in split_blocks(text) for block in split_blocks(kept))
 
 
 def test_split__details_and_fences_are_single_blocks() -> None:
     text = (
         "a\n\n<details open><summary>x</summary>\n\n```sql\n</details>\n\nb\n```\n\n</details>\n\nc"
     )
-    assert len(split(text)) == 3
+    assert len(split_blocks(text)) == 3
 
 
 def test_tidy__leaves_blank_lines_in_fences() -> None:
-    assert tidy("\n\na\n\n\n\nb\n\n```\n\n\n\nx\n```\n") == "a\n\nb\n\n```\n\n\n\nx\n```\n"
+    assert (
+        tidy_blank_lines("\n\na\n\n\n\nb\n\n```\n\n\n\nx\n```\n") == "a\n\nb\n\n```\n\n\n\nx\n```\n"
+    )
 
 
 def test_lines_above_the_first_section__fit_one_screen() -> None:
@@ -291,4 +301,4 @@ def test_lines_above_the_first_section__fit_one_screen() -> None:
 
 @given(st.lists(st.sampled_from(["", "a", "b c", "🟢"]), max_size=8))
 def test_joined__is_a_text_without_empty_ends(lines: list[str]) -> None:
-    assert joined(lines) == "\n".join(lines).strip("\n") + "\n"
+    assert join_lines(lines) == "\n".join(lines).strip("\n") + "\n"

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.column_impact import impact_rows, lineage_notes, reads_nothing
-from ci_bot.bot.report.model.lineage import draw
+from ci_bot.bot.report.model.lineage import draw_lineage
 from ci_bot.protocol.plan import Lineage, LineageNode
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
 from tests.factories import make_context, make_report
@@ -113,7 +113,7 @@ def test_draw__notes_stand_below_the_names() -> None:
         ],
         edges=[("stg.orders", "mart.revenue")],
     )
-    drawn = draw(lineage, notes={"mart.revenue": "total"})
+    drawn = draw_lineage(lineage, notes={"mart.revenue": "total"})
     assert drawn is not None
     assert 'n0["stg.orders"]:::direct' in drawn.text
     assert 'n1["mart.revenue<br/>total"]:::indirect' in drawn.text

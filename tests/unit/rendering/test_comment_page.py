@@ -10,7 +10,7 @@ import cmarkgfm
 import pytest
 from cmarkgfm.cmark import Options
 
-from ci_bot.bot.laptop.demo_pages import Shown, comment_page
+from ci_bot.bot.laptop.demo_pages import ShownFiles, comment_page
 from ci_bot.bot.report.markdown.review_comment import render_review
 from tests.factories import make_apply, make_context, make_report, make_risk
 from tests.golden.samples import SAMPLES
@@ -90,11 +90,13 @@ def test_page__does_not_lead_where_nothing_is() -> None:
 
 
 def test_shown__names_its_files_at_the_end(tmp_path: Path) -> None:
-    shown = Shown(tmp_path / "a b")
-    assert list(shown.files()) == [], "nothing was shown"
-    shown.add("The comment after the review", "report", make_report(), "2026-08-22T12:00:00Z")
-    shown.add("The comment after the apply", "apply", make_apply(), "2026-08-22T12:30:00Z")
-    lines = list(shown.files())
+    shown = ShownFiles(tmp_path / "a b")
+    assert list(shown.list_files()) == [], "nothing was shown"
+    shown.add_document(
+        "The comment after the review", "report", make_report(), "2026-08-22T12:00:00Z"
+    )
+    shown.add_document("The comment after the apply", "apply", make_apply(), "2026-08-22T12:30:00Z")
+    lines = list(shown.list_files())
     (page,) = [line.split()[0] for line in lines if "the comment" in line]
     assert page == (tmp_path / "a b/comment.html").as_uri()
     words = read((tmp_path / "a b/comment.html").read_text("utf-8")).words
@@ -103,4 +105,4 @@ def test_shown__names_its_files_at_the_end(tmp_path: Path) -> None:
         *("comment.html", "report.json", "report.md", "apply.json", "apply.md"),
     }
     (tmp_path / "a b/report.html").write_text("x")
-    assert any("report.html   the full report" in line for line in shown.files())
+    assert any("report.html   the full report" in line for line in shown.list_files())

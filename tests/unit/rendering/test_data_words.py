@@ -31,7 +31,7 @@ def column(name: str, rate: float | None = 0.71) -> dict[str, Any]:
 
 
 def said(**parts: Any) -> str:
-    return data_words.sentence(DiffView(make_table_diff("m.x", **SAME | parts)))
+    return data_words.describe_main_difference(DiffView(make_table_diff("m.x", **SAME | parts)))
 
 
 @pytest.mark.parametrize(
@@ -84,27 +84,30 @@ def test_sentence__says_the_one_thing(parts: dict[str, Any], expected: str) -> N
 def test_changed__a_new_column_is_no_difference() -> None:
     found = make_table_diff(**SAME | WHOLE, schema=SchemaDifference(added=["c"]))
     assert DiffView(found).state == "same"
-    assert data_words.what(DiffView(found)) == "new: `c`"
-    assert data_words.rows(DiffView(found)) == "none of 100 rows<br>0 gone, 0 new"
+    assert data_words.describe_changed_columns(DiffView(found)) == "new: `c`"
+    assert data_words.render_row_bar(DiffView(found)) == "none of 100 rows<br>0 gone, 0 new"
 
 
 def test_changed__a_small_share_is_not_an_empty_bar() -> None:
     found = make_table_diff(**{**SAME, **WHOLE, "full_match": 99, "columns": [column("a", 0.99)]})
-    assert data_words.rows(DiffView(found)).startswith("`▏░░░░░░░` 1\u00a0%<br>of 100 rows")
+    assert data_words.render_row_bar(DiffView(found)).startswith(
+        "`▏░░░░░░░` 1\u00a0%<br>of 100 rows"
+    )
 
 
 def test_changed__says_which_part_was_compared() -> None:
     found = make_table_diff(**SAME)
-    assert data_words.what(DiffView(found)) == "compared: 7 of 730 days"
+    assert data_words.describe_changed_columns(DiffView(found)) == "compared: 7 of 730 days"
 
 
 def test_name__a_long_one_takes_two_lines() -> None:
-    assert data_words.name("m.short") == "`m.short`"
-    assert data_words.name("marts.daily_carrier_performance") == (
+    assert data_words.wrap_model_name("m.short") == "`m.short`"
+    assert data_words.wrap_model_name("marts.daily_carrier_performance") == (
         "`marts.`<br>`daily_carrier_performance`"
     )
     assert (
-        data_words.name("a_name_without_any_schema_at_all") == "`a_name_without_any_schema_at_all`"
+        data_words.wrap_model_name("a_name_without_any_schema_at_all")
+        == "`a_name_without_any_schema_at_all`"
     )
 
 
@@ -134,7 +137,7 @@ def test_how__names_what_is_different(
     prod: dict[str, Any], pr: dict[str, Any], expected: str
 ) -> None:
     found = ColumnMatch(name="v", match_rate=0.5, prod=Profile(**prod), pr=Profile(**pr))
-    assert data_words.how(found, (100, 100)) == expected
+    assert data_words.describe_value_change(found, (100, 100)) == expected
 
 
 def test_audits__are_named_with_what_prod_has() -> None:

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from ci_bot.bot.report.markdown.marker import decode
+from ci_bot.bot.report.markdown.marker import decode_marker
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.model.headline import headline
-from ci_bot.bot.report.model.prose import shortened
+from ci_bot.bot.report.model.headline import make_headline
+from ci_bot.bot.report.model.prose import shorten_prose
 from ci_bot.bot.report.model.words import CUT_OFF, one_spelling
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import ColumnChange, Cost, LineageNode, ProdPlan
@@ -36,7 +36,7 @@ def recorded(name: str) -> Report:
 @pytest.mark.parametrize("name", REVIEWS)
 def test_first_screen__is_short(name: str) -> None:
     comment = SAMPLES[name]()
-    marker = decode(comment)
+    marker = decode_marker(comment)
     assert marker is not None
     assert marker.decision is not None
     assert words(comment) <= MOST_WORDS[marker.decision]
@@ -228,7 +228,7 @@ def test_refused_plan__keeps_the_statement_and_the_column_once() -> None:
 
 
 def told(**overrides: object) -> str:
-    return headline(make_report(**overrides)).sentence
+    return make_headline(make_report(**overrides)).sentence
 
 
 def added(name: str) -> ColumnChange:
@@ -358,7 +358,7 @@ def test_sentence__is_about_this_change(expected: str, document: dict[str, objec
 
 
 def test_sentence__leads_with_the_weightiest_and_counts_the_rest() -> None:
-    head = headline(report("small_change"))
+    head = make_headline(report("small_change"))
     assert head.kind == "past"
     assert head.rest == "1 new column, 1 new model, 1 metadata-only change"
     assert sentence(SAMPLES["small_change"]()).startswith("Past numbers change: late_arrivals in")
@@ -393,7 +393,7 @@ def test_review__that_the_bot_asks_for_says_why() -> None:
     ],
 )
 def test_shortened__never_cuts_a_word_or_a_name(text: str, limit: int, expected: str) -> None:
-    assert shortened(text, limit) == expected
+    assert shorten_prose(text, limit) == expected
 
 
 def test_spelling__of_a_model_is_one() -> None:
@@ -422,7 +422,7 @@ def test_thousand_models__keep_the_first_screen() -> None:
 def test_no_plan__of_a_run_that_was_cut_off_blames_no_sqlmesh(reason: str, why: str) -> None:
     failure = Failure(stage="plan", reason_code=reason, exit_code=1, message="It ended.")
     cut_off = make_report(failure=failure, decision="no_go")
-    assert headline(cut_off).sentence == f"There is no plan: {why}."
+    assert make_headline(cut_off).sentence == f"There is no plan: {why}."
     comment = render_review(cut_off, make_context()).text
     assert "SQLMesh" not in above(comment)
     assert "| Project loads | ⬜ not known |" in comment

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from ci_bot.bot.report.model.lineage import MAX_LINEAGE_NODES, draw, label
+from ci_bot.bot.report.model.lineage import MAX_LINEAGE_NODES, draw_lineage, make_node_label
 from ci_bot.protocol.plan import Lineage, LineageNode
 from tests.reports import large_report
 from tests.unit.rendering.dom import assert_inert
@@ -24,7 +24,7 @@ def chain(*names: str, change: str | None = "indirect") -> Lineage:
 
 
 def lines(lineage: Lineage, limit: int = MAX_LINEAGE_NODES) -> list[str]:
-    drawn = draw(lineage, limit)
+    drawn = draw_lineage(lineage, limit)
     assert drawn is not None
     return drawn.text.split("\n")[1:-1]
 
@@ -45,13 +45,13 @@ def test_draw__colours_say_what_happened() -> None:
         assert f'["{name}"]:::{style}' in text
         assert f"classDef {style} " in text
     assert "stroke-dasharray" in text
-    drawn = draw(lineage)
+    drawn = draw_lineage(lineage)
     assert drawn is not None
     assert "removed" in drawn.legend
 
 
 def test_draw__stops_at_forty_models_and_counts_what_is_hidden() -> None:
-    drawn = draw(large_report(1_000).lineage)
+    drawn = draw_lineage(large_report(1_000).lineage)
     assert drawn is not None
     assert drawn.drawn == 40
     assert drawn.total == 1_000
@@ -74,8 +74,8 @@ def test_draw__edges_join_drawn_models_only() -> None:
 
 
 def test_draw__a_lone_model_is_no_graph() -> None:
-    assert draw(Lineage(nodes=[LineageNode(model="a", change="direct")])) is None
-    assert draw(Lineage()) is None
+    assert draw_lineage(Lineage(nodes=[LineageNode(model="a", change="direct")])) is None
+    assert draw_lineage(Lineage()) is None
 
 
 def test_draw__edges_to_unknown_models_and_cycles_do_no_harm() -> None:
@@ -86,14 +86,14 @@ def test_draw__edges_to_unknown_models_and_cycles_do_no_harm() -> None:
 
 @given(text=TEXTS)
 def test_label__holds_nothing_that_mermaid_reads(text: str) -> None:
-    assert re.fullmatch(r"(?:[A-Za-z0-9_. ]|#\d+;)+", label(text))
+    assert re.fullmatch(r"(?:[A-Za-z0-9_. ]|#\d+;)+", make_node_label(text))
 
 
 @given(text=TEXTS)
 def test_draw__every_line_keeps_its_form(text: str) -> None:
     # A contract takes no lone surrogate; `test_label` sees those.
     name = text.encode(errors="replace").decode()[:1_000] or "b"
-    drawn = draw(chain("first model", name, "last model"))
+    drawn = draw_lineage(chain("first model", name, "last model"))
     assert drawn is not None
     for line in drawn.text.split("\n")[2:-1]:
         assert _NODE.match(line) or _EDGE.match(line) or line.startswith("  classDef ")

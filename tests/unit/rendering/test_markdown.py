@@ -9,17 +9,17 @@ from hypothesis import given
 
 from ci_bot.bot.report.model.markdown_text import (
     SafeMarkdown,
-    cell,
-    clip,
-    code,
-    fence,
+    clip_text,
+    code_span,
+    fenced_block,
     html_code,
-    link,
+    make_link,
     one_line,
-    reveal,
+    reveal_invisible,
+    table_cell,
     visible_lines,
 )
-from ci_bot.bot.report.model.prose import prose, prose_cell
+from ci_bot.bot.report.model.prose import prose_cell, render_prose
 from tests.unit.rendering.dom import LIVE, assert_inert, parse
 from tests.unit.rendering.evil import CORPUS, TEXTS
 
@@ -94,12 +94,12 @@ def check_prose_cell(escape: Escape, text: str) -> None:
 
 
 CHECKS = {
-    "code": (check_span, whole(code)),
-    "cell": (check_cell, whole(cell)),
-    "fence": (check_fence, fence),
+    "code": (check_span, whole(code_span)),
+    "cell": (check_cell, whole(table_cell)),
+    "fence": (check_fence, fenced_block),
     "html_code": (check_html_code, whole(html_code)),
-    "prose": (check_prose, whole(prose)),
-    "prose in a list": (check_prose_item, whole(prose)),
+    "prose": (check_prose, whole(render_prose)),
+    "prose in a list": (check_prose_item, whole(render_prose)),
     "prose_cell": (check_prose_cell, whole(prose_cell)),
 }
 
@@ -132,20 +132,22 @@ def test_escape__its_check_fails_without_it(name: str) -> None:
 
 @given(text=TEXTS)
 def test_reveal__leaves_nothing_invisible(text: str) -> None:
-    assert reveal(text).isprintable()
-    assert "\x1b" not in reveal(text)
+    assert reveal_invisible(text).isprintable()
+    assert "\x1b" not in reveal_invisible(text)
 
 
 def test_reveal__names_the_character() -> None:
-    assert reveal("a\u202eb\u200b\ud800\u3164") == "a\\u{202e}b\\u{200b}\\u{d800}\\u{3164}"
-    assert reveal("\x1b[31mred\x1b[0m") == "red"
-    assert reveal("Zoë 数据 🚀") == "Zoë 数据 🚀"
+    assert (
+        reveal_invisible("a\u202eb\u200b\ud800\u3164") == "a\\u{202e}b\\u{200b}\\u{d800}\\u{3164}"
+    )
+    assert reveal_invisible("\x1b[31mred\x1b[0m") == "red"
+    assert reveal_invisible("Zoë 数据 🚀") == "Zoë 数据 🚀"
 
 
 def test_clip__counts_characters_and_marks_the_cut() -> None:
-    assert clip("abcdef", 4) == "abc…"
-    assert clip("abcd", 4) == "abcd"
-    assert clip("abcdef", None) == "abcdef"
+    assert clip_text("abcdef", 4) == "abc…"
+    assert clip_text("abcd", 4) == "abcd"
+    assert clip_text("abcdef", None) == "abcdef"
 
 
 @pytest.mark.parametrize(
@@ -163,19 +165,19 @@ def test_clip__counts_characters_and_marks_the_cut() -> None:
     ],
 )
 def test_link__only_plain_urls_become_links(url: str | None) -> None:
-    label = code("x")
-    assert link(label, url) == label
+    label = code_span("x")
+    assert make_link(label, url) == label
 
 
 def test_link__label_stays_one_link() -> None:
     page = assert_inert(
-        link(code("a](b) [c"), "https://github.com/shop/warehouse/blob/x/y%20z.sql#L3")
+        make_link(code_span("a](b) [c"), "https://github.com/shop/warehouse/blob/x/y%20z.sql#L3")
     )
     assert page.tags == {"p": 1, "a": 1, "code": 1}
 
 
 def test_safe_markdown__any_operation_makes_it_untrusted_again() -> None:
-    safe = code("x")
+    safe = code_span("x")
     for changed in (safe + "y", safe.upper(), safe.replace("x", "y"), f"{safe}", safe[1:]):
         assert type(changed) is str
 
@@ -195,11 +197,11 @@ def test_safe_markdown__any_operation_makes_it_untrusted_again() -> None:
     ],
 )
 def test_prose__reads_as_written(sentence: str, expected: str) -> None:
-    assert prose(sentence) == expected
+    assert render_prose(sentence) == expected
 
 
 def test_prose__right_to_left_letters_cannot_reorder_our_text() -> None:
-    page = parse(f"A {prose('שלום world')} Z")
+    page = parse(f"A {render_prose('שלום world')} Z")
     assert page.under("code") == ["שלום"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from ci_bot.bot.report.html.head import head_of
 from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.model.advice import recommendations
+from ci_bot.bot.report.model.advice import list_recommendations
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import FormatCheck, LintCheck, ProjectCheck, TestsCheck
 from tests.factories import (
@@ -80,7 +80,7 @@ def test_advice__ends_each_sentence_once() -> None:
             )
         ]
     )
-    assert "There is no state yet. Build." in recommendations(make_report(checks=checks))
+    assert "There is no state yet. Build." in list_recommendations(make_report(checks=checks))
 
 
 def test_no_changes__can_be_built_where_unmodified_models_are_asked_for() -> None:

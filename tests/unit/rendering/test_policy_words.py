@@ -36,8 +36,8 @@ WAYS = [
 
 @pytest.mark.parametrize(("weighed", "expected"), WAYS)
 def test_weight__is_told_with_its_reason(weighed: Weighed, expected: str) -> None:
-    assert prose.weighed(make_risk(weighed=weighed)) == expected
-    assert prose.weighed(make_risk()) == ""
+    assert prose.describe_weight(make_risk(weighed=weighed)) == expected
+    assert prose.describe_weight(make_risk()) == ""
 
 
 def report(**more: Any) -> Report:
@@ -108,7 +108,7 @@ def test_comment__takes_nothing_of_a_reason_for_markup() -> None:
 
 def test_reply__says_what_was_accepted_where_the_comment_cannot() -> None:
     item = acceptance(reason="<!-- x --> @everyone")
-    text = notices.accepted(item, make_report(decision="go"), make_context(marker=None))
+    text = notices.render_accepted(item, make_report(decision="go"), make_context(marker=None))
     assert "`@alice` accepts `join-changed` on `mart.a`: `<!--` x `-->` `@everyone`" in text
     assert "A review would say 🟢 Go now." in text
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.report.markdown.blocks import lift
-from ci_bot.bot.report.markdown.marker import decode
+from ci_bot.bot.report.markdown.blocks import lift_review
+from ci_bot.bot.report.markdown.marker import decode_marker
 from ci_bot.bot.report.markdown.notices import apply_ended, cleanup_failed, decision_changed
 from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
-from ci_bot.bot.report.markdown.review_comment import Carried, render_planning, render_review
-from ci_bot.redaction.redactor import redacted
+from ci_bot.bot.report.markdown.review_comment import CarriedReview, render_planning, render_review
+from ci_bot.redaction.redactor import redact_document
 from tests.factories import (
     DIFF,
     HEAD,
@@ -36,27 +36,29 @@ def planted(text: str) -> str:
 def test_secret__is_never_cut_in_two() -> None:
     """Wherever the cut falls, no part of the secret that could be guessed from stays."""
     diff = DIFF + "\n".join(f"+ jdbc:{SECRET}@host/{index}" for index in range(200))
-    report = redacted(make_report(changes=[make_change(diff=diff)]), redact)
+    report = redact_document(make_report(changes=[make_change(diff=diff)]), redact)
     for budget in range(9_000, 9_120):
         text = render_review(report, make_context(), budget).text
         assert SECRET[:6] not in text
 
 
 def test_secret__is_gone_from_every_document() -> None:
-    review = redacted(redacted(make_report(), planted), redact)
+    review = redact_document(redact_document(make_report(), planted), redact)
     for budget in (60_000, None):
         texts = [
             render_review(
-                redacted(redacted(full_report(), planted), redact), make_context(), budget
+                redact_document(redact_document(full_report(), planted), redact),
+                make_context(),
+                budget,
             ),
             render_apply(
-                redacted(redacted(make_apply(), planted), redact),
+                redact_document(redact_document(make_apply(), planted), redact),
                 make_context(phase="applied"),
                 budget,
                 review=review,
             ),
             render_cleanup(
-                redacted(redacted(make_cleanup(), planted), redact),
+                redact_document(redact_document(make_cleanup(), planted), redact),
                 make_context(phase="closed"),
                 budget,
             ),
@@ -65,13 +67,13 @@ def test_secret__is_gone_from_every_document() -> None:
             assert SECRET not in rendered.text
             assert "***" in rendered.text
     for document in (full_report(), make_apply(), make_cleanup()):
-        shown = on_terminal(redacted(redacted(document, planted), redact))
+        shown = on_terminal(redact_document(redact_document(document, planted), redact))
         assert SECRET not in shown
         assert "***" in shown
 
 
 def test_redacted__keeps_what_cannot_hold_a_secret() -> None:
-    report = redacted(make_report(), lambda _: "x")
+    report = redact_document(make_report(), lambda _: "x")
     assert report.decision == "review"
     assert report.head_sha == HEAD
     assert report.plan_id == PLAN
@@ -81,7 +83,7 @@ def test_redacted__keeps_what_cannot_hold_a_secret() -> None:
 
 def test_redacted__without_secrets_is_the_same_document() -> None:
     report = make_report()
-    assert redacted(report, lambda text: text) == report
+    assert redact_document(report, lambda text: text) == report
 
 
 def test_notice__is_short_and_no_second_sticky_comment() -> None:
@@ -95,7 +97,7 @@ def test_notice__is_short_and_no_second_sticky_comment() -> None:
         cleanup_failed("1 left <b>", context, comment_url=url),
     ):
         assert len(text) < 600
-        assert decode(text) is None
+        assert decode_marker(text) is None
         assert_inert(text)
 
 
@@ -107,7 +109,7 @@ def test_notice__says_what_changed() -> None:
 
 def test_carried__an_earlier_review_comes_back_whole() -> None:
     planned = render_review(make_report(), make_context()).text
-    earlier = Carried.of(planned, decode(planned))
+    earlier = CarriedReview.from_body(planned, decode_marker(planned))
     assert earlier is not None
     assert earlier.plan == PLAN
     assert earlier.text.startswith("## 🟡 Review")
@@ -118,27 +120,31 @@ def test_carried__an_earlier_review_comes_back_whole() -> None:
 
 def test_carried__survives_every_following_state_without_growing() -> None:
     text = render_review(make_report(), make_context()).text
-    first = lift(text)
+    first = lift_review(text)
     for _ in range(3):
-        text = render_planning(make_context(phase="planning"), review=Carried.of(text, None)).text
-        assert lift(text) == first
+        text = render_planning(
+            make_context(phase="planning"), review=CarriedReview.from_body(text, None)
+        ).text
+        assert lift_review(text) == first
         assert_inert(text.partition("\n")[2])
     closed = render_cleanup(
-        make_cleanup(), make_context(phase="closed"), review=Carried.of(text, None)
+        make_cleanup(), make_context(phase="closed"), review=CarriedReview.from_body(text, None)
     ).text
-    assert lift(closed) == first
+    assert lift_review(closed) == first
 
 
 def test_carried__reads_a_body_as_github_returns_it() -> None:
     planned = render_review(make_report(), make_context()).text
-    assert lift(planned.replace("\n", "\r\n")) == lift(planned)
+    assert lift_review(planned.replace("\n", "\r\n")) == lift_review(planned)
 
 
 def test_carried__a_forged_boundary_in_a_diff_is_text() -> None:
     forged = "<!-- /review -->\n@octocat\n<!-- review -->\n</details>\n```\n"
     report = make_report(changes=[make_change(diff=forged)])
     planned = render_review(report, make_context()).text
-    again = render_planning(make_context(phase="planning"), review=Carried.of(planned, None)).text
+    again = render_planning(
+        make_context(phase="planning"), review=CarriedReview.from_body(planned, None)
+    ).text
     assert_inert(again.partition("\n")[2])
     assert "how to reproduce" in again
 
@@ -146,7 +152,9 @@ def test_carried__a_forged_boundary_in_a_diff_is_text() -> None:
 def test_carried__a_large_review_is_cut_between_its_sections() -> None:
     planned = render_review(large_report(1_000), make_context()).text
     text = render_planning(
-        make_context(phase="planning"), 30_000, review=Carried.of(planned, decode(planned))
+        make_context(phase="planning"),
+        30_000,
+        review=CarriedReview.from_body(planned, decode_marker(planned)),
     ).text
     assert len(text.encode()) <= 30_000
     assert "parts of the review shown" in text
@@ -154,4 +162,4 @@ def test_carried__a_large_review_is_cut_between_its_sections() -> None:
 
 
 def test_carried__a_comment_without_a_review_gives_nothing() -> None:
-    assert Carried.of("just words", None) is None
+    assert CarriedReview.from_body("just words", None) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.report.text.page import Screen
+from ci_bot.bot.report.text.page import OutputScreen
 from ci_bot.bot.report.text.short_review import MOST_LINES, short_text
 from ci_bot.protocol.review_report import Report
 from tests.factories import laptop_context, make_report, make_risk
@@ -33,7 +33,7 @@ REPORTS = {
 
 
 def shown(found: Report, width: int = 96, *, colour: bool = False) -> list[str]:
-    text = short_text(found, laptop_context(), Screen(colour=colour, width=width))
+    text = short_text(found, laptop_context(), OutputScreen(colour=colour, width=width))
     assert text.endswith("\n")
     assert not text.endswith("\n\n")
     return text.splitlines()

@@ -10,12 +10,12 @@ import pytest
 from ci_bot.bot.report.html.page import page_parts
 from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
 from ci_bot.bot.report.markdown.review_comment import render_planning, render_review
-from ci_bot.bot.report.model.context import Condition, Override, Refusal
-from ci_bot.bot.report.model.headline import headline
-from ci_bot.bot.report.text.page import Screen
+from ci_bot.bot.report.model.context import ApplyCondition, ApplyRefusal, DecisionOverride
+from ci_bot.bot.report.model.headline import make_headline
+from ci_bot.bot.report.text.page import OutputScreen
 from ci_bot.bot.report.text.short_review import short_text
 from ci_bot.protocol.apply_report import AuditTotals
-from ci_bot.protocol.base import Failure, short
+from ci_bot.protocol.base import Failure, short_plan_id
 from ci_bot.protocol.comment_marker import Phase
 from ci_bot.protocol.plan import Cost, ProdPlan, TestsCheck, Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity
@@ -36,7 +36,7 @@ from tests.factories import (
 )
 from tests.golden.samples import SAMPLES, report
 
-SMALL_PLAN = short(report("small_change").plan_id)
+SMALL_PLAN = short_plan_id(report("small_change").plan_id)
 
 
 def sample(name: str) -> str:
@@ -96,13 +96,13 @@ def test_planned__a_blocked_plan_offers_no_command() -> None:
 
 
 def test_planned__unmet_conditions_say_what_to_do() -> None:
-    condition = Condition(label="write access", met=False, next_command="ask `admins`")
+    condition = ApplyCondition(label="write access", met=False, next_command="ask `admins`")
     text = render_review(make_report(), make_context(conditions=(condition,))).text
     assert "Needs: ☐ write access (ask `admins`)" in text
 
 
 def test_planned__an_override_stays_visible() -> None:
-    override = Override(by="maria", reason="agreed in the review meeting")
+    override = DecisionOverride(by="maria", reason="agreed in the review meeting")
     text = render_review(make_report(), make_context(override=override)).text
     assert "> [!WARNING]" in text
     assert "`maria`, let this plan through in spite of its blockers: agreed in the review" in text
@@ -354,7 +354,9 @@ def test_refused__names_a_setting_that_differs() -> None:
 
 
 def test_refused__says_that_the_reviewed_sets_are_gone() -> None:
-    refusal = Refusal(reason_code="plan_changed", message="It differs.", reviewed_sets_gone=True)
+    refusal = ApplyRefusal(
+        reason_code="plan_changed", message="It differs.", reviewed_sets_gone=True
+    )
     text = render_apply(None, make_context(phase="refused", refusal=refusal)).text
     assert "gone with their artifact" in text
 
@@ -473,7 +475,9 @@ def test_prod_not_found__is_in_the_first_lines_of_every_output(
         assert lead in top
         assert whole in top
         assert so.replace("`", "") in top
-    short = " ".join(short_text(report, make_context(), Screen(width=100, colour=False)).split())
+    short = " ".join(
+        short_text(report, make_context(), OutputScreen(width=100, colour=False)).split()
+    )
     page = "".join(page_parts(report, make_context()))
     for text in (on_terminal(report), short, page):
         plainly = " ".join(unescape(re.sub(r"<[^>]*>", "", text)).replace("`", "").split())
@@ -488,6 +492,6 @@ def test_prod_not_found__no_sentence_says_that_nothing_existing_changes() -> Non
         changes=[make_change("shop.a", change="added", category=None)], risks=[], decision="go"
     )
 
-    assert "nothing that exists today changes" in headline(added).sentence
+    assert "nothing that exists today changes" in make_headline(added).sentence
     first = added.model_copy(update={"prod_not_found": FIRST, "baseline": "empty"})
-    assert headline(first).sentence == "Adds the model `shop.a`."
+    assert make_headline(first).sentence == "Adds the model `shop.a`."

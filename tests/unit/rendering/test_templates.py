@@ -9,8 +9,12 @@ from jinja2 import UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 
 from ci_bot.bot.report.markdown import templating
-from ci_bot.bot.report.markdown.templating import environment, finalize, templates_directory
-from ci_bot.bot.report.resources import find
+from ci_bot.bot.report.markdown.templating import (
+    comment_environment,
+    finalize_value,
+    templates_directory,
+)
+from ci_bot.bot.report.resources import find_directory
 from ci_bot.protocol.comment_marker import Phase
 
 NAMES = sorted(item.name for item in templates_directory().iterdir() if item.name.endswith(".j2"))
@@ -24,7 +28,7 @@ MADE_BY_US = {"later", "text", "word", "outcome", "state_schema", "number", "win
 
 
 def _tree(name: str) -> nodes.Template:
-    return environment().parse((templates_directory() / name).read_text("utf-8"))
+    return comment_environment().parse((templates_directory() / name).read_text("utf-8"))
 
 
 def _printed(name: str) -> list[nodes.Expr]:
@@ -69,32 +73,32 @@ def test_every_state_has_its_template() -> None:
 
 def test_environment__a_forgotten_filter_fails_safe() -> None:
     source = "{{ x }} {% macro m(y) %}{{ y }}{% endmacro %}{{ m(x) }} {{ 3 }}"
-    text = environment().from_string(source).render(x="a|b` <img>")
+    text = comment_environment().from_string(source).render(x="a|b` <img>")
     assert text == "``a\\|b` <img>`` ``a\\|b` <img>`` 3"
 
 
 def test_environment__an_undefined_name_is_an_error() -> None:
     with pytest.raises(UndefinedError):
-        environment().from_string("{{ missing }}").render()
+        comment_environment().from_string("{{ missing }}").render()
 
 
 def test_environment__is_sandboxed() -> None:
     with pytest.raises(SecurityError):
-        environment().from_string("{{ x.__class__.__mro__ }}").render(x=1)
+        comment_environment().from_string("{{ x.__class__.__mro__ }}").render(x=1)
 
 
 def test_finalize__floats_and_other_types_are_data() -> None:
-    assert finalize(3) == 3
-    assert finalize(0.5) == "`0.5`"
-    assert finalize(["@a"]) == "`['@a']`"
+    assert finalize_value(3) == 3
+    assert finalize_value(0.5) == "`0.5`"
+    assert finalize_value(["@a"]) == "`['@a']`"
 
 
 def test_find__the_installed_ones_come_first(tmp_path: Path) -> None:
     package, checkout = tmp_path / "site" / "ci_bot", tmp_path / "checkout"
     package.mkdir(parents=True)
-    assert find(package, checkout, "templates") == checkout / "templates"
+    assert find_directory(package, checkout, "templates") == checkout / "templates"
     (package / "templates").mkdir()
-    assert find(package, checkout, "templates") == package / "templates"
+    assert find_directory(package, checkout, "templates") == package / "templates"
 
 
 def test_templates__are_found_in_a_checkout() -> None:

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from ci_bot.bot.report.model.markdown_text import cell, code, fence
-from ci_bot.bot.report.text.page import Page
-from ci_bot.bot.report.text.plain_markdown import plain
+from ci_bot.bot.report.model.markdown_text import code_span, fenced_block, table_cell
+from ci_bot.bot.report.text.page import TextPage
+from ci_bot.bot.report.text.plain_markdown import render_plain
 from ci_bot.bot.report.text.report_text import Document
 from tests.factories import make_apply, make_cleanup, make_report, on_terminal
 from tests.reports import full_report, large_report
@@ -55,7 +55,7 @@ def test_colours__change_nothing_but_colours() -> None:
 
 def test_title__of_no_colour_is_in_that_of_the_terminal() -> None:
     """White on a white terminal cannot be read."""
-    coloured = plain("## ⚪ No model changes", colour=True)
+    coloured = render_plain("## ⚪ No model changes", colour=True)
     assert "\x1b[37m" not in coloured
     assert coloured.startswith("\x1b[1m⚪")
 
@@ -63,14 +63,16 @@ def test_title__of_no_colour_is_in_that_of_the_terminal() -> None:
 def test_list__counts_one_of_a_thing() -> None:
 
     header = "| Model | Intervals | Batches | Why |\n|:--|--:|--:|:--|"
-    shown = plain(f"{header}\n| `a.b` | 1 | 2 | {'because ' * 7} |", width=60)
+    shown = render_plain(f"{header}\n| `a.b` | 1 | 2 | {'because ' * 7} |", width=60)
     assert "a.b · 1 interval · 2 batches · because" in shown
 
 
 def test_table__cuts_a_name_after_a_dot() -> None:
-    page = Page(width=40)
-    page.table(["Model", "Rows"], [["spark_catalog.a_schema.daily_carrier_performance", "1"] * 1])
-    assert "….daily" not in page.text()
+    page = TextPage(width=40)
+    page.add_table(
+        ["Model", "Rows"], [["spark_catalog.a_schema.daily_carrier_performance", "1"] * 1]
+    )
+    assert "….daily" not in page.render_text()
 
 
 def test_apply__shows_what_was_built_and_compared() -> None:
@@ -105,16 +107,16 @@ def test_large_report__is_complete() -> None:
 
 
 def test_table__a_long_name_keeps_its_end() -> None:
-    page = Page(width=30)
-    page.table(["model", "rows"], [["catalog.schema.a_rather_long_name", "1,200"]])
-    assert page.text().split("\n")[1] == "  …a.a_rather_long_name  1,200"
-    assert all(len(line) <= 31 for line in page.text().split("\n"))
+    page = TextPage(width=30)
+    page.add_table(["model", "rows"], [["catalog.schema.a_rather_long_name", "1,200"]])
+    assert page.render_text().split("\n")[1] == "  …a.a_rather_long_name  1,200"
+    assert all(len(line) <= 31 for line in page.render_text().split("\n"))
 
 
 def test_table__that_is_too_wide_becomes_a_list() -> None:
     long = "a sentence that is longer than what may stand beside a name, by far"
     header = "| Name | Rows | Why | Owner |\n|:--|--:|:--|:--|"
-    text = plain(f"{header}\n| `a.b` | 1,200 | {long} | – |\n", width=80)
+    text = render_plain(f"{header}\n| `a.b` | 1,200 | {long} | – |\n", width=80)
     assert text == f"  - a.b · 1,200 rows\n      Why: {long}\n"
 
 
@@ -123,14 +125,14 @@ def test_table__that_is_too_wide_becomes_a_list() -> None:
     "text", ["**x**", "[a](b)", "<sub>", "&nbsp;", "a|b", "</details>", "\u2022"]
 )
 def test_span__keeps_what_is_in_it(text: str) -> None:
-    assert plain(f"{code(text)} and {code(text)}\n") == f"{text} and {text}\n"
-    table = plain(f"| A | B |\n|:--|:--|\n| {cell(text)} | {cell(text)} |\n")
+    assert render_plain(f"{code_span(text)} and {code_span(text)}\n") == f"{text} and {text}\n"
+    table = render_plain(f"| A | B |\n|:--|:--|\n| {table_cell(text)} | {table_cell(text)} |\n")
     assert table.split("\n")[1].split() == [text, text]
-    assert plain(f"{fence(text)}\n") == f"    {text}\n"
+    assert render_plain(f"{fenced_block(text)}\n") == f"    {text}\n"
 
 
 def test_list__counts_as_markdown_does() -> None:
-    text = plain("1. one\n1. `two`\n1. three\n\n- a point\n")
+    text = render_plain("1. one\n1. `two`\n1. three\n\n- a point\n")
     assert re.findall(r"(\S+) (one|two|three|a point)", text) == [
         ("1.", "one"),
         ("2.", "two"),
@@ -140,5 +142,7 @@ def test_list__counts_as_markdown_does() -> None:
 
 
 def test_emphasis__is_no_underscore_and_names_keep_theirs() -> None:
-    text = plain("It counts _high instead of `my_rule`, by the policy._ See `_a_` and `b_c_d`.\n")
+    text = render_plain(
+        "It counts _high instead of `my_rule`, by the policy._ See `_a_` and `b_c_d`.\n"
+    )
     assert text == "It counts high instead of my_rule, by the policy. See _a_ and b_c_d.\n"

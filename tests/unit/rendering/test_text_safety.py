@@ -10,9 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from ci_bot.bot.report.markdown import templating
 from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
 from ci_bot.bot.report.markdown.review_comment import render_planning, render_review
-from ci_bot.bot.report.model.context import Condition, DisplayProgress, Override, Refusal
+from ci_bot.bot.report.model.context import (
+    ApplyCondition,
+    ApplyRefusal,
+    DecisionOverride,
+    DisplayProgress,
+)
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.redaction.redactor import redacted
+from ci_bot.redaction.redactor import redact_document
 from tests.factories import make_apply, make_cleanup, make_context, make_report, on_terminal
 from tests.golden.samples import SAMPLES
 from tests.reports import full_report
@@ -25,26 +30,26 @@ Replace = Callable[[str], str]
 
 
 def _planned(replace: Replace, budget: int | None) -> str:
-    return render_review(redacted(full_report(), replace), make_context(), budget).text
+    return render_review(redact_document(full_report(), replace), make_context(), budget).text
 
 
 def _failed(replace: Replace, budget: int | None) -> str:
     failure = {"stage": "load", "reason_code": "x", "exit_code": 1, "message": "m", "hint": "h"}
     report = make_report(failure=failure | {"model": "m", "path": "p", "line": 3})
     context = make_context(phase="plan_failed")
-    return render_review(redacted(report, replace), context, budget).text
+    return render_review(redact_document(report, replace), context, budget).text
 
 
 def _unchanged(replace: Replace, budget: int | None) -> str:
     report = make_report(decision="no_changes")
     context = make_context(phase="no_changes")
-    return render_review(redacted(report, replace), context, budget).text
+    return render_review(redact_document(report, replace), context, budget).text
 
 
 def _applying(replace: Replace, budget: int | None) -> str:
     progress = DisplayProgress(done=1, total=3, message=replace("m"))
     context = make_context(phase="applying", progress=progress)
-    return render_apply(None, context, budget, review=redacted(make_report(), replace)).text
+    return render_apply(None, context, budget, review=redact_document(make_report(), replace)).text
 
 
 def _applied(replace: Replace, budget: int | None) -> str:
@@ -55,10 +60,10 @@ def _applied(replace: Replace, budget: int | None) -> str:
     broken = [{"view": "v", "resolves": False, "error": "e"}]
     document = make_apply(attempts=attempts, views=broken)
     return render_apply(
-        redacted(document, replace),
+        redact_document(document, replace),
         make_context(phase="applied"),
         budget,
-        review=redacted(make_report(), replace),
+        review=redact_document(make_report(), replace),
     ).text
 
 
@@ -66,7 +71,7 @@ def _refused(replace: Replace, budget: int | None) -> str:
     difference = {"snapshots_added": ["a"], "snapshots_changed": ["c"], "fields_changed": ["f"]}
     document = make_apply(result="refused", reason_code="x", difference=difference, partial=["p"])
     context = make_context(phase="refused")
-    return render_apply(redacted(document, replace), context, budget).text
+    return render_apply(redact_document(document, replace), context, budget).text
 
 
 def _left(replace: Replace, budget: int | None) -> str:
@@ -77,12 +82,12 @@ def _left(replace: Replace, budget: int | None) -> str:
         failure={"stage": "c", "reason_code": "x", "exit_code": 4, "message": "m", "path": "p"},
     )
     context = make_context(phase="cleanup_failed")
-    return render_cleanup(redacted(document, replace), context, budget).text
+    return render_cleanup(redact_document(document, replace), context, budget).text
 
 
 def _closed(replace: Replace, budget: int | None) -> str:
     context = make_context(phase="closed")
-    return render_cleanup(redacted(make_cleanup(), replace), context, budget).text
+    return render_cleanup(redact_document(make_cleanup(), replace), context, budget).text
 
 
 STATES = [_planned, _failed, _unchanged, _applying, _applied, _refused, _left, _closed]
@@ -131,7 +136,7 @@ def test_comment__its_check_fails_when_an_escape_is_gone(
         return SafeMarkdown(text)
 
     monkeypatch.setitem(templating.ESCAPES, name, unescaped)
-    templating.environment.cache_clear()
+    templating.comment_environment.cache_clear()
     caught = set()
     try:
         for state in STATES:
@@ -141,7 +146,7 @@ def test_comment__its_check_fails_when_an_escape_is_gone(
                 except AssertionError:
                     caught.add(state.__name__)
     finally:
-        templating.environment.cache_clear()
+        templating.comment_environment.cache_clear()
     assert caught
 
 
@@ -161,10 +166,10 @@ def test_context__hostile_branch_names_and_reasons_stay_inert(text: str) -> None
         "project": text,
         "environment": text,
         "base_name": text,
-        "override": Override(by=text, reason=text),
-        "conditions": (Condition(label=text, met=False, next_command=text),),
+        "override": DecisionOverride(by=text, reason=text),
+        "conditions": (ApplyCondition(label=text, met=False, next_command=text),),
     }
-    refusal = Refusal(reason_code=text, message=text, hint=text)
+    refusal = ApplyRefusal(reason_code=text, message=text, hint=text)
     for rendered in (
         render_review(full_report(), make_context(**shared)),
         render_apply(None, make_context(phase="refused", refusal=refusal, **shared)),
@@ -183,19 +188,19 @@ def test_planning__an_earlier_review_is_as_safe() -> None:
         def replace(_: str, text: str = text) -> str:
             return text
 
-        rendered = render_planning(context, review=redacted(full_report(), replace))
+        rendered = render_planning(context, review=redact_document(full_report(), replace))
         assert_inert(rendered.text.partition("\n")[2])
 
 
 @pytest.mark.parametrize("text", CORPUS)
 def test_terminal__no_text_moves_the_cursor(text: str) -> None:
     for document in (full_report(), make_apply(), make_cleanup()):
-        shown = on_terminal(redacted(document, lambda _: text))
+        shown = on_terminal(redact_document(document, lambda _: text))
         assert all(char.isprintable() or char == "\n" for char in shown)
 
 
 def test_redacted__reaches_every_field_that_holds_text() -> None:
-    marked = redacted(full_report(), lambda _: "REPLACED").model_dump(mode="json")
+    marked = redact_document(full_report(), lambda _: "REPLACED").model_dump(mode="json")
 
     def texts(value: object, key: str = "") -> list[tuple[str, str]]:
         if isinstance(value, dict):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.markdown_text import Links
+from ci_bot.bot.report.model.markdown_text import CommentLinks
 from tests.factories import HEAD, make_context
 
 
@@ -39,12 +39,12 @@ def test_duration__reads_well(seconds: float, text: str) -> None:
     ],
 )
 def test_percent__never_rounds_to_all_or_nothing(rate: float, text: str) -> None:
-    assert words.percent(rate) == text
+    assert words.format_percent(rate) == text
 
 
 @given(st.floats(min_value=0, max_value=1, exclude_min=True, exclude_max=True))
 def test_percent__between_is_between(rate: float) -> None:
-    assert words.percent(rate) not in ("0 %", "100 %")
+    assert words.format_percent(rate) not in ("0 %", "100 %")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_percent__between_is_between(rate: float) -> None:
     [(512, "512 bytes"), (1_200_000_000, "1.2 GB"), (999, "999 bytes"), (10**18, "1,000.0 PB")],
 )
 def test_size__reads_well(amount: int, text: str) -> None:
-    assert words.size(amount) == text
+    assert words.format_size(amount) == text
 
 
 @pytest.mark.parametrize(
@@ -76,36 +76,38 @@ def test_window__end_is_the_last_day_included(
 
 
 def test_count__nouns_agree() -> None:
-    assert words.count(1, "batch") == "1 batch"
-    assert words.count(2, "batch") == "2 batches"
-    assert words.count(0, "retry") == "0 retries"
-    assert words.count(1_842, "null key") == "1,842 null keys"
-    assert words.count(2, "alias") == "2 aliases"
-    assert words.count(2, "day") == "2 days"
+    assert words.format_count(1, "batch") == "1 batch"
+    assert words.format_count(2, "batch") == "2 batches"
+    assert words.format_count(0, "retry") == "0 retries"
+    assert words.format_count(1_842, "null key") == "1,842 null keys"
+    assert words.format_count(2, "alias") == "2 aliases"
+    assert words.format_count(2, "day") == "2 days"
 
 
 def test_clock__names_the_day_only_when_it_is_another() -> None:
-    assert words.clock("2026-08-22T10:14:03Z", "2026-08-22T23:59:59Z") == "10:14 UTC"
-    assert words.clock("2026-08-21T10:14:03Z", "2026-08-22T00:00:00Z") == "2026-08-21 10:14 UTC"
+    assert words.format_clock("2026-08-22T10:14:03Z", "2026-08-22T23:59:59Z") == "10:14 UTC"
+    assert (
+        words.format_clock("2026-08-21T10:14:03Z", "2026-08-22T00:00:00Z") == "2026-08-21 10:14 UTC"
+    )
 
 
 def test_bar__is_full_only_at_the_end() -> None:
-    assert words.bar(0, 10, 4) == "░░░░"
-    assert words.bar(5, 10, 4) == "██░░"
-    assert words.bar(9_999, 10_000, 4) == "███░"
-    assert words.bar(10, 10, 4) == "████"
-    assert words.bar(0, 0, 4) == "░░░░"
+    assert words.render_text_bar(0, 10, 4) == "░░░░"
+    assert words.render_text_bar(5, 10, 4) == "██░░"
+    assert words.render_text_bar(9_999, 10_000, 4) == "███░"
+    assert words.render_text_bar(10, 10, 4) == "████"
+    assert words.render_text_bar(0, 0, 4) == "░░░░"
 
 
 @pytest.mark.parametrize(
     "path", ["../x", "a/../../x", "/etc/passwd", "a/./b", "..", "a//b", "./a", "..%2f/../x"]
 )
 def test_links__paths_that_lead_elsewhere_are_not_linked(path: str) -> None:
-    assert Links(make_context(), HEAD).file_url(path) is None
+    assert CommentLinks(make_context(), HEAD).file_url(path) is None
 
 
 def test_links__paths_are_quoted() -> None:
-    url = Links(make_context(), HEAD).file_url("models/a b)](x).sql", 3)
+    url = CommentLinks(make_context(), HEAD).file_url("models/a b)](x).sql", 3)
     assert url == (
         f"https://github.com/shop/warehouse/blob/{HEAD}/models/a%20b%29%5D%28x%29.sql#L3"
     )

@@ -15,7 +15,7 @@ from sqlmesh.core.dialect import parse
 from ci_bot.protocol.plan import Finding
 from ci_bot.worker.rules.models.keys import MissingKeyColumn
 from ci_bot.worker.rules.models.linter_rule import ProjectView
-from ci_bot.worker.sql.audit_promises import promises
+from ci_bot.worker.sql.audit_promises import read_promises
 from ci_bot.worker.sql.missing_columns import list_missing_columns
 from tests.unit.rules.world import ROOT, change, models, seen
 
@@ -45,7 +45,7 @@ def said(
     made = models({"models/m.sql": text}, audits=OWN.format(column=column, other=other))
     rule = MissingKeyColumn(ProjectView(made))
     (model,) = (m for m in made.values() if m.name == "mart.m")
-    return " ".join(observation.told for observation in rule.see(model))
+    return " ".join(observation.described_text for observation in rule.find_observations(model))
 
 
 BROKEN = {
@@ -116,7 +116,7 @@ def test_promise__of_a_not_null_with_a_condition_is_none_for_all_rows() -> None:
     )
     (model,) = (m for m in models({"m.sql": text}).values() if m.name == "mart.m")
 
-    assert set(promises(model).not_null) == {"customer_id"}
+    assert set(read_promises(model).not_null) == {"customer_id"}
 
 
 COLUMNS = {"s.t": frozenset({"a", "b"}), "s.u": frozenset({"a", "c"})}

@@ -11,8 +11,8 @@ import pytest
 from sqlmesh import model as python_model
 from sqlmesh.utils import UniqueKeyDict
 
-from ci_bot.protocol.rules import page
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.protocol.rules import read_rule_page
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.rules.models.declarations import PythonDependencyMissing
 from ci_bot.worker.rules.models.intervals import TimeFilterMissing
 from ci_bot.worker.rules.models.linter_rule import ModelRule, ProjectView
@@ -42,8 +42,8 @@ def seen(source: str, folder: Path, kind: type[ModelRule] = PythonDependencyMiss
     loaded = decorated.model(
         module_path=folder, path=file, dialect="spark", default_catalog="spark_catalog"
     )
-    view = ProjectView({**made, loaded.fqn: loaded}, names=Names("spark_catalog", "spark"))
-    return [observation.evidence for observation in kind(view).see(loaded)]
+    view = ProjectView({**made, loaded.fqn: loaded}, names=ModelNames("spark_catalog", "spark"))
+    return [observation.evidence for observation in kind(view).find_observations(loaded)]
 
 
 def written(body: str, depends_on: str | None) -> str:
@@ -91,7 +91,7 @@ def test_page__does_what_it_says(tmp_path: Path) -> None:
         (source,) = section(RULE, title)
         return seen(source.replace("raw.orders", "stg.orders"), tmp_path)
 
-    assert page(RULE)
+    assert read_rule_page(RULE)
     assert len(of("## Fires")) == 1
     assert of("## Stays quiet") == []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.rules.changes.schedule import signals
+from ci_bot.worker.rules.changes.schedule import find_signal_changes
 from ci_bot.worker.rules.models.dimensions_and_variables import EnvironmentVariable
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.sql.python_code import always_ready, environment_reads
@@ -41,7 +41,7 @@ def test_environment__reads_are_found_behind_aliases(code: str, read: list[str])
 
 def weights(one: Any) -> list[tuple[str, str]]:
     rule = EnvironmentVariable(ProjectView({}))
-    return [(told.weight, told.told) for told in rule.see(one)]
+    return [(told.weight, told.described_text) for told in rule.find_observations(one)]
 
 
 def test_environment__in_a_macro_is_high_and_in_a_model_medium() -> None:
@@ -88,5 +88,5 @@ def test_signal__whose_code_changes_is_told_and_high_where_it_is_always_ready() 
         asks,
     ):
         pair: Any = SimpleNamespace(before=waiting(asks), after=waiting(after))
-        found += [(one.weight, *one.subject) for one in signals(pair, files({}, {}))]
+        found += [(one.weight, *one.subject) for one in find_signal_changes(pair, files({}, {}))]
     assert found == [("medium", "code of done"), ("high", "code of done")]

@@ -39,7 +39,7 @@ def example(path: Path, template: ProjectTemplate, engine: str) -> RuleInputs:
                 changed_files=tuple(files),
                 files_before=lambda name: None,
                 files_after=lambda name: (path / name).read_bytes(),
-                config_after=ConfigFacts.of(context.config),
+                config_after=ConfigFacts.from_config(context.config),
                 readers={
                     name: {other for other, model in after.items() if name in model.depends_on}
                     for name in {parent for model in after.values() for parent in model.depends_on}
@@ -65,7 +65,7 @@ def test_example__an_edit_of_its_incremental_model(tmp_path: Path) -> None:
     edited = model.copy(update={"cron": "@hourly"})
     changed = RuleInputs(**{**inputs.__dict__, "before": {**inputs.after, name: edited}})
 
-    found: list[Finding] = [f for f in seen(changed) if f.model == inputs.names.of(name)]
+    found: list[Finding] = [f for f in seen(changed) if f.model == inputs.names.short_name(name)]
 
     assert [f.rule for f in found] == ["cron-changed"]
 

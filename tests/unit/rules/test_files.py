@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ci_bot.worker.rules.files import MODEL_FILE_RULES
 from ci_bot.worker.rules.files.credentials import credential_in
-from ci_bot.worker.sql_effects.effects import Own
-from ci_bot.worker.sql_effects.judgement import JudgedEffect, Statement, judged
+from ci_bot.worker.sql_effects.effects import OwnObjects
+from ci_bot.worker.sql_effects.judgement import JudgedEffect, RenderedStatement, judge_statements
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, models, rules, seen
 
@@ -587,9 +587,9 @@ def test_configuration__that_does_not_parse_is_left_to_the_load() -> None:
 
 def around(sql: str, *, standing: bool = False) -> tuple[JudgedEffect, ...]:
     """What a before_all statement does to others, for an environment with a schema of its own."""
-    own = Own("pr_1", "spark_catalog", schemas=frozenset({("spark_catalog", "mart__pr_1")}))
-    statement = Statement("before_all", None, sql, sql, "spark")
-    return tuple(replace(item, standing=standing) for item in judged([statement], own))
+    own = OwnObjects("pr_1", "spark_catalog", schemas=frozenset({("spark_catalog", "mart__pr_1")}))
+    statement = RenderedStatement("before_all", None, sql, sql, "spark")
+    return tuple(replace(item, standing=standing) for item in judge_statements([statement], own))
 
 
 @pytest.mark.parametrize(
@@ -630,9 +630,11 @@ def test_environment_statement__that_was_there_is_told_and_no_more() -> None:
 
 def test_statement__that_the_base_has_and_prod_has_not_is_for_a_person() -> None:
     model = change({}, FILES).after['"spark_catalog"."mart"."revenue"']
-    own = Own("pr_1", "spark_catalog")
-    statement = Statement("post-statement", model.fqn, "DROP TABLE x.y", "DROP TABLE x.y", "spark")
-    inputs = change(FILES, FILES, judged=tuple(judged([statement], own)))
+    own = OwnObjects("pr_1", "spark_catalog")
+    statement = RenderedStatement(
+        "post-statement", model.fqn, "DROP TABLE x.y", "DROP TABLE x.y", "spark"
+    )
+    inputs = change(FILES, FILES, judged=tuple(judge_statements([statement], own)))
 
     (own_doing,) = seen(inputs, "destructive-statement")
     (from_base,) = seen(replace(inputs, from_base=frozenset({model.fqn})), "destructive-statement")

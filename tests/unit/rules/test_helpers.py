@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from ci_bot.protocol.messages import Workplace
-from ci_bot.worker.rules import RuleInputs, find, find_in_files
+from ci_bot.worker.rules import RuleInputs, find_all, find_in_files
 from ci_bot.worker.rules import inputs as reading
 from ci_bot.worker.rules.models.intervals import TimeFilterMissing
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.models.storage import HugeFullModel
 from ci_bot.worker.rules.observation import line_of
-from ci_bot.worker.sql.column_changes import list_column_changes, retyped
+from ci_bot.worker.sql.column_changes import compare_types, list_column_changes
 from ci_bot.worker.sql.interval_filters import bounds_of
-from ci_bot.worker.sql.model_query import Queries
+from ci_bot.worker.sql.model_query import ModelQueries
 from ci_bot.worker.sql.personal_data import is_personal
 from ci_bot.worker.sql.python_code import clock_calls_in, is_pure, random_calls_in, side_effects_in
 from tests.unit.rules.shop import FILES, edited
@@ -57,7 +57,7 @@ from tests.unit.rules.world import change, files, models, rules
 def test_retyped(old: str, new: str, how: str | None) -> None:
     kinds = [exp.DataType.build(kind, dialect="spark") for kind in (old, new)]
 
-    assert retyped(*kinds) == how
+    assert compare_types(*kinds) == how
 
 
 numbers = st.integers(1, 38).flatmap(
@@ -67,7 +67,7 @@ numbers = st.integers(1, 38).flatmap(
 
 @given(numbers, numbers)
 def test_retyped__a_way_back_from_wider_is_never_wider(a: exp.DataType, b: exp.DataType) -> None:
-    there, back = retyped(a, b), retyped(b, a)
+    there, back = compare_types(a, b), compare_types(b, a)
 
     assert not (there == "wider" and back == "wider")
     assert (there is None) == (back is None)
@@ -326,7 +326,7 @@ TEMPLATE = "MODEL (name a.b, kind INCREMENTAL_BY_TIME_RANGE (time_column d, batc
 )
 def test_bounds(query: str, lower: bool, upper: bool) -> None:
     (model,) = models({"models/m.sql": TEMPLATE.format(query=query)}, external={}).values()
-    made = Queries().of(model)
+    made = ModelQueries().query_of(model)
     assert made is not None
 
     bounds = bounds_of(made)
@@ -343,7 +343,7 @@ def test_huge_full_model__needs_recorded_rows(rows: int | None, expected: int) -
     model = made['"spark_catalog"."mart"."revenue"']
     view = ProjectView(made, row_counts={model.fqn: rows} if rows else {})
 
-    assert len(list(HugeFullModel(view).see(model))) == expected
+    assert len(list(HugeFullModel(view).find_observations(model))) == expected
 
 
 def test_ignored_rules__new_in_a_file() -> None:
@@ -376,7 +376,7 @@ def test_find__a_crashing_rule_is_visible_and_the_others_go_on() -> None:
     def broken(path: str) -> bytes | None:
         raise OSError("gone")
 
-    found = find(
+    found = find_all(
         RuleInputs(
             **{
                 **inputs.__dict__,
@@ -416,12 +416,12 @@ def test_reading__links_of_a_copy_to_the_original__and_no_others(tmp_path: Path)
     (copy / "out.txt").symlink_to(elsewhere / "file.txt")
     place = Workplace(repository=str(copy), cache_dir="/c", scratch_dir="/s")
 
-    read = reading.after(place.model_copy(update={"linked_to": str(original)}))
+    read = reading.make_head_reader(place.model_copy(update={"linked_to": str(original)}))
 
     assert (read("file.txt"), read("large.json")) == (b"copy", b"original")
     assert (read("out.txt"), read("../elsewhere/file.txt"), read("gone")) == (None, None, None)
-    assert reading.after(place)("large.json") is None
-    assert reading.before(None)("file.txt") is None
+    assert reading.make_head_reader(place)("large.json") is None
+    assert reading.make_base_reader(None)("file.txt") is None
 
 
 def test_find__without_a_head_that_loads_reads_files_only() -> None:
@@ -440,4 +440,4 @@ def test_find__base_branchs_own_changes_are_not_judged() -> None:
 def test_find__is_the_same_twice() -> None:
     inputs = edited(("orders", ", lookback 2", ""), ("revenue", "LEFT JOIN", "INNER JOIN"))
 
-    assert find(inputs) == find(inputs)
+    assert find_all(inputs) == find_all(inputs)

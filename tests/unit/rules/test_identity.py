@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from ci_bot.protocol.rules import rule
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
-from ci_bot.worker.rules.observation import Observation, finding, new_since
+from ci_bot.worker.rules.observation import RuleObservation, make_finding, new_since
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, seen
 
-NAMES = Names("spark_catalog", "spark")
+NAMES = ModelNames("spark_catalog", "spark")
 FULL = "MODEL (name mart.m, kind FULL, grain order_id);\n"
 DAILY = (
     "MODEL (name mart.m, kind INCREMENTAL_BY_TIME_RANGE (time_column day, batch_size 9), "
@@ -391,7 +391,7 @@ def subjects(before: str, after: str, rule_id: str) -> list[str | None]:
 
 def test_cases__are_there_for_every_rule_on_models() -> None:
     known = {case.rule for case in CASES.values()} | WHOLE | PYTHON
-    assert known == {spec.id for spec in MODEL_RULES.specs}
+    assert known == {spec.id for spec in MODEL_RULES.registered_specs}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -410,8 +410,8 @@ def test_finding__of_one_more_thing_is_new_and_about_that_alone(case: Case) -> N
 # ---------------------------------------------------------------------------------- the comparison
 
 
-def saw(*subject: str, severity: str | None = None, told: str = "seen") -> Observation:
-    return Observation(rule("random"), told, "gone", severity=severity, subject=subject)
+def saw(*subject: str, severity: str | None = None, told: str = "seen") -> RuleObservation:
+    return RuleObservation(find_rule("random"), told, "gone", severity=severity, subject=subject)
 
 
 @pytest.mark.parametrize(
@@ -430,14 +430,16 @@ def saw(*subject: str, severity: str | None = None, told: str = "seen") -> Obser
     ],
 )
 def test_new_since(
-    before: list[Observation], after: list[Observation], new: list[tuple[str, ...]]
+    before: list[RuleObservation], after: list[RuleObservation], new: list[tuple[str, ...]]
 ) -> None:
     assert [one.subject for one in new_since(before, after)] == new
 
 
 def test_sentence__is_told_of_what_is_new() -> None:
-    tell = Observation(rule("random"), lambda calls: f"It has {calls}.", "gone", subject=("a", "b"))
-    (told,) = (finding(one, NAMES, None, None) for one in new_since([saw("a")], [tell]))
+    tell = RuleObservation(
+        find_rule("random"), lambda calls: f"It has {calls}.", "gone", subject=("a", "b")
+    )
+    (told,) = (make_finding(one, NAMES, None, None) for one in new_since([saw("a")], [tell]))
     assert (told.evidence, told.subject) == ("It has ('b',).", "b")
 
 
@@ -465,9 +467,9 @@ def test_macro__with_a_second_call_of_the_same_is_new(rule_id: str, call: str) -
 
 
 def test_python_model__with_a_second_call_of_the_same_is_new() -> None:
-    from ci_bot.worker.sql.python_code import clock_calls_in, parse
+    from ci_bot.worker.sql.python_code import clock_calls_in, parse_python
 
-    tree = parse("import time\na = time.time()\nb = time.time()\n")
+    tree = parse_python("import time\na = time.time()\nb = time.time()\n")
     assert tree is not None
     assert clock_calls_in([tree]) == ["time.time", "time.time"]
 

@@ -25,9 +25,9 @@ from sqlmesh.utils.metaprogramming import Executable, ExecutableKind
 
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages.problems import refusal_in
-from ci_bot.worker.rules.files.macro_arguments import evaluated
+from ci_bot.worker.rules.files.macro_arguments import find_evaluated_arguments
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.sqlmesh_compat.macro_code import objection
+from ci_bot.worker.sqlmesh_compat.macro_code import find_objection
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.rules.world import files
 
@@ -240,12 +240,12 @@ DANGEROUS_PYTHON = [
 
 @pytest.mark.parametrize("source", HARMLESS_PYTHON)
 def test_objection__to_what_sqlmesh_makes_of_sql__is_none(source: str) -> None:
-    assert objection(source) is None
+    assert find_objection(source) is None
 
 
 @pytest.mark.parametrize("source", DANGEROUS_PYTHON)
 def test_objection__to_python(source: str) -> None:
-    assert objection(source) is not None
+    assert find_objection(source) is not None
 
 
 @pytest.mark.parametrize("depth", [1, 50, 150, 5_000])
@@ -255,7 +255,7 @@ def test_objection__however_deep(depth: int) -> None:
         compile(source, "", "eval")
     except (SyntaxError, MemoryError, RecursionError):
         return  # Python does not run it either
-    assert objection(source) is not None
+    assert find_objection(source) is not None
 
 
 # Around a call: what may end a string, go on after it, or begin one again.
@@ -285,7 +285,7 @@ def breaks_out(source: str) -> bool:
 def test_objection__whatever_surrounds_a_call_in_an_identifier(before: str, after: str) -> None:
     source = generated(before, after)
 
-    assert not breaks_out(source) or objection(source) is not None
+    assert not breaks_out(source) or find_objection(source) is not None
 
 
 def test_objection__surrounded_calls_do_break_out() -> None:
@@ -301,7 +301,9 @@ def seen(
 ) -> list[tuple[int | None, str]]:
     after: dict[str, str | bytes | None] = {path: text, **others}
     before: dict[str, str | bytes | None] = dict(others.items())
-    return [(sight.line, sight.evidence) for sight in evaluated(files(before, after))]
+    return [
+        (sight.line, sight.evidence) for sight in find_evaluated_arguments(files(before, after))
+    ]
 
 
 MODEL = "MODEL (name shop.m, kind FULL{0});\n\nSELECT\n  a,\n  {1} AS x\nFROM shop.t\n"
@@ -350,7 +352,7 @@ def test_text__of_the_projects_default_dialect(name: str, config: str) -> None:
     inputs = files({name: config}, {name: config, "models/m.sql": text})
     inputs = RuleInputs(**{**inputs.__dict__, "default_dialect": ""})
 
-    assert [sight.line for sight in evaluated(inputs)] == [5]
+    assert [sight.line for sight in find_evaluated_arguments(inputs)] == [5]
 
 
 @pytest.mark.parametrize(
@@ -381,7 +383,7 @@ def test_text__that_the_base_has_already__is_not_held_against_the_change() -> No
     old = MODEL.format("", "@EVAL(exp.eval('1'))")
     new = old.replace("  a,", "  a,\n  b,")
 
-    assert list(evaluated(files({"models/m.sql": old}, {"models/m.sql": new}))) == []
+    assert list(find_evaluated_arguments(files({"models/m.sql": old}, {"models/m.sql": new}))) == []
 
 
 @pytest.mark.parametrize("argument", [*PLAIN, "@start_ds", "@EACH(['a'], x -> db.udf(x))",

@@ -10,20 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_bot.worker.review.scan import model_in_text
-from ci_bot.worker.sql.algebra_blocks import Interner
-from ci_bot.worker.sql.equivalence_proof import Form, form_of
-from ci_bot.worker.sql.model_query import Queries
+from ci_bot.worker.sql.algebra_blocks import KeyInterner
+from ci_bot.worker.sql.equivalence_proof import NormalForm, form_of
+from ci_bot.worker.sql.model_query import ModelQueries
 from tests.unit.rules.world import models
 
-KEYS = Interner()
+KEYS = KeyInterner()
 HEAD = "MODEL (name a.b, kind FULL); "
 
 
-def of(query: str) -> Form:
+def of(query: str) -> NormalForm:
     made = models({"models/m.sql": HEAD + query})
-    found = Queries().of(made['"spark_catalog"."a"."b"'])
+    found = ModelQueries().query_of(made['"spark_catalog"."a"."b"'])
     assert found is not None
-    read = form_of(found.rendered, KEYS)
+    read = form_of(found.rendered_query, KEYS)
     assert read is not None
     return read
 

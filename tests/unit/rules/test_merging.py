@@ -87,11 +87,11 @@ def test_rule__says_what_fails_when() -> None:
     model = made()
     view = ProjectView({model.fqn: model}, gateways={"": PLAIN})
 
-    (observation,) = MergeUnsupported(view).see(model)
+    (observation,) = MergeUnsupported(view).find_observations(model)
 
     assert observation.weight == "high"
-    assert "each later one fails" in observation.told
-    assert list(MergeUnsupported(ProjectView({model.fqn: model})).see(model)) == []
+    assert "each later one fails" in observation.described_text
+    assert list(MergeUnsupported(ProjectView({model.fqn: model})).find_observations(model)) == []
 
 
 def test_facts__come_back_as_they_went() -> None:

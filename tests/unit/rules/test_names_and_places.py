@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.rules.model_pair import renamed
-from ci_bot.worker.sql.algebra_blocks import Interner, SourceColumn
+from ci_bot.worker.rules.model_pair import list_renamed_models
+from ci_bot.worker.sql.algebra_blocks import KeyInterner, SourceColumn
 from tests.unit.rules.world import EXTERNAL, change, seen
 
 CUSTOMERS = "MODEL (name {0}, kind FULL);\nSELECT c.customer_id{1} AS customer_id, c.country FROM raw.customers AS c{2}"
@@ -17,7 +17,9 @@ READER = (
 
 
 def names(inputs: Any) -> list[tuple[str, str]]:
-    return [(old.replace('"', ""), new.replace('"', "")) for old, new in renamed(inputs)]
+    return [
+        (old.replace('"', ""), new.replace('"', "")) for old, new in list_renamed_models(inputs)
+    ]
 
 
 def rules_of(inputs: Any) -> set[str]:
@@ -191,17 +193,17 @@ class _Names:
     def __init__(self) -> None:
         self.known: dict[Any, int] = {}
 
-    def column(self, column: SourceColumn) -> tuple[object, ...]:
+    def column_key(self, column: SourceColumn) -> tuple[object, ...]:
         return ("column", column.name)
 
-    def nested(self, nested: Any) -> tuple[object, ...]:
+    def nested_key(self, nested: Any) -> tuple[object, ...]:
         raise AssertionError("no query here")
 
 
 def test_key__of_a_term_that_is_gone_is_no_other_terms_key() -> None:
-    keys, called = Interner(), _Names()
+    keys, called = KeyInterner(), _Names()
     # Each column is gone before the next is made, so the next may get its address.
-    found = [keys.of(SourceColumn(None, f"c{n}"), called) for n in range(500)]
+    found = [keys.key_of_term(SourceColumn(None, f"c{n}"), called) for n in range(500)]
     assert len(set(found)) == len(found)
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ci_bot.protocol.rules import RULES, page
+from ci_bot.protocol.rules import RULES, read_rule_page
 from ci_bot.worker.project.merge_support import GatewayFacts
 from ci_bot.worker.project.opening import ConfigFacts
 from tests.unit.rules.world import change, seen
@@ -32,7 +32,7 @@ WITHOUT_DEFAULT_START = {"no-start"}
 
 
 def section(rule: str, title: str) -> list[str]:
-    text = page(rule).split(title)[1].split("\n## ")[0]
+    text = read_rule_page(rule).split(title)[1].split("\n## ")[0]
     return re.findall(r"```\w+\n(.*?)```", text, flags=re.DOTALL)
 
 

@@ -7,7 +7,7 @@ from time import perf_counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.planning.prod_plan import columns_as_built, subtract
+from ci_bot.worker.planning.prod_plan import columns_as_built, subtract_intervals
 from tests.unit.rules.world import models
 
 INTERVALS = st.lists(
@@ -25,14 +25,16 @@ def test_subtract__leaves_each_point_that_nothing_covers(
     wanted: list[tuple[int, int]], built: list[tuple[int, int]]
 ) -> None:
     covered = set(points(built))
-    assert points(subtract(wanted, built)) == [p for p in points(wanted) if p not in covered]
+    assert points(subtract_intervals(wanted, built)) == [
+        p for p in points(wanted) if p not in covered
+    ]
 
 
 def test_subtract__five_minute_intervals_of_years_are_one_sweep() -> None:
     """Quadratic, a hundredth of these took a quarter of a minute; the margin is a thousandfold."""
     intervals = [(start, start + 5) for start in range(0, 2_000_000, 5)]
     started = perf_counter()
-    assert subtract(intervals, intervals[:-1]) == intervals[-1:]
+    assert subtract_intervals(intervals, intervals[:-1]) == intervals[-1:]
     assert perf_counter() - started < 30
 
 

@@ -8,9 +8,9 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from ci_bot.worker.sql.algebra_blocks import Interner
-from ci_bot.worker.sql.equivalence_proof import Form, form_of
-from ci_bot.worker.sql.model_query import Queries
+from ci_bot.worker.sql.algebra_blocks import KeyInterner
+from ci_bot.worker.sql.equivalence_proof import NormalForm, form_of
+from ci_bot.worker.sql.model_query import ModelQueries
 from tests.unit.rules.pairs.bases import parse
 from tests.unit.rules.pairs.engine import Rows, run
 from tests.unit.rules.rewrites import OTHER, ROWS, SAME, TABLES, UNSURE
@@ -22,16 +22,16 @@ NOT_READ = {"an inner join outside and inside an outer one"}
 FOR_SPARK = {"OUTER of a lateral view", "position for value"}
 
 
-def forms(before: str, after: str) -> tuple[Form, Form]:
-    keys = Interner()
+def forms(before: str, after: str) -> tuple[NormalForm, NormalForm]:
+    keys = KeyInterner()
     old, new = (_form(text, keys) for text in (before, after))
     return old, new
 
 
-def _form(text: str, keys: Interner) -> Form:
+def _form(text: str, keys: KeyInterner) -> NormalForm:
     files = {"models/m.sql": f"MODEL (name a.b, kind FULL); {text}"}
-    query = Queries().of(models(files, external=TABLES)['"spark_catalog"."a"."b"'])
-    read = form_of(query.rendered, keys) if query is not None else None
+    query = ModelQueries().query_of(models(files, external=TABLES)['"spark_catalog"."a"."b"'])
+    read = form_of(query.rendered_query, keys) if query is not None else None
     if read is None:
         raise AssertionError(f"cannot be taken apart: {text}")
     return read

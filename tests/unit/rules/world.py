@@ -16,9 +16,9 @@ from sqlmesh.core.signal import signal
 
 from ci_bot.protocol.plan import Finding
 from ci_bot.protocol.rules import RULES
-from ci_bot.worker.messages.names_and_times import Names
+from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.rules.run_rules import findings, observed, observed_in_files
+from ci_bot.worker.rules.run_rules import list_observations, observed_in_files, place_findings
 
 ROOT = Path("/repository")
 
@@ -158,7 +158,7 @@ def change(
         files_after=lambda path: _bytes(new_files.get(path)),
         readers=readers,
         default_dialect="spark",
-        names=Names("spark_catalog", "spark"),
+        names=ModelNames("spark_catalog", "spark"),
         **more,
     )
 
@@ -191,16 +191,16 @@ def seen(inputs: RuleInputs, rule: str | None = None) -> list[Finding]:
     identity for two things: a report would tell only one of them.
     """
     found: list[Finding] = []
-    for seen_by in (observed, observed_in_files):
+    for seen_by in (list_observations, observed_in_files):
         observations = list(seen_by(inputs))
         sentences: dict[object, set[str]] = {}
         for one in observations:
             about = (one.spec.id, getattr(one.model, "fqn", one.model_name), one.path, one.subject)
-            sentences.setdefault(about, set()).add(one.told)
+            sentences.setdefault(about, set()).add(one.described_text)
         mixed = {about: told for about, told in sentences.items() if len(told) > 1}
         if mixed:
             raise AssertionError(mixed)
-        found += findings(observations, inputs)
+        found += place_findings(observations, inputs)
     crashed = [item for item in found if item.rule == "rule-crashed"]
     if crashed:
         raise AssertionError(crashed)

@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.redaction.shapes import ISSUED, PLACED, Shapes, issued, placed
+from ci_bot.redaction.shapes import (
+    ISSUED,
+    PLACED,
+    ShapeSet,
+    find_issued_credentials,
+    find_placed_credentials,
+)
 from ci_bot.worker.rules.files.credentials import (
     LONGEST_LINE,
-    Credential,
+    FoundSecret,
     credential_in,
     may_hold_one,
 )
@@ -20,7 +26,7 @@ from tests.unit.secrets.innocents import INNOCENT_LINES
 from tests.unit.secrets.leaks import LEAKS, UPPER, Leak, made, pem
 
 
-def found_in(text: str, path: str) -> list[Credential]:
+def found_in(text: str, path: str) -> list[FoundSecret]:
     lines = text.splitlines()
     found = [credential_in(lines, number, path) for number in range(len(lines))]
     return [credential for credential in found if credential is not None]
@@ -41,7 +47,7 @@ def test_innocent_line__is_left_alone(path: str, line: str) -> None:
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
 def test_leak__is_not_passed_over_with_its_file(leak: Leak) -> None:
     for text in (leak.text, f"first\n{leak.text}\nlast"):
-        assert may_hold_one(text, leak.path, Shapes.that_may_be_in(text))
+        assert may_hold_one(text, leak.path, ShapeSet.that_may_be_in(text))
 
 
 @pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)
@@ -55,7 +61,7 @@ def test_table__every_shape_has_a_leak() -> None:
     used = {
         shape
         for line in text.splitlines()
-        for finds in (issued, placed)
+        for finds in (find_issued_credentials, find_placed_credentials)
         for shape, _ in finds(line)
     }
     assert [shape.pattern.pattern for shape in ISSUED + PLACED if shape not in used] == []

@@ -7,16 +7,16 @@ import sys
 
 import pytest
 
-from ci_bot.worker.sql_effects.raw_files import Reading, of_file
+from ci_bot.worker.sql_effects.raw_files import FileReading, read_raw_file
 from ci_bot.worker.sql_effects.read_statement import _DEEDS, ACTING_WORDS
 
 
-def model(post: str = "", pre: str = "", properties: str = "") -> Reading:
+def model(post: str = "", pre: str = "", properties: str = "") -> FileReading:
     text = f"MODEL (name shop.a, kind FULL, dialect spark{properties});\n{pre}\nSELECT 1 AS x;\n"
-    return of_file("models/a.sql", f"{text}{post}", "duckdb")
+    return read_raw_file("models/a.sql", f"{text}{post}", "duckdb")
 
 
-def told(reading: Reading) -> list[tuple[str, str]]:
+def told(reading: FileReading) -> list[tuple[str, str]]:
     return [(item.severity, item.said) for item in reading.judged]
 
 
@@ -94,13 +94,15 @@ def test_query__that_runs_a_program() -> None:
 def test_jinja_macros__are_read_as_a_template() -> None:
     text = "{% macro log(x) %}INSERT INTO shop.orders SELECT '{{ x }}'{% endmacro %}"
 
-    assert told(of_file("macros/log.sql", text, "spark")) == [INSERTED]
+    assert told(read_raw_file("macros/log.sql", text, "spark")) == [INSERTED]
 
 
 def test_audit__is_read_like_a_model() -> None:
     text = "AUDIT (name a, dialect spark); SELECT * FROM @this_model WHERE reflect('a', 'b') = 1"
 
-    assert [severity for severity, _ in told(of_file("audits/a.sql", text, "spark"))] == ["blocker"]
+    assert [severity for severity, _ in told(read_raw_file("audits/a.sql", text, "spark"))] == [
+        "blocker"
+    ]
 
 
 def test_configuration__every_key_that_is_executed() -> None:
@@ -118,7 +120,7 @@ after_all:
   - "{% if x %}DROP TABLE shop.orders{% endif %}"
   - this is no SQL
 """
-    reading = of_file("config.yaml", text, "spark")
+    reading = read_raw_file("config.yaml", text, "spark")
 
     assert [(i.statement.slot, i.severity) for i in reading.judged] == [
         ("post_statements", "blocker"),
@@ -136,11 +138,11 @@ after_all:
     [("models/a.sql", "SELEC T FROM 1 ("), ("config.yaml", "after_all: b\n c: d: e\n")],
 )
 def test_file__that_cannot_be_read_breaks_nothing(path: str, text: str) -> None:
-    assert of_file(path, text, "spark").judged == ()
+    assert read_raw_file(path, text, "spark").judged == ()
 
 
 def test_file__of_another_kind_says_nothing() -> None:
-    assert of_file("README.md", "DROP TABLE shop.orders", "spark") == Reading()
+    assert read_raw_file("README.md", "DROP TABLE shop.orders", "spark") == FileReading()
 
 
 def test_reading__evaluates_nothing_of_a_file() -> None:
@@ -152,8 +154,8 @@ def test_reading__evaluates_nothing_of_a_file() -> None:
         "JINJA_END;"
     )
     code = (
-        "import sys\nfrom ci_bot.worker.sql_effects.raw_files import of_file\n"
-        "print(of_file('a.sql', sys.argv[1], 'spark').judged)\n"
+        "import sys\nfrom ci_bot.worker.sql_effects.raw_files import read_raw_file\n"
+        "print(read_raw_file('a.sql', sys.argv[1], 'spark').judged)\n"
     )
 
     done = subprocess.run(
@@ -180,7 +182,9 @@ def test_reading__evaluates_nothing_of_a_file() -> None:
 )
 def test_query__that_does_more_is_not_passed_over(text: str) -> None:
     found = [
-        one for dialect in ("spark", "postgres") for one in of_file("q.sql", text, dialect).judged
+        one
+        for dialect in ("spark", "postgres")
+        for one in read_raw_file("q.sql", text, dialect).judged
     ]
     assert "blocker" in {item.severity for item in found}
 
@@ -202,7 +206,7 @@ def test_words_that_act__hold_one_for_each_node_that_does_something() -> None:
     ],
 )
 def test_configuration__however_its_keys_are_spelled(text: str) -> None:
-    assert told(of_file("config.yaml", text, "spark")) == [DROPPED]
+    assert told(read_raw_file("config.yaml", text, "spark")) == [DROPPED]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +220,9 @@ def test_configuration__however_its_keys_are_spelled(text: str) -> None:
 def test_maintenance__of_the_models_own_table_is_left_alone(statement: str) -> None:
     text = f"MODEL (name a.b, kind FULL, dialect spark);\nSELECT 1 AS a;\n{statement};"
 
-    assert [j.said for j in of_file("m.sql", text, "spark").judged if j.severity == "blocker"] == []
+    assert [
+        j.said for j in read_raw_file("m.sql", text, "spark").judged if j.severity == "blocker"
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -230,5 +236,7 @@ def test_maintenance__of_the_models_own_table_is_left_alone(statement: str) -> N
 def test_load__into_the_models_own_table_moves_files_of_others(statement: str) -> None:
     text = f"MODEL (name a.b, kind FULL, dialect spark);\nSELECT 1 AS a;\n{statement};"
 
-    (said,) = (j.said for j in of_file("m.sql", text, "spark").judged if j.severity == "blocker")
+    (said,) = (
+        j.said for j in read_raw_file("m.sql", text, "spark").judged if j.severity == "blocker"
+    )
     assert said == "moves away the files of '/x' (LOAD DATA)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.sql_effects.effects import Effect
+from ci_bot.worker.sql_effects.effects import SqlEffect
 from ci_bot.worker.sql_effects.read_statement import effects_of
 from ci_bot.worker.sql_effects.spark_settings import is_fixed, meaning_of, spelling_of
 
@@ -120,7 +120,7 @@ STATEMENTS = {
 def test_set(sql: str, expected: tuple[str, str], dialect: str) -> None:
     (effect,) = effects_of(sql, dialect)
 
-    assert isinstance(effect, Effect)
+    assert isinstance(effect, SqlEffect)
     assert effect.action == expected[0]
     assert expected[1] in effect.detail
 

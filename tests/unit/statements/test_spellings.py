@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from ci_bot.worker.sql_effects.plan_statements import judge_models
-from ci_bot.worker.sql_effects.raw_files import of_file
+from ci_bot.worker.sql_effects.raw_files import read_raw_file
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.rules.world import models
 
@@ -109,7 +109,7 @@ def test_rendered__a_write_is_never_harmless(text: str) -> None:
 @fuzz(2_000)
 @given(written())
 def test_raw__a_literal_write_is_seen(text: str) -> None:
-    reading = of_file("models/a.sql", text, "spark")
+    reading = read_raw_file("models/a.sql", text, "spark")
 
     assert "blocker" in {item.severity for item in reading.judged}, reading
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.sql_effects.jinja_templates import literals
+from ci_bot.worker.sql_effects.jinja_templates import list_literal_effects
 
 
 def told(template: str) -> list[tuple[str, str, object]]:
-    return [(found.action, found.kind, found.target) for found in literals(template, "spark")]
+    return [
+        (found.action, found.kind, found.target)
+        for found in list_literal_effects(template, "spark")
+    ]
 
 
 @pytest.mark.parametrize(

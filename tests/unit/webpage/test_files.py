@@ -50,7 +50,7 @@ def publish(report: Report, publisher: Publisher) -> None:
         base_sha=report.base_sha,
         merge_sha=report.merge_sha,
     )
-    review.publish(report, activity, publisher.settings, publisher)
+    review.publish_review(report, activity, publisher.settings, publisher)
 
 
 def files(workspace: Path) -> list[str]:
@@ -87,7 +87,7 @@ def test_apply__replaces_the_page_by_one_with_the_review(
     own = recorded("small_change")
     marker = make_marker(plan=own.plan_id)
     apply.take_over(own, marker, publisher)
-    apply_evidence.publish(cast(ApplyDocument, read("applied")), publisher, marker)
+    apply_evidence.publish_apply(cast(ApplyDocument, read("applied")), publisher, marker)
     assert files(tmp_path) == [
         *("apply.json", "apply.md"),
         *("report.html", "report.json", "report.md"),
@@ -96,7 +96,7 @@ def test_apply__replaces_the_page_by_one_with_the_review(
 
 
 def test_cleanup__has_no_page(publisher: Publisher, tmp_path: Path) -> None:
-    cleanup.publish(make_cleanup(), publisher)
+    cleanup.publish_cleanup(make_cleanup(), publisher)
     assert files(tmp_path) == ["cleanup.json", "cleanup.md"]
 
 

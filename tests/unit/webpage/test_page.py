@@ -18,9 +18,9 @@ from ci_bot.bot.report.html.head import head_of
 from ci_bot.bot.report.html.page import (
     SCRIPTS,
     STYLES,
-    embedded,
-    prose,
+    embed_json,
     render_page,
+    render_prose_html,
     webpage_directory,
 )
 from ci_bot.bot.report.model.context import CommentContext
@@ -106,18 +106,18 @@ def test_page__a_hostile_report_adds_no_element(attack: str) -> None:
 
 @given(st.recursive(st.text() | st.integers() | st.none(), st.lists))
 def test_embedded__is_json_that_ends_no_element(data: Any) -> None:
-    text = embedded([data, "</script>\u2028"])
+    text = embed_json([data, "</script>\u2028"])
     assert not set("<>&\u2028\u2029") & set(text)
     text.encode("utf-8")
     json.loads(text)
 
 
 def test_embedded__shows_what_is_invisible() -> None:
-    assert json.loads(embedded("a\u202eb\nc\ud800")) == "a\\u{202e}b\nc\\u{d800}"
+    assert json.loads(embed_json("a\u202eb\nc\ud800")) == "a\\u{202e}b\nc\\u{d800}"
 
 
 def test_prose__makes_code_and_nothing_else() -> None:
-    assert str(prose("`<b>` & <i>")) == "<code>&lt;b&gt;</code> &amp; &lt;i&gt;"
+    assert str(render_prose_html("`<b>` & <i>")) == "<code>&lt;b&gt;</code> &amp; &lt;i&gt;"
 
 
 def test_vendored__files_are_the_pinned_ones() -> None:
@@ -267,7 +267,7 @@ def test_page__of_a_redacted_report__holds_no_secret(place: str) -> None:
     }[place]
     leaking = make_report(**whole)
     assert secret in render_page(leaking, CONTEXT)
-    page = render_page(Redactor([]).document(leaking), CONTEXT)
+    page = render_page(Redactor([]).redact_document(leaking), CONTEXT)
     assert secret not in page
     assert MASK in page
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.html.findings import Reviewed
+from ci_bot.bot.report.html.findings import ReviewedReport
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.words import short_window
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan, totals
+from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan, sum_work
 from ci_bot.protocol.review_report import Report
 
 Extent = tuple[str | None, str | None]
@@ -23,22 +23,22 @@ _NOTE = (
 )
 
 
-def building_section(sources: Reviewed) -> list[PageItem]:
+def building_section(sources: ReviewedReport) -> list[PageItem]:
     """A row for each table and view that either plan builds."""
     report, env = sources.report, sources.report.environment
-    rows, axis = _rows(sources)
+    rows, axis = _make_build_rows(sources)
     if report.failure is not None and not rows:
         return []
     window = report.short_window
     parts = [
-        *cells.prose(
+        *cells.prose_part(
             work_sentence(report.backfill, f"`{env}` builds"),
             work_sentence(report.prod_plan.full_backfill, "`prod` builds after the merge")
             if report.prod_plan
             else None,
             short_window(window, env, report.options) if window else None,
         ),
-        *cells.table(
+        *cells.table_part(
             [
                 ("Model", "name"),
                 ("Kind", "text"),
@@ -50,41 +50,50 @@ def building_section(sources: Reviewed) -> list[PageItem]:
                 ("Table", "text"),
             ],
             rows,
-            note=_NOTE.format(axis=cells.window(*axis), env=env) if axis[0] else "",
+            note=_NOTE.format(axis=cells.format_window_cell(*axis), env=env) if axis[0] else "",
             key="building",
         ),
-        *cells.table(
+        *cells.table_part(
             [("Model", "name"), ("Range", "text"), ("Clears the data of", "names")],
             [
-                [sources.model(r.model), cells.window(r.start, r.end), r.environments]
+                [
+                    sources.make_model_cell(r.model),
+                    cells.format_window_cell(r.start, r.end),
+                    r.environments,
+                ]
                 for r in report.restatements
             ],
             title="Restatements",
             key="restatements",
         ),
-        *cells.table(
+        *cells.table_part(
             [("When", "text"), ("Change", "text"), ("Statement", "text")],
-            [[s.when, s.change, _quoted(s.sql)] for s in report.statements],
+            [[s.when, s.change, _quote_statement(s.sql)] for s in report.statements],
             title="Statements around the environment",
             key="statements",
         ),
-        *(_prod(report.prod_plan, sources) if report.prod_plan else []),
+        *(_make_prod_part(report.prod_plan, sources) if report.prod_plan else []),
     ]
-    return cells.section("building", "What is built, and where", parts, len(rows), short="Work")
+    return cells.section_part(
+        "building", "What is built, and where", parts, len(rows), short="Work"
+    )
 
 
 def work_sentence(items: Iterable[Backfill], who: str) -> str:
     """ "`pr_7` builds 4 tables, 368 intervals in 7 batches; 1 view"."""
-    work = totals(items)
-    views = words.count(work.views, "view")
+    work = sum_work(items)
+    views = words.format_count(work.views, "view")
     if not work.tables:
         return f"{who} no table{f', {views}' if work.views else ''}."
-    tables = f"{words.count(work.tables, 'table')}, {words.count(work.intervals, 'interval')}"
+    tables = (
+        f"{words.format_count(work.tables, 'table')}, "
+        f"{words.format_count(work.intervals, 'interval')}"
+    )
     more = f"; {views}" if work.views else ""
-    return f"{who} {tables} in {words.count(work.batches, 'batch')}{more}."
+    return f"{who} {tables} in {words.format_count(work.batches, 'batch')}{more}."
 
 
-def _rows(sources: Reviewed) -> tuple[list[list[Any]], Extent]:
+def _make_build_rows(sources: ReviewedReport) -> tuple[list[list[Any]], Extent]:
     report = sources.report
     plan = report.prod_plan
     here = {item.model: item for item in report.backfill}
@@ -94,10 +103,12 @@ def _rows(sources: Reviewed) -> tuple[list[list[Any]], Extent]:
         (_by_model(plan.held), _by_model(plan.gaps), _by_model(plan.lost)) if plan else ({}, {}, {})
     )
     spans: list[Extent] = [(item.start, item.end) for item in (*here.values(), *later.values())]
-    axis = _covering([*spans, *((one.start, one.end) for one in (plan.held if plan else []))])
+    axis = _covering_extent(
+        [*spans, *((one.start, one.end) for one in (plan.held if plan else []))]
+    )
     rows = []
     for model in sorted(
-        here.keys() | later.keys(), key=lambda m: _weight(here.get(m), later.get(m))
+        here.keys() | later.keys(), key=lambda m: _weigh_build(here.get(m), later.get(m))
     ):
         mine, prods = here.get(model), later.get(model)
         one = mine or prods
@@ -105,22 +116,22 @@ def _rows(sources: Reviewed) -> tuple[list[list[Any]], Extent]:
             continue
         rows.append(
             [
-                sources.model(model, "preview" if mine and mine.preview else ""),
+                sources.make_model_cell(model, "preview" if mine and mine.preview else ""),
                 words.KINDS.get(one.kind, one.kind),
-                _amount(mine),
+                _amount_cell(mine),
                 mine.batches if mine else None,
-                _amount(prods) if plan else cells.value("not planned", None),
+                _amount_cell(prods) if plan else cells.value_cell("not planned", None),
                 {
-                    "axis": _moments(axis),
+                    "axis": _list_moments(axis),
                     "held": held.get(model, []),
-                    "pr": _lane(mine),
-                    "prod": _lane(prods),
-                    "left": _lane(left.get(model)),
+                    "pr": _make_lane(mine),
+                    "prod": _make_lane(prods),
+                    "left": _make_lane(left.get(model)),
                     "gaps": gaps.get(model, []),
                     "lost": lost.get(model, []),
-                    "says": _says(mine, prods, report),
+                    "says": _describe_strip(mine, prods, report),
                 },
-                _later(mine, left.get(model), prods),
+                _describe_after_merge(mine, left.get(model), prods),
                 f"`{one.table}`",
             ]
         )
@@ -130,11 +141,11 @@ def _rows(sources: Reviewed) -> tuple[list[list[Any]], Extent]:
 def _by_model(ranges: Iterable[ModelRange]) -> dict[str, list[list[int | None]]]:
     found: dict[str, list[list[int | None]]] = {}
     for one in ranges:
-        found.setdefault(one.model, []).append(_moments((one.start, one.end)))
+        found.setdefault(one.model, []).append(_list_moments((one.start, one.end)))
     return found
 
 
-def _weight(here: Backfill | None, later: Backfill | None) -> tuple[bool, int, str]:
+def _weigh_build(here: Backfill | None, later: Backfill | None) -> tuple[bool, int, str]:
     one = later or here
     if one is None:
         return True, 0, ""
@@ -142,44 +153,48 @@ def _weight(here: Backfill | None, later: Backfill | None) -> tuple[bool, int, s
     return one.action == "recreate_view", -most, one.model
 
 
-def _amount(item: Backfill | None) -> list[str | float | None]:
+def _amount_cell(item: Backfill | None) -> list[str | float | None]:
     if item is None:
-        return cells.value("nothing", 0)
+        return cells.value_cell("nothing", 0)
     if item.action == "recreate_view":
-        return cells.value("the view", 0)
+        return cells.value_cell("the view", 0)
     if item.action == "full_refresh":
-        return cells.value("the whole table", item.intervals)
+        return cells.value_cell("the whole table", item.intervals)
     if item.action == "seed":
-        return cells.value("the seed file", item.intervals)
-    window = cells.window(item.start, item.end)
-    return cells.value(f"{words.count(item.intervals, 'interval')}, {window}", item.intervals)
+        return cells.value_cell("the seed file", item.intervals)
+    window = cells.format_window_cell(item.start, item.end)
+    return cells.value_cell(
+        f"{words.format_count(item.intervals, 'interval')}, {window}", item.intervals
+    )
 
 
-def _lane(item: Backfill | None) -> list[Any] | None:
-    return [item.action, *_moments((item.start, item.end))] if item else None
+def _make_lane(item: Backfill | None) -> list[Any] | None:
+    return [item.action, *_list_moments((item.start, item.end))] if item else None
 
 
-def _moments(span: Extent) -> list[int | None]:
+def _list_moments(span: Extent) -> list[int | None]:
     """Both ends as seconds since 1970."""
-    return [None if end is None else int(words.moment(end).timestamp()) for end in span]
+    return [None if end is None else int(words.parse_moment(end).timestamp()) for end in span]
 
 
-def _covering(spans: Iterable[Extent]) -> Extent:
+def _covering_extent(spans: Iterable[Extent]) -> Extent:
     found = list(spans)
     starts = [start for start, _ in found if start]
     ends = [end for _, end in found if end]
     if not starts or not ends:
         return None, None
-    return min(starts, key=words.moment), max(ends, key=words.moment)
+    return min(starts, key=words.parse_moment), max(ends, key=words.parse_moment)
 
 
-def _says(mine: Backfill | None, prods: Backfill | None, report: Report) -> str:
+def _describe_strip(mine: Backfill | None, prods: Backfill | None, report: Report) -> str:
     """What the strip shows, for readers who cannot see it."""
-    later = f"; prod after the merge: {_amount(prods)[0]}" if report.prod_plan else ""
-    return f"{report.environment}: {_amount(mine)[0]}{later}"
+    later = f"; prod after the merge: {_amount_cell(prods)[0]}" if report.prod_plan else ""
+    return f"{report.environment}: {_amount_cell(mine)[0]}{later}"
 
 
-def _later(mine: Backfill | None, left: Backfill | None, prods: Backfill | None) -> str:
+def _describe_after_merge(
+    mine: Backfill | None, left: Backfill | None, prods: Backfill | None
+) -> str:
     """What a table of the environment is to prod after the merge."""
     if mine is None:
         return "builds it" if prods else "–"
@@ -188,13 +203,13 @@ def _later(mine: Backfill | None, left: Backfill | None, prods: Backfill | None)
     if not mine.reused_in_prod:
         return "builds it again"
     more = left.intervals if left else 0
-    return f"reuses it, builds {words.number(more)} more" if more else "reuses it"
+    return f"reuses it, builds {words.format_number(more)} more" if more else "reuses it"
 
 
-def _prod(plan: ProdPlan, sources: Reviewed) -> list[PageItem]:
+def _make_prod_part(plan: ProdPlan, sources: ReviewedReport) -> list[PageItem]:
     altered = [f"`{name}`" for name in plan.forward_only_schema_changes]
     return [
-        *cells.prose(
+        *cells.prose_part(
             f"The plan for `prod` would fail: {plan.failure or 'SQLMesh says no more.'}"
             if plan.would_fail
             else None,
@@ -202,21 +217,21 @@ def _prod(plan: ProdPlan, sources: Reviewed) -> list[PageItem]:
             if altered
             else None,
         ),
-        *cells.table(
+        *cells.table_part(
             [("Model", "name"), ("Range", "text"), ("What", "text")],
             [
                 *(
                     [
-                        sources.model(g.model),
-                        cells.window(g.start, g.end),
+                        sources.make_model_cell(g.model),
+                        cells.format_window_cell(g.start, g.end),
                         "lost: prod holds it, and the rebuilt table will not",
                     ]
                     for g in plan.lost
                 ),
                 *(
                     [
-                        sources.model(g.model),
-                        cells.window(g.start, g.end),
+                        sources.make_model_cell(g.model),
+                        cells.format_window_cell(g.start, g.end),
                         "a gap in the history of prod",
                     ]
                     for g in plan.gaps
@@ -228,7 +243,7 @@ def _prod(plan: ProdPlan, sources: Reviewed) -> list[PageItem]:
     ]
 
 
-def _quoted(sql: str) -> str:
+def _quote_statement(sql: str) -> str:
     """A statement as code; one with a backtick of its own stays as it is."""
     return sql if "`" in sql else f"`{sql}`"
 
@@ -250,10 +265,10 @@ def cost_section(report: Report | None, applied: ApplyDocument | None) -> list[P
         return []
     known = [c.executor_hours_high or c.executor_hours_mid for _, c in estimates] + [took]
     most = max((hours for hours in known if hours is not None), default=0.0) or 1.0
-    rows = [_expected(label, cost, most) for label, cost in estimates]
+    rows = [_expected_bar(label, cost, most) for label, cost in estimates]
     if applied is not None:
-        rows.append(_took(applied, most))
-    table = cells.table(
+        rows.append(_actual_bar(applied, most))
+    table = cells.table_part(
         [
             ("Figure", "text"),
             ("Executor time", "bars"),
@@ -265,19 +280,19 @@ def cost_section(report: Report | None, applied: ApplyDocument | None) -> list[P
         rows,
         key="cost",
     )
-    return cells.section("cost", "Cost", table)
+    return cells.section_part("cost", "Cost", table)
 
 
-def _expected(label: str, cost: Cost, most: float) -> list[object]:
+def _expected_bar(label: str, cost: Cost, most: float) -> list[object]:
     mid, low, high = cost.executor_hours_mid, cost.executor_hours_low, cost.executor_hours_high
-    price = "–" if cost.price is None else f"{words.money(cost.price)} at your rate"
+    price = "–" if cost.price is None else f"{words.format_money(cost.price)} at your rate"
     return [
         label,
         [
-            cells.bar("", None if mid is None else mid / most, cost_words(cost)),
+            cells.bar_cell("", None if mid is None else mid / most, cost_words(cost)),
             *(
                 [
-                    cells.bar(
+                    cells.bar_cell(
                         "to",
                         high / most,
                         f"{words.executor_time(low)} to {words.executor_time(high)}",
@@ -301,17 +316,17 @@ def cost_words(cost: Cost) -> str:
         return "unknown" if cost.tables or cost.intervals else "nothing to build"
     hours = words.executor_time(cost.executor_hours_mid)
     if cost.unknown:
-        unknown = f"{len(cost.unknown):,} of {words.count(cost.tables, 'table')} unknown"
+        unknown = f"{len(cost.unknown):,} of {words.format_count(cost.tables, 'table')} unknown"
         return f"at least {hours}; {unknown}"
     return f"about {hours}"
 
 
-def _took(applied: ApplyDocument, most: float) -> list[object]:
+def _actual_bar(applied: ApplyDocument, most: float) -> list[object]:
     hours = applied.executor_hours
     text = "not measured" if hours is None else words.executor_time(hours)
     return [
         f"Took in `{applied.environment}`",
-        [cells.bar("", None if hours is None else hours / most, text, "accent")],
+        [cells.bar_cell("", None if hours is None else hours / most, text, "accent")],
         sum(model.intervals > 0 and model.action != "recreate_view" for model in applied.models),
         sum(m.intervals for m in applied.models if m.action != "recreate_view"),
         "–",

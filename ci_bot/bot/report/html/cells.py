@@ -19,34 +19,34 @@ CellKind = Literal[
 PageItem = dict[str, Any]
 
 
-def name(text: str, url: str | None = None, note: str = "") -> list[str | None]:
+def name_cell(text: str, url: str | None = None, note: str = "") -> list[str | None]:
     """A cell of kind `name`: what it is called, where it leads, and a word in small print."""
     return [text, url, note]
 
 
-def value(text: str, number: float | None) -> list[str | float | None]:
+def value_cell(text: str, number: float | None) -> list[str | float | None]:
     """A cell of kind `value`: unknown is None, and stands below everything that is known."""
     return [text, number]
 
 
-def window(start: str | None, end: str | None) -> str:
+def format_window_cell(start: str | None, end: str | None) -> str:
     """A range of time in words; the page breaks its lines itself."""
     return words.format_window(start, end).replace("\u00a0", " ")
 
 
-def chip(key: str, label: str, rank: int = 0) -> list[str | int]:
+def chip_cell(key: str, label: str, rank: int = 0) -> list[str | int]:
     """A cell of kind `chip`: `key` is ours and gives the colour, `rank` is what it is sorted by."""
     return [key, label, rank]
 
 
-def bar(
+def bar_cell(
     label: str, share: float | None, text: str, tone: str = "plain"
 ) -> list[str | float | None]:
     """One bar of a cell of kind `bars`: a share of the width, None where nobody knows it."""
     return [label, share, text, tone]
 
 
-def table(
+def table_part(
     columns: Sequence[tuple[str, CellKind]],
     rows: Sequence[Sequence[Any]],
     *,
@@ -70,18 +70,18 @@ def table(
     ]
 
 
-def prose(*texts: str | None, title: str = "") -> list[PageItem]:
+def prose_part(*texts: str | None, title: str = "") -> list[PageItem]:
     """Sentences, one below the other; no part where there is none."""
     said = [text for text in texts if text]
     return [{"type": "prose", "title": title, "texts": said}] if said else []
 
 
-def code(text: str, title: str = "") -> list[PageItem]:
+def code_part(text: str, title: str = "") -> list[PageItem]:
     """Lines as they are."""
     return [{"type": "code", "title": title, "text": text}] if text else []
 
 
-def section(
+def section_part(
     id_: str, title: str, parts: Sequence[PageItem], count: int | None = None, *, short: str = ""
 ) -> list[PageItem]:
     """A section as a list of one; none where it has no parts.

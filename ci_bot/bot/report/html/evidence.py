@@ -7,7 +7,7 @@ from typing import Any
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.model import prose, words
-from ci_bot.bot.report.model.apply_evidence import ApplyView, ColumnRow, differences
+from ci_bot.bot.report.model.apply_evidence import ApplyView, ColumnRow, list_plan_differences
 from ci_bot.bot.report.model.data_words import DiffView
 from ci_bot.protocol.apply_report import AppliedModel, ApplyDocument, ApplyVerdict, ModelAudit
 
@@ -20,9 +20,9 @@ _STATES = {
 _COLUMNS_SHOWN = 12
 
 
-def _state(diff: DiffView) -> list[str | int]:
+def _state_chip(diff: DiffView) -> list[str | int]:
     key, label, order = _STATES[diff.state]
-    return cells.chip(key, diff.key_fault if diff.state == "suspect" else label, order)
+    return cells.chip_cell(key, diff.key_fault if diff.state == "suspect" else label, order)
 
 
 def data_section(document: ApplyDocument) -> list[PageItem]:
@@ -30,8 +30,8 @@ def data_section(document: ApplyDocument) -> list[PageItem]:
     view = ApplyView(document)
     missing = document.evidence_missing
     parts = [
-        *cells.prose(f"Evidence was not collected: {missing}" if missing else None),
-        *cells.table(
+        *cells.prose_part(f"Evidence was not collected: {missing}" if missing else None),
+        *cells.table_part(
             [
                 ("Model", "name"),
                 ("Result", "chip"),
@@ -42,80 +42,85 @@ def data_section(document: ApplyDocument) -> list[PageItem]:
                 ("Columns that differ, and their equal part", "bars"),
                 ("Schema", "text"),
             ],
-            [_row(diff) for diff in view.compared],
+            [_make_diff_row(diff) for diff in view.compared],
             key="data",
         ),
-        *cells.table(
+        *cells.table_part(
             [
                 ("Column", "text"),
                 ("Model", "name"),
                 ("Rows that change", "bars"),
                 ("How its values changed", "text"),
             ],
-            [_column(row) for row in view.columns],
+            [_make_column_row(row) for row in view.columns],
             title="How the columns changed, over the rows that were compared",
             key="columns",
         ),
-        *_verdict(document.verdict),
-        *cells.table(
+        *_make_verdict_part(document.verdict),
+        *cells.table_part(
             [("Model", "name"), ("Why it was not compared", "text")],
-            [[cells.name(d.model), d.skipped_because or ""] for d in view.skipped],
+            [[cells.name_cell(d.model), d.skipped_because or ""] for d in view.skipped],
             key="skipped",
         ),
     ]
-    return cells.section("data", "Data against prod", parts, len(view.compared), short="Data")
+    return cells.section_part("data", "Data against prod", parts, len(view.compared), short="Data")
 
 
-def _row(diff: DiffView) -> list[Any]:
+def _make_diff_row(diff: DiffView) -> list[Any]:
     prod, here = diff.rows_prod, diff.rows_pr
     most = max(prod or 0, here or 0) or 1
     rows = [
-        cells.bar(label, None if known is None else known / most, _count(known), tone)
+        cells.bar_cell(label, None if known is None else known / most, _format_count(known), tone)
         for label, known, tone in (("prod", prod, "plain"), ("here", here, "accent"))
     ]
     equal = None if diff.changed is None else 1 - diff.changed
     unequal = diff.unequal
     columns = [
-        cells.bar(c.name, c.match_rate, _share(c.match_rate), "match")
+        cells.bar_cell(c.name, c.match_rate, _format_share(c.match_rate), "match")
         for c in unequal[:_COLUMNS_SHOWN]
     ]
     if len(unequal) > _COLUMNS_SHOWN:
-        columns.append(cells.bar(f"and {len(unequal) - _COLUMNS_SHOWN} more", None, ""))
+        columns.append(cells.bar_cell(f"and {len(unequal) - _COLUMNS_SHOWN} more", None, ""))
     return [
-        cells.name(diff.model, None, _compared(diff)),
-        _state(diff),
+        cells.name_cell(diff.model, None, _describe_comparison(diff)),
+        _state_chip(diff),
         rows,
-        [cells.bar("", equal, _share(equal), "match")],
+        [cells.bar_cell("", equal, _format_share(equal), "match")],
         diff.only_prod,
         diff.only_pr,
         columns,
-        _schema(diff),
+        _describe_schema(diff),
     ]
 
 
-def _column(row: ColumnRow) -> list[Any]:
+def _make_column_row(row: ColumnRow) -> list[Any]:
     return [
         f"`{row.column.name}`",
-        cells.name(row.model),
-        [cells.bar("", row.share, _share(row.share), "accent")],
+        cells.name_cell(row.model),
+        [cells.bar_cell("", row.share, _format_share(row.share), "accent")],
         row.how.replace("\u00a0", " "),
     ]
 
 
-def _verdict(verdict: ApplyVerdict | None) -> list[PageItem]:
+def _make_verdict_part(verdict: ApplyVerdict | None) -> list[PageItem]:
     """What the data did to the findings of the review."""
     if verdict is None:
         return []
-    return cells.table(
+    return cells.table_part(
         [("Rule", "rule"), ("Model", "name"), ("By the data", "text"), ("Why", "text")],
         [
             *(
-                [r.rule, cells.name(r.model or "the plan"), "cleared", prose.weighed(r)]
+                [
+                    r.rule,
+                    cells.name_cell(r.model or "the plan"),
+                    "cleared",
+                    prose.describe_weight(r),
+                ]
                 for r in verdict.cleared
             ),
-            *([s.rule, cells.name(s.model), "stands", s.why] for s in verdict.standing),
+            *([s.rule, cells.name_cell(s.model), "stands", s.why] for s in verdict.standing),
             *(
-                [r.rule, cells.name(r.model or "the plan"), "new", r.evidence]
+                [r.rule, cells.name_cell(r.model or "the plan"), "new", r.evidence]
                 for r in verdict.risks
             ),
         ],
@@ -124,24 +129,24 @@ def _verdict(verdict: ApplyVerdict | None) -> list[PageItem]:
     )
 
 
-def _count(known: int | None) -> str:
-    return "unknown" if known is None else words.number(known)
+def _format_count(known: int | None) -> str:
+    return "unknown" if known is None else words.format_number(known)
 
 
-def _share(rate: float | None) -> str:
-    return "–" if rate is None else words.percent(rate)
+def _format_share(rate: float | None) -> str:
+    return "–" if rate is None else words.format_percent(rate)
 
 
-def _schema(diff: DiffView) -> str:
+def _describe_schema(diff: DiffView) -> str:
     found = diff.schema_
     said = [f"+`{n}`" for n in found.added] + [f"−`{n}`" for n in found.removed]
     return ", ".join([*said, *(f"`{n}` has another type" for n in found.changed)]) or "the same"
 
 
-def _compared(diff: DiffView) -> str:
+def _describe_comparison(diff: DiffView) -> str:
     keys = f"by {', '.join(diff.keys)}" if diff.keys else "without keys"
     if diff.coverage:
-        return f"{diff.coverage[0]:,} of {words.count(diff.coverage[1], 'day')}, {keys}"
+        return f"{diff.coverage[0]:,} of {words.format_count(diff.coverage[1], 'day')}, {keys}"
     return f"{'a window' if diff.window else 'the whole table'}, {keys}"
 
 
@@ -152,12 +157,13 @@ def built_section(document: ApplyDocument) -> list[PageItem]:
     slowest = max((model.seconds for model in models), default=0.0) or 1.0
     broken = [item for item in document.views if not item.resolves]
     parts = [
-        *cells.prose(
-            f"{view.resolving:,} of {words.count(len(document.views), 'view')} resolve on Spark."
+        *cells.prose_part(
+            f"{view.resolving:,} of {words.format_count(len(document.views), 'view')} resolve on "
+            "Spark."
             if document.views
             else None,
         ),
-        *cells.table(
+        *cells.table_part(
             [
                 ("Model", "name"),
                 ("Intervals", "number"),
@@ -166,16 +172,16 @@ def built_section(document: ApplyDocument) -> list[PageItem]:
                 ("Time", "bars"),
                 ("Audits", "text"),
             ],
-            [_applied(model, slowest) for model in models],
+            [_make_applied_row(model, slowest) for model in models],
             key="built",
         ),
-        *cells.table(
+        *cells.table_part(
             [("View", "text"), ("On Spark", "text")],
             [[f"`{item.view}`", item.error or "does not resolve"] for item in broken],
             title="Views that do not resolve",
             key="views",
         ),
-        *cells.table(
+        *cells.table_part(
             [("Attempt", "number"), ("Result", "text"), ("Error", "text"), ("Tried again", "text")],
             [
                 [a.number, a.result, a.error or "", a.retried_because or ""]
@@ -185,31 +191,31 @@ def built_section(document: ApplyDocument) -> list[PageItem]:
             title="Attempts",
             key="attempts",
         ),
-        *cells.prose(*document.partial, title="May be half built"),
-        *cells.table(
+        *cells.prose_part(*document.partial, title="May be half built"),
+        *cells.table_part(
             [("What", "text"), ("How it differs", "text")],
-            [[f"`{d.name}`", d.how] for d in differences(document.difference)],
+            [[f"`{d.name}`", d.how] for d in list_plan_differences(document.difference)],
             title="The current plan is not the reviewed one",
             key="difference",
         ),
-        *cells.code(document.failure.message if document.failure else "", "Why it failed"),
-        *cells.prose(document.failure.hint if document.failure else None),
+        *cells.code_part(document.failure.message if document.failure else "", "Why it failed"),
+        *cells.prose_part(document.failure.hint if document.failure else None),
     ]
-    return cells.section("built", "What was built", parts, len(models), short="Built")
+    return cells.section_part("built", "What was built", parts, len(models), short="Built")
 
 
-def _applied(model: AppliedModel, slowest: float) -> list[Any]:
+def _make_applied_row(model: AppliedModel, slowest: float) -> list[Any]:
     return [
-        cells.name(model.model, None, model.table),
+        cells.name_cell(model.model, None, model.table),
         model.intervals if model.action != "recreate_view" else None,
         model.batches if model.action != "recreate_view" else None,
         model.rows,
-        [cells.bar("", model.seconds / slowest, words.duration(model.seconds))],
-        _audits(model.audits),
+        [cells.bar_cell("", model.seconds / slowest, words.duration(model.seconds))],
+        _describe_audits(model.audits),
     ]
 
 
-def _audits(audits: list[ModelAudit]) -> str:
+def _describe_audits(audits: list[ModelAudit]) -> str:
     failed = [
         f"failed: `{a.audit}`"
         + (f" ({_failed_rows(a)})" if a.failed_rows is not None else "")
@@ -224,8 +230,8 @@ def _audits(audits: list[ModelAudit]) -> str:
 
 
 def _failed_rows(audit: ModelAudit) -> str:
-    rows = words.count(audit.failed_rows or 0, "row")
+    rows = words.format_count(audit.failed_rows or 0, "row")
     if audit.prod_rows is None:
         return f"{rows}; prod could not be asked" if audit.prod_unknown_because else rows
     same = audit.prod_rows == audit.failed_rows
-    return f"{rows}; {'the same' if same else words.count(audit.prod_rows, 'row')} in prod"
+    return f"{rows}; {'the same' if same else words.format_count(audit.prod_rows, 'row')} in prod"

@@ -10,50 +10,54 @@ from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.model import prose
 from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.markdown_text import Links
+from ci_bot.bot.report.model.markdown_text import CommentLinks
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES
 from ci_bot.protocol.review_report import Report, Risk
-from ci_bot.protocol.rules import RULES, page, rule
+from ci_bot.protocol.rules import RULES, find_rule, read_rule_page
 
 
 @dataclass(frozen=True)
-class Reviewed:
+class ReviewedReport:
     """A report, and what only the bot knows of it."""
 
     report: Report
     context: CommentContext
 
     @cached_property
-    def links(self) -> Links:
-        return Links(self.context, self.report.head_sha)
+    def links(self) -> CommentLinks:
+        return CommentLinks(self.context, self.report.head_sha)
 
     @cached_property
-    def paths(self) -> dict[str, str]:
+    def model_paths(self) -> dict[str, str]:
         """The file of each changed model that has one."""
         return {c.model: c.path for c in self.report.changes if c.path}
 
-    def model(self, model: str, note: str = "") -> list[str | None]:
+    def make_model_cell(self, model: str, note: str = "") -> list[str | None]:
         """A cell with a model, linked to its file at the reviewed commit."""
-        return cells.name(model, self.links.file_url(self.paths.get(model)), note)
+        return cells.name_cell(model, self.links.file_url(self.model_paths.get(model)), note)
 
     def commit_url(self, sha: str | None) -> str | None:
         """Where GitHub shows a commit."""
-        return f"{self._root}/commit/{sha}" if self._root and sha else None
+        return f"{self._project_root}/commit/{sha}" if self._project_root and sha else None
 
     def run_url(self, run: str | None) -> str | None:
         """Where GitHub shows a workflow's run, by its id with or without the attempt."""
         number = (run or "").partition(".")[0]
-        return f"{self._root}/actions/runs/{number}" if self._root and number.isdigit() else None
+        return (
+            f"{self._project_root}/actions/runs/{number}"
+            if self._project_root and number.isdigit()
+            else None
+        )
 
     @property
-    def _root(self) -> str | None:
+    def _project_root(self) -> str | None:
         context = self.context
         repository = context.repository
         return f"{context.server_url.rstrip('/')}/{repository}" if repository else None
 
     @cached_property
-    def owners(self) -> dict[str, str]:
+    def model_owners(self) -> dict[str, str]:
         """Who is asked about a model: by the policy or CODEOWNERS, else its own `owner`."""
         found = {c.model: c.owner for c in self.report.changes if c.owner}
         for item in self.report.owners:
@@ -64,19 +68,19 @@ class Reviewed:
 
 def is_gap(risk: Risk) -> bool:
     """Whether it only says that something was not looked at, and weighs nothing."""
-    looked = risk.rule in RULES and rule(risk.rule).scope == "evidence"
+    looked = risk.rule in RULES and find_rule(risk.rule).scope == "evidence"
     return looked and risk.severity == "info"
 
 
-def findings_section(sources: Reviewed) -> list[PageItem]:
+def findings_section(sources: ReviewedReport) -> list[PageItem]:
     """The findings that count, those that do not, and the pages of their rules."""
     report = sources.report
     groups = group_risks(risk for risk in by_weight(report.risks) if not is_gap(risk))
     aside = group_risks(by_weight(report.set_aside))
-    policy = prose.policy(report.policy)
+    policy = prose.describe_policy(report.policy)
     lighter = report.policy.not_loosened_because if report.policy else None
     parts = [
-        *cells.table(
+        *cells.table_part(
             [
                 ("Severity", "chip"),
                 ("Rule", "rule"),
@@ -87,8 +91,8 @@ def findings_section(sources: Reviewed) -> list[PageItem]:
             ],
             [
                 [
-                    *_first(group, sources),
-                    [_what(group[0]), _others(group, sources)],
+                    *_make_first_row(group, sources),
+                    [_describe_finding(group[0]), _list_other_places(group, sources)],
                     group[0].clears_when,
                     _owners_of(group, sources),
                 ]
@@ -96,7 +100,7 @@ def findings_section(sources: Reviewed) -> list[PageItem]:
             ],
             key="findings",
         ),
-        *cells.table(
+        *cells.table_part(
             [
                 ("Severity", "chip"),
                 ("Rule", "rule"),
@@ -106,23 +110,23 @@ def findings_section(sources: Reviewed) -> list[PageItem]:
             ],
             [
                 [
-                    *_first(group, sources),
-                    [group[0].evidence, _others(group, sources)],
-                    prose.weighed(group[0]),
+                    *_make_first_row(group, sources),
+                    [group[0].evidence, _list_other_places(group, sources)],
+                    prose.describe_weight(group[0]),
                 ]
                 for group in aside
             ],
             title="Findings that do not count, and why",
             key="aside",
         ),
-        *cells.prose(
+        *cells.prose_part(
             policy,
             f"The policy makes nothing lighter here. {lighter}" if lighter else None,
         ),
     ]
     if not groups:
-        parts = [*cells.prose("No rule found a problem."), *parts]
-    return cells.section("findings", "Findings", parts, len(groups))
+        parts = [*cells.prose_part("No rule found a problem."), *parts]
+    return cells.section_part("findings", "Findings", parts, len(groups))
 
 
 def by_weight(risks: Iterable[Risk]) -> list[Risk]:
@@ -130,38 +134,38 @@ def by_weight(risks: Iterable[Risk]) -> list[Risk]:
     return sorted(risks, key=lambda r: (SEVERITIES.index(r.severity), r.rule, r.model or ""))
 
 
-def _first(group: Sequence[Risk], sources: Reviewed) -> list[object]:
+def _make_first_row(group: Sequence[Risk], sources: ReviewedReport) -> list[object]:
     risk, more = group[0], len(group) - 1
     url = sources.links.file_url(risk.path, risk.line)
-    severity = cells.chip(risk.severity, risk.severity, SEVERITIES.index(risk.severity))
-    note = f"and {more:,} more" if more else _place(risk) if risk.model else ""
-    return [severity, risk.rule, cells.name(where(risk), url, note)]
+    severity = cells.chip_cell(risk.severity, risk.severity, SEVERITIES.index(risk.severity))
+    note = f"and {more:,} more" if more else _describe_file_position(risk) if risk.model else ""
+    return [severity, risk.rule, cells.name_cell(describe_location(risk), url, note)]
 
 
-def _others(group: Sequence[Risk], sources: Reviewed) -> list[list[str | None]]:
+def _list_other_places(group: Sequence[Risk], sources: ReviewedReport) -> list[list[str | None]]:
     """The other places, each with its address and what is found there."""
     return [
-        [where(risk), sources.links.file_url(risk.path, risk.line), risk.evidence]
+        [describe_location(risk), sources.links.file_url(risk.path, risk.line), risk.evidence]
         for risk in group[1:]
     ]
 
 
-def where(risk: Risk) -> str:
+def describe_location(risk: Risk) -> str:
     """The model, else the file and line, else the plan as a whole."""
-    return risk.model or _place(risk) or "the plan"
+    return risk.model or _describe_file_position(risk) or "the plan"
 
 
-def _place(risk: Risk) -> str:
+def _describe_file_position(risk: Risk) -> str:
     return f"{risk.path}:{risk.line}" if risk.path and risk.line else risk.path or ""
 
 
-def _what(risk: Risk) -> str:
-    weighed = prose.weighed(risk)
+def _describe_finding(risk: Risk) -> str:
+    weighed = prose.describe_weight(risk)
     return f"{risk.evidence} {weighed}" if weighed else risk.evidence
 
 
-def _owners_of(group: Sequence[Risk], sources: Reviewed) -> str:
-    found = (sources.owners.get(risk.model or "", "") for risk in group)
+def _owners_of(group: Sequence[Risk], sources: ReviewedReport) -> str:
+    found = (sources.model_owners.get(risk.model or "", "") for risk in group)
     return "; ".join(dict.fromkeys(owner for owner in found if owner))
 
 
@@ -169,8 +173,13 @@ def rules_section(names: Iterable[str], rules_url: str | None) -> list[PageItem]
     """The pages of the rules that have found something, so that a reader needs no network."""
     known = sorted({name for name in names if name in RULES})
     pages = [
-        [name, rule(name).title, page(name), f"{rules_url}/{name}.md" if rules_url else None]
+        [
+            name,
+            find_rule(name).title,
+            read_rule_page(name),
+            f"{rules_url}/{name}.md" if rules_url else None,
+        ]
         for name in known
     ]
     parts = [{"type": "rules", "pages": pages}] if pages else []
-    return cells.section("rules", "Rules", parts, len(pages))
+    return cells.section_part("rules", "Rules", parts, len(pages))

@@ -23,14 +23,14 @@ _FEWEST_ROWS = 14
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedModel:
     """The middle of a model's box."""
 
     x: float
     y: float
 
 
-def place(nodes: Sequence[str], edges: Iterable[tuple[str, str]]) -> dict[str, Placed]:
+def place_models(nodes: Sequence[str], edges: Iterable[tuple[str, str]]) -> dict[str, PlacedModel]:
     """A place for each of `nodes`, none given twice; the same for the same graph.
 
     Args:
@@ -40,30 +40,30 @@ def place(nodes: Sequence[str], edges: Iterable[tuple[str, str]]) -> dict[str, P
     order = list(dict.fromkeys(nodes))
     known = set(order)
     pairs = list(dict.fromkeys(e for e in edges if e[0] != e[1] and {*e} <= known))
-    below, above = _neighbours(pairs)
-    parts = _parts(order, below, above)
+    below, above = _list_neighbours(pairs)
+    parts = _split_connected_parts(order, below, above)
     drawn = [part for part in parts if len(part) > 1]
     alone = [part[0] for part in parts if len(part) == 1]
     tall = max(_FEWEST_ROWS, ceil(sqrt(len(order) * COLUMN / ROW / _SHAPE)))
-    places: dict[str, Placed] = {}
+    places: dict[str, PlacedModel] = {}
     top = 0.0
     for part in sorted(drawn, key=len, reverse=True):
-        rows, columns = _part(part, below, above, tall)
+        rows, columns = _place_part(part, below, above, tall)
         high = max(rows.values()) - min(rows.values())
         first = min(rows.values())
         for node in part:
-            places[node] = Placed(columns[node] * COLUMN, (top + rows[node] - first) * ROW)
+            places[node] = PlacedModel(columns[node] * COLUMN, (top + rows[node] - first) * ROW)
         top += high + 1 + _GAP
     wide = max(4, ceil(sqrt(len(alone) * ROW * _SHAPE / COLUMN)))
     for index, node in enumerate(alone):
-        places[node] = Placed(index % wide * COLUMN, (top + index // wide) * ROW)
+        places[node] = PlacedModel(index % wide * COLUMN, (top + index // wide) * ROW)
     return places
 
 
 _Links = Mapping[str, Sequence[str]]
 
 
-def _neighbours(pairs: Iterable[tuple[str, str]]) -> tuple[_Links, _Links]:
+def _list_neighbours(pairs: Iterable[tuple[str, str]]) -> tuple[_Links, _Links]:
     below: dict[str, list[str]] = defaultdict(list)
     above: dict[str, list[str]] = defaultdict(list)
     for parent, reader in pairs:
@@ -72,7 +72,7 @@ def _neighbours(pairs: Iterable[tuple[str, str]]) -> tuple[_Links, _Links]:
     return below, above
 
 
-def _parts(order: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
+def _split_connected_parts(order: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
     """The nodes, those together that are connected in some way; each list in the given order."""
     rank = {node: index for index, node in enumerate(order)}
     seen: set[str] = set()
@@ -94,12 +94,12 @@ def _parts(order: Sequence[str], below: _Links, above: _Links) -> list[list[str]
     return parts
 
 
-def _part(
+def _place_part(
     part: Sequence[str], below: _Links, above: _Links, tall: int
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Row and column of each node of a connected part."""
-    layers = _layers(part, below, above)
-    _untangle(layers, below, above)
+    layers = _layer_models(part, below, above)
+    _untangle_layers(layers, below, above)
     columns: dict[str, int] = {}
     groups: list[list[str]] = []
     for layer in layers:
@@ -113,12 +113,14 @@ def _part(
     for sweep in range(_SWEEPS):
         towards, turned = (above, groups) if sweep % 2 == 0 else (below, groups[::-1])
         for group in turned:
-            wanted = [_mean([rows[n] for n in towards.get(node, ())], rows[node]) for node in group]
-            rows.update(zip(group, _apart(wanted), strict=True))
+            wanted = [
+                _average([rows[n] for n in towards.get(node, ())], rows[node]) for node in group
+            ]
+            rows.update(zip(group, _spread_apart(wanted), strict=True))
     return rows, columns
 
 
-def _layers(part: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
+def _layer_models(part: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
     """Each node as far right as its longest way from a source; sources stand beside a reader."""
     missing = {node: len(above.get(node, ())) for node in part}
     depth: dict[str, int] = {}
@@ -146,22 +148,22 @@ def _layers(part: Sequence[str], below: _Links, above: _Links) -> list[list[str]
     return [layers[number] for number in sorted(layers)]
 
 
-def _untangle(layers: list[list[str]], below: _Links, above: _Links) -> None:
+def _untangle_layers(layers: list[list[str]], below: _Links, above: _Links) -> None:
     """Sorts each layer by where its neighbours stand, to and fro, so that few edges cross."""
     at = {n: index / len(layer) for layer in layers for index, n in enumerate(layer)}
     for sweep in range(2 * _SWEEPS):
         towards, turned = (above, layers) if sweep % 2 == 0 else (below, layers[::-1])
         for layer in turned:
-            wanted = {n: _mean([at[o] for o in towards.get(n, ())], at[n]) for n in layer}
+            wanted = {n: _average([at[o] for o in towards.get(n, ())], at[n]) for n in layer}
             layer.sort(key=wanted.__getitem__)
             at.update((node, index / len(layer)) for index, node in enumerate(layer))
 
 
-def _mean(values: Sequence[float], otherwise: float) -> float:
+def _average(values: Sequence[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-def _apart(wanted: Sequence[float]) -> list[float]:
+def _spread_apart(wanted: Sequence[float]) -> list[float]:
     """Numbers near `wanted`, in the same order, each at least 1 from the next: least squares, by
     pooling neighbours that want the same place."""
     blocks: list[tuple[float, int]] = []  # sum and count of what is wanted, less the rank

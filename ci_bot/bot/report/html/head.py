@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.report.html.builds import cost_words, work_sentence
-from ci_bot.bot.report.html.findings import where
+from ci_bot.bot.report.html.findings import describe_location
 from ci_bot.bot.report.html.story import lint_words, tests_words
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView
 from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.finding_groups import Fix
+from ci_bot.bot.report.model.finding_groups import BlockerFix
 from ci_bot.bot.report.model.headline import baseline_notice
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.base import short
+from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.review_report import Report, what_does_not_load
 
 _RESULTS = {
@@ -44,7 +44,7 @@ class HeadPoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Head:
+class PageHead:
     """What the template prints. Texts are untrusted; what stands between backticks is code.
 
     Attributes:
@@ -77,7 +77,7 @@ class Head:
 
 def head_of(
     report: Report | None, context: CommentContext, applied: ApplyDocument | None = None
-) -> Head:
+) -> PageHead:
     """The first screen of a review, of an apply, or of an apply with the review before it.
 
     Raises:
@@ -87,13 +87,13 @@ def head_of(
         raise ValueError("a page shows a review, an apply, or both")
     view = ReviewView(report, context) if report is not None else None
     evidence = ApplyView(applied) if applied is not None else None
-    tone, icon, word = _built(evidence) if evidence else _decided(view)
+    tone, icon, word = _describe_build(evidence) if evidence else _describe_decision(view)
     reviewed = ""
     if report is not None and applied is not None:
         reviewed = f"The review said: {words.DECISIONS[report.decision]}"
-    points = _shown(evidence) if evidence else _to_look_at(view)
-    following, command = _next(view, context, applied)
-    return Head(
+    points = _list_evidence_points(evidence) if evidence else _to_look_at(view)
+    following, command = _describe_next_step(view, context, applied)
+    return PageHead(
         tone=tone,
         icon=icon,
         word=word,
@@ -101,32 +101,32 @@ def head_of(
         project=context.project,
         environment=context.environment,
         number=context.pr_number,
-        sentence=_sentence(view, evidence),
-        asked=_decision(applied) if applied else view.asked if view else "",
-        said="" if applied else _said(report),
+        sentence=_make_sentence(view, evidence),
+        asked=_describe_applied_decision(applied) if applied else view.asked if view else "",
+        said="" if applied else _describe_no_plan(report),
         points=points[:MOST_POINTS],
         more=max(len(points) - MOST_POINTS, 0),
-        facts=[*_applied_facts(evidence), *_facts(report)],
-        checks=_checks(report),
-        warnings=_warnings(report, context),
+        facts=[*_applied_facts(evidence), *_list_facts(report)],
+        checks=_list_checks(report),
+        warnings=_list_warnings(report, context),
         next=following,
         command=command,
-        meta=_meta(report, context, applied),
+        meta=_list_meta(report, context, applied),
         run_url=context.run_url,
         title=f"{word} · {context.project} → {context.environment}".replace("`", ""),
     )
 
 
-def _decided(view: ReviewView | None) -> tuple[str, str, str]:
+def _describe_decision(view: ReviewView | None) -> tuple[str, str, str]:
     if view is None:
         return "no_changes", "", ""
     decision = view.report.decision
     fixes = len(view.findings.fixes)
-    more = f" · {words.count(fixes, 'thing')} to fix" if fixes else ""
+    more = f" · {words.format_count(fixes, 'thing')} to fix" if fixes else ""
     return decision, words.DECISION_ICONS[decision], f"{words.DECISIONS[decision]}{more}"
 
 
-def _built(view: ApplyView) -> tuple[str, str, str]:
+def _describe_build(view: ApplyView) -> tuple[str, str, str]:
     if view.doc.result != "applied":
         return _RESULTS[view.doc.result]
     word = f"Built in `{view.doc.environment}` · {view.heading}"
@@ -135,7 +135,7 @@ def _built(view: ApplyView) -> tuple[str, str, str]:
     return ("no_changes", "⚪", word) if view.data == "nothing" else ("go", "✅", word)
 
 
-def _sentence(view: ReviewView | None, evidence: ApplyView | None) -> str:
+def _make_sentence(view: ReviewView | None, evidence: ApplyView | None) -> str:
     if evidence is not None:
         failure = evidence.doc.failure
         if failure is not None:
@@ -148,7 +148,7 @@ def _sentence(view: ReviewView | None, evidence: ApplyView | None) -> str:
     return f"{view.head.sentence}{rest}"
 
 
-def _decision(applied: ApplyDocument) -> str:
+def _describe_applied_decision(applied: ApplyDocument) -> str:
     verdict = applied.verdict
     if verdict is None:
         return ""
@@ -162,17 +162,19 @@ def _to_look_at(view: ReviewView | None) -> list[HeadPoint]:
     if view is None:
         return []
     found = [
-        HeadPoint(f"{fix.icon} `{where(fix.shown)}`: {_fix(fix)}", fix.shown.rule)
+        HeadPoint(
+            f"{fix.icon} `{describe_location(fix.shown)}`: {_describe_fix(fix)}", fix.shown.rule
+        )
         for fix in view.findings.fixes
     ]
     for point in view.findings.points:
         more = f" and {point.more:,} more" if point.more else ""
-        text = f"`{where(point.risk)}`{more}: {point.said}"
+        text = f"`{describe_location(point.risk)}`{more}: {point.said}"
         found.append(HeadPoint(text, point.risk.rule))
     return found
 
 
-def _fix(fix: Fix) -> str:
+def _describe_fix(fix: BlockerFix) -> str:
     """What is wrong, how it is mended, and what fails because of it, in a comment's words."""
     if fix.is_secret:
         how = (
@@ -182,33 +184,33 @@ def _fix(fix: Fix) -> str:
     else:
         how = fix.how
     what = "The message below says what is wrong." if fix.is_failure else fix.shown.evidence
-    broken = list(dict.fromkeys(other.path or where(other) for other in fix.follows))
+    broken = list(dict.fromkeys(other.path or describe_location(other) for other in fix.follows))
     others = ", ".join(f"`{name}`" for name in broken[:_OTHERS])
     more = words.and_more(broken, _OTHERS)
     return f"{what} {how}" + (f" Fails because of it: {others}{more}." if others else "")
 
 
-def _said(report: Report | None) -> str:
+def _describe_no_plan(report: Report | None) -> str:
     """What SQLMesh says where there is no plan."""
     failures = [report.failure, *report.base_failures] if report else []
     return next((failure.message for failure in failures if failure is not None), "")
 
 
-def _shown(evidence: ApplyView) -> list[HeadPoint]:
+def _list_evidence_points(evidence: ApplyView) -> list[HeadPoint]:
     """What an apply shows that somebody should look at."""
     verdict = evidence.doc.verdict
     cleared = verdict.cleared if verdict else []
     return [
         *(HeadPoint(f"Audit failed: {text}.") for text in evidence.blocking_audits),
         *(HeadPoint(f"Audit warns: {text}.") for text in evidence.warning_audits),
-        *(HeadPoint(f"`{where(r)}`: cleared by the data.", r.rule) for r in cleared),
+        *(HeadPoint(f"`{describe_location(r)}`: cleared by the data.", r.rule) for r in cleared),
     ]
 
 
-def _facts(report: Report | None) -> list[tuple[str, str]]:
+def _list_facts(report: Report | None) -> list[tuple[str, str]]:
     if report is None or report.failure is not None:
         return []
-    found = [("Changes", _changes(report))]
+    found = [("Changes", _describe_changes(report))]
     if report.changes:
         env, plan = report.environment, report.prod_plan
         found.append(("In the environment", work_sentence(report.backfill, f"`{env}` builds")))
@@ -224,14 +226,14 @@ def _facts(report: Report | None) -> list[tuple[str, str]]:
     return found
 
 
-def _changes(report: Report) -> str:
+def _describe_changes(report: Report) -> str:
     counts: Counter[str] = Counter(
         change.change for change in report.changes if not change.from_base
     )
     drift = sum(change.from_base for change in report.changes)
     named = [f"{counts[name]:,} {word}" for name, word in words.CHANGES.items() if counts[name]]
     more = f"; {drift:,} more come from the base branch" if drift else ""
-    models = words.count(report.project.models, "model")
+    models = words.format_count(report.project.models, "model")
     return f"{' · '.join(named) or 'none'}, out of {models}{more}"
 
 
@@ -240,17 +242,19 @@ def _applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
         return []
     applied = view.doc
     built, audits = view.built, applied.audits
-    rows = f", {words.count(view.rows, 'row')}" if view.rows is not None else ""
+    rows = f", {words.format_count(view.rows, 'row')}" if view.rows is not None else ""
     found = [
         (
             "Built",
-            f"{words.count(built.tables, 'table')}, {words.count(built.intervals, 'interval')} in "
-            f"{words.count(built.batches, 'batch')}{rows}, in {words.duration(applied.seconds)}",
+            f"{words.format_count(built.tables, 'table')}, "
+            f"{words.format_count(built.intervals, 'interval')} in "
+            f"{words.format_count(built.batches, 'batch')}{rows}, in "
+            f"{words.duration(applied.seconds)}",
         )
     ]
     if audits.passed or audits.failed:
         soft = audits.failed - audits.blocking_failed
-        warned = f" · {words.count(soft, 'warning')}" if soft else ""
+        warned = f" · {words.format_count(soft, 'warning')}" if soft else ""
         failed = f" · {audits.blocking_failed:,} failed" if audits.blocking_failed else ""
         found.append(("Audits", f"{audits.passed:,} passed{warned}{failed}"))
     if view.compared:
@@ -259,20 +263,20 @@ def _applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
             (
                 "Data",
                 f"differs on {len(view.differing):,} of "
-                f"{words.count(len(view.compared), 'model')}, {same:,} identical",
+                f"{words.format_count(len(view.compared), 'model')}, {same:,} identical",
             )
         )
     return found
 
 
-def _checks(report: Report | None) -> list[str]:
+def _list_checks(report: Report | None) -> list[str]:
     if report is None:
         return []
     said = (tests_words(report.checks.tests), lint_words(report.checks.lint))
     return [f"{_MARKS[result]} {text}" for result, text in said]
 
 
-def _warnings(report: Report | None, context: CommentContext) -> list[str]:
+def _list_warnings(report: Report | None, context: CommentContext) -> list[str]:
     found = []
     notice = None if report is None else baseline_notice(report)
     if notice is not None:
@@ -301,7 +305,7 @@ def _warnings(report: Report | None, context: CommentContext) -> list[str]:
     return found
 
 
-def _next(
+def _describe_next_step(
     view: ReviewView | None, context: CommentContext, applied: ApplyDocument | None
 ) -> tuple[str, str]:
     if applied is not None:
@@ -329,16 +333,16 @@ def _next_of_review(view: ReviewView, context: CommentContext) -> tuple[str, str
     )
 
 
-def _meta(
+def _list_meta(
     report: Report | None, context: CommentContext, applied: ApplyDocument | None
 ) -> list[str]:
     plan = report.plan_id if report else applied.plan_id if applied else None
-    found = [f"plan `{short(plan)}`"] if plan else []
+    found = [f"plan `{short_plan_id(plan)}`"] if plan else []
     if report is not None:
         found += [f"head `{report.head_sha[:7]}`"] if report.head_sha else []
         found += [f"on `{report.base_sha[:7]}`"] if report.base_sha else []
         found.append(_BASELINES[report.baseline])
-        found.append(f"planned {words.clock(report.planned_at)}")
+        found.append(f"planned {words.format_clock(report.planned_at)}")
     else:
-        found.append(words.clock(context.now))
+        found.append(words.format_clock(context.now))
     return found

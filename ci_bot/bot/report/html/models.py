@@ -6,39 +6,39 @@ from collections import Counter
 
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.html.findings import Reviewed
-from ci_bot.bot.report.html.graph import place
+from ci_bot.bot.report.html.findings import ReviewedReport
+from ci_bot.bot.report.html.graph import place_models
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.column_impact import lineage_notes
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, Impact
 
 
-def ranked(changes: list[Change]) -> list[Change]:
+def rank_changes(changes: list[Change]) -> list[Change]:
     """Changes of the pull request before those of the base branch, the weightiest first."""
     return sorted(changes, key=lambda c: (c.from_base, words.CHANGE_ORDER.index(c.change), c.model))
 
 
-def models_section(sources: Reviewed) -> list[PageItem]:
+def models_section(sources: ReviewedReport) -> list[PageItem]:
     """All changed models in one table."""
-    changes = ranked(sources.report.changes)
-    reached = _reached(sources.report.impact)
+    changes = rank_changes(sources.report.changes)
+    reached = _list_reached(sources.report.impact)
     rows = [
         [
-            sources.model(change.model, _notes(change)),
-            cells.chip(
+            sources.make_model_cell(change.model, _describe_notes(change)),
+            cells.chip_cell(
                 change.change, words.CHANGES[change.change], words.CHANGE_ORDER.index(change.change)
             ),
             words.CATEGORIES.get(change.category or "", "–"),
             words.KINDS.get(change.kind, change.kind),
             change.owner or "",
-            ", ".join(_column(column) for column in change.columns),
+            ", ".join(_describe_column(column) for column in change.columns),
             reached.get(change.model, [] if change.change == "indirect" else None),
             change.model if change.diff else None,
         ]
         for change in changes
     ]
-    table = cells.table(
+    table = cells.table_part(
         [
             ("Model", "name"),
             ("Change", "chip"),
@@ -52,19 +52,21 @@ def models_section(sources: Reviewed) -> list[PageItem]:
         rows,
         key="models",
     )
-    return cells.section(
-        "models", "Changed models", [*table, *_impact(sources)], len(rows), short="Models"
+    return cells.section_part(
+        "models", "Changed models", [*table, *_make_impact_part(sources)], len(rows), short="Models"
     )
 
 
-def _notes(change: Change) -> str:
+def _describe_notes(change: Change) -> str:
     base = "from the base branch" if change.from_base else ""
     also = f"also in {', '.join(change.also_in)}" if change.also_in else ""
     return "; ".join(text for text in (base, also, ", ".join(change.tags)) if text)
 
 
-def _column(column: ColumnChange) -> str:
-    readers = f", read by {words.count(len(column.readers), 'model')}" if column.readers else ""
+def _describe_column(column: ColumnChange) -> str:
+    readers = (
+        f", read by {words.format_count(len(column.readers), 'model')}" if column.readers else ""
+    )
     if column.before is None:
         return f"+`{column.name}` {column.after}"
     if column.after is None:
@@ -72,17 +74,17 @@ def _column(column: ColumnChange) -> str:
     return f"`{column.name}` {column.before} → {column.after}{readers}"
 
 
-def _reached(impact: Impact) -> dict[str, list[str]]:
+def _list_reached(impact: Impact) -> dict[str, list[str]]:
     found: dict[str, dict[str, None]] = {}
     for part in impact.changed:
         found.setdefault(part.model, {}).update(dict.fromkeys(r.model for r in part.reached))
     return {model: list(models) for model, models in found.items()}
 
 
-def _impact(sources: Reviewed) -> list[PageItem]:
+def _make_impact_part(sources: ReviewedReport) -> list[PageItem]:
     impact = sources.report.impact
     more = impact.more_changed
-    return cells.table(
+    return cells.table_part(
         [
             ("Model", "name"),
             ("Column", "text"),
@@ -92,21 +94,21 @@ def _impact(sources: Reviewed) -> list[PageItem]:
         ],
         [
             [
-                sources.model(part.model),
+                sources.make_model_cell(part.model),
                 f"`{part.column}`" if part.column else "all rows",
                 words.HOW_CHANGED[part.how],
-                _depending(part),
+                _list_depending(part),
                 part.why or "",
             ]
             for part in impact.changed
         ],
         title="What reads the columns and rows that change",
-        note=f"{words.count(more, 'further change')} not listed." if more else "",
+        note=f"{words.format_count(more, 'further change')} not listed." if more else "",
         key="impact",
     )
 
 
-def _depending(part: ChangedPart) -> list[str]:
+def _list_depending(part: ChangedPart) -> list[str]:
     found = []
     for reached in part.reached:
         names = [*(["rows"] if reached.rows else []), *reached.columns]
@@ -115,13 +117,13 @@ def _depending(part: ChangedPart) -> list[str]:
     return [*found, *([f"and {part.more_models} more"] if part.more_models else [])]
 
 
-def lineage_section(sources: Reviewed) -> list[PageItem]:
+def lineage_section(sources: ReviewedReport) -> list[PageItem]:
     """The changed models and their readers, each with its place in the picture."""
     report = sources.report
     names = [node.model for node in report.lineage.nodes]
     if len(names) < 2:  # noqa: PLR2004 - one box says nothing
         return []
-    places = place(names, report.lineage.edges)
+    places = place_models(names, report.lineage.edges)
     notes = lineage_notes(report.impact)
     forward = {c.model for c in report.changes if c.category == "forward_only"}
     index = {name: number for number, name in enumerate(places)}
@@ -137,7 +139,7 @@ def lineage_section(sources: Reviewed) -> list[PageItem]:
                 round(at.y),
                 notes.get(name, ""),
                 name in forward,
-                sources.links.file_url(sources.paths.get(name)),
+                sources.links.file_url(sources.model_paths.get(name)),
             ]
             for name, at in places.items()
         ],
@@ -153,20 +155,20 @@ def lineage_section(sources: Reviewed) -> list[PageItem]:
         ],
         "forward": bool(forward & index.keys()),
     }
-    return cells.section("lineage", "Lineage", [part], len(names))
+    return cells.section_part("lineage", "Lineage", [part], len(names))
 
 
-def diffs_section(sources: Reviewed) -> list[PageItem]:
+def diffs_section(sources: ReviewedReport) -> list[PageItem]:
     """The diffs of the definitions, to be read side by side."""
     diffs = [
         [
             change.model,
-            cells.chip(change.change, words.CHANGES[change.change]),
+            cells.chip_cell(change.change, words.CHANGES[change.change]),
             change.diff,
             sources.links.file_url(change.path),
         ]
-        for change in ranked(sources.report.changes)
+        for change in rank_changes(sources.report.changes)
         if change.diff
     ]
     parts = [{"type": "diffs", "diffs": diffs}] if diffs else []
-    return cells.section("diffs", "SQL, before and after", parts, len(diffs), short="Diffs")
+    return cells.section_part("diffs", "SQL, before and after", parts, len(diffs), short="Diffs")

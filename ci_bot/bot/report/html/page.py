@@ -21,14 +21,14 @@ from markupsafe import Markup, escape
 
 from ci_bot.bot.report.html.builds import building_section, cost_section
 from ci_bot.bot.report.html.evidence import built_section, data_section
-from ci_bot.bot.report.html.findings import Reviewed, findings_section, rules_section
+from ci_bot.bot.report.html.findings import ReviewedReport, findings_section, rules_section
 from ci_bot.bot.report.html.head import head_of
 from ci_bot.bot.report.html.models import diffs_section, lineage_section, models_section
 from ci_bot.bot.report.html.story import checks_section, details_section, history_section
-from ci_bot.bot.report.markdown.templating import sandbox
+from ci_bot.bot.report.markdown.templating import make_sandbox
 from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.markdown_text import reveal
-from ci_bot.bot.report.resources import resource
+from ci_bot.bot.report.model.markdown_text import reveal_invisible
+from ci_bot.bot.report.resources import find_resource
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
 from ci_bot.protocol.review_report import Report
@@ -83,21 +83,21 @@ def page_parts(
     Raises:
         ValueError: there is neither a report nor an apply.
     """
-    styles = [_source(name) for name in STYLES]
-    scripts = [_source(name) for name in SCRIPTS]
+    styles = [_read_source(name) for name in STYLES]
+    scripts = [_read_source(name) for name in SCRIPTS]
     return (
-        _environment()
+        _make_environment()
         .get_template(TEMPLATE)
         .generate(
             head=head_of(report, context, applied),
             # One after the other: all of them at once take 30 MB for 5,000 models.
             sections=(
-                _as_it_is(embedded(section))
-                for section in sections(report, context, applied, history)
+                _as_it_is(embed_json(section))
+                for section in list_page_sections(report, context, applied, history)
             ),
             styles=[_as_it_is(text) for text in styles],
             scripts=[_as_it_is(text) for text in scripts],
-            policy=policy(scripts, styles),
+            policy=make_content_policy(scripts, styles),
         )
     )
 
@@ -107,7 +107,7 @@ def _as_it_is(text: str) -> Markup:
     return Markup(text)  # noqa: S704 - escaped  # nosec B704
 
 
-def sections(
+def list_page_sections(
     report: Report | None,
     context: CommentContext,
     applied: ApplyDocument | None,
@@ -120,7 +120,7 @@ def sections(
     if report is None:
         yield from cost_section(None, applied)
         return
-    sources = Reviewed(report, context)
+    sources = ReviewedReport(report, context)
     yield from findings_section(sources)
     yield from lineage_section(sources)
     yield from models_section(sources)
@@ -130,41 +130,41 @@ def sections(
     yield from checks_section(sources)
     yield from history_section(sources, history)
     yield from details_section(sources)
-    yield from rules_section(_rules(report, applied), context.rules_url)
+    yield from rules_section(_list_rules(report, applied), context.rules_url)
 
 
-def _rules(report: Report, applied: ApplyDocument | None) -> list[str]:
+def _list_rules(report: Report, applied: ApplyDocument | None) -> list[str]:
     verdict = applied.verdict if applied else None
     data = [*verdict.risks, *verdict.cleared] if verdict else []
     return [risk.rule for risk in (*report.risks, *report.set_aside, *data)]
 
 
-def embedded(data: Any) -> str:
+def embed_json(data: Any) -> str:
     """JSON that can stand inside of an HTML element, all that is invisible in it made visible."""
-    text = json.dumps(_revealed(data), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(_reveal_texts(data), ensure_ascii=False, separators=(",", ":"))
     for char in _HARMFUL:
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
 
 
-def _revealed(data: Any) -> Any:
+def _reveal_texts(data: Any) -> Any:
     if isinstance(data, str):
         # Line by line, because a line that is plain costs nothing.
-        return "\n".join(reveal(line, keep="\t") for line in data.split("\n"))
+        return "\n".join(reveal_invisible(line, keep="\t") for line in data.split("\n"))
     if isinstance(data, dict):
-        return {key: _revealed(value) for key, value in data.items()}
+        return {key: _reveal_texts(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_revealed(item) for item in data]
+        return [_reveal_texts(item) for item in data]
     return data
 
 
-def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+def make_content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
     """The page's Content-Security-Policy: these scripts and styles, and no other load."""
     return "; ".join(
         [
             "default-src 'none'",
-            f"script-src {' '.join(_hash(text) for text in scripts)}",
-            f"style-src {' '.join(_hash(text) for text in styles)}",
+            f"script-src {' '.join(_hash_source(text) for text in scripts)}",
+            f"style-src {' '.join(_hash_source(text) for text in styles)}",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -174,23 +174,23 @@ def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
     )
 
 
-def _hash(text: str) -> str:
+def _hash_source(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def webpage_directory() -> Traversable:
     """Where this installation's scripts and styles of the page are."""
-    return resource("templates") / "webpage"
+    return find_resource("templates") / "webpage"
 
 
 @cache
-def _source(name: str) -> str:
+def _read_source(name: str) -> str:
     return (webpage_directory() / name).read_text("utf-8")
 
 
-def prose(text: str) -> Markup:
+def render_prose_html(text: str) -> Markup:
     """A sentence in HTML, what stands between backticks as code."""
-    shown = reveal(text, keep="\n")
+    shown = reveal_invisible(text, keep="\n")
     parts = _CODE.split(shown)
     pieces = [
         Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
@@ -200,7 +200,7 @@ def prose(text: str) -> Markup:
 
 
 @cache
-def _environment() -> SandboxedEnvironment:
-    created = sandbox(webpage_directory())
-    created.filters |= {"prose": prose}
+def _make_environment() -> SandboxedEnvironment:
+    created = make_sandbox(webpage_directory())
+    created.filters |= {"prose": render_prose_html}
     return created

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.html.findings import Reviewed, is_gap
+from ci_bot.bot.report.html.findings import ReviewedReport, is_gap
 from ci_bot.bot.report.model import advice, words
 from ci_bot.bot.report.model.words import options_sentence
-from ci_bot.protocol.base import short
+from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
 from ci_bot.protocol.plan import Checks, Finding, LintCheck, TestsCheck
 from ci_bot.protocol.review_report import Report
@@ -25,11 +25,11 @@ _RESULTS = {
 def tests_words(check: TestsCheck) -> tuple[str, str]:
     """How unit tests ended: a key of the results, and words."""
     if check.status == "passed":
-        return "ok", words.count(check.run, "unit test")
+        return "ok", words.format_count(check.run, "unit test")
     if check.status == "failed":
         before = f", {check.failed_before} on the base branch, too" if check.failed_before else ""
         known = check.failed == check.failed_before
-        text = f"{check.failed} of {words.count(check.run, 'unit test')} failed{before}"
+        text = f"{check.failed} of {words.format_count(check.run, 'unit test')} failed{before}"
         return ("warn" if known else "fail"), text
     return "not_run", "no unit tests" if check.status == "none" else "unit tests not run"
 
@@ -38,41 +38,43 @@ def lint_words(check: LintCheck) -> tuple[str, str]:
     """What the linter said: a key of the results, and words."""
     return {
         "passed": ("ok", "no lint error"),
-        "failed": ("fail", words.count(check.errors, "lint error")),
-        "warnings": ("warn", words.count(check.warnings, "lint warning")),
+        "failed": ("fail", words.format_count(check.errors, "lint error")),
+        "warnings": ("warn", words.format_count(check.warnings, "lint warning")),
         "off": ("not_run", "linter is off"),
         "not_run": ("not_run", "lint not run"),
     }[check.status]
 
 
-def checks_section(sources: Reviewed) -> list[PageItem]:
+def checks_section(sources: ReviewedReport) -> list[PageItem]:
     """Each check with its result; what was not looked at; what tests and linter said."""
     report = sources.report
     checks = report.checks
     gaps = [risk for risk in report.risks if is_gap(risk)]
     parts = [
-        *cells.table(
-            [("Check", "text"), ("Result", "chip"), ("Detail", "text")], _rows(checks), key="checks"
+        *cells.table_part(
+            [("Check", "text"), ("Result", "chip"), ("Detail", "text")],
+            _make_check_rows(checks),
+            key="checks",
         ),
-        *cells.prose(*(risk.evidence for risk in gaps), title="Not checked"),
+        *cells.prose_part(*(risk.evidence for risk in gaps), title="Not checked"),
     ]
     for failure in checks.tests.failures:
-        parts += cells.prose(failure.cause, title=f"Unit test `{failure.name}` fails")
-        parts += cells.code(failure.message)
-    parts += cells.table(
+        parts += cells.prose_part(failure.cause, title=f"Unit test `{failure.name}` fails")
+        parts += cells.code_part(failure.message)
+    parts += cells.table_part(
         [("Severity", "chip"), ("Rule", "text"), ("Where", "name"), ("What", "text")],
-        [_lint(finding, sources) for finding in checks.lint.findings],
+        [_make_lint_row(finding, sources) for finding in checks.lint.findings],
         title="What the linter found",
         key="lint",
     )
-    return cells.section("checks", "Checks", parts)
+    return cells.section_part("checks", "Checks", parts)
 
 
-def _rows(checks: Checks) -> list[list[object]]:
+def _make_check_rows(checks: Checks) -> list[list[object]]:
     tests, lint, form = checks.tests, checks.lint, checks.formatting
     audits, diff = checks.audits, checks.table_diff
     need = "needs" if len(form.files) == 1 else "need"
-    changed = words.count(form.checked, "changed file")
+    changed = words.format_count(form.checked, "changed file")
     unformatted = f"{len(form.files):,} of {changed} {need} `sqlmesh format`"
     said = {
         "passed": ("ok", "formatted" if form.checked else "nothing to format"),
@@ -83,38 +85,44 @@ def _rows(checks: Checks) -> list[list[object]]:
     amount = f"{audits.blocking} blocking, {audits.non_blocking} not blocking. " if some else ""
     audited = {"passed": "ok", "failed": "fail", "not_run": "not_run"}[audits.status]
     project: list[list[object]] = [
-        [c.name.capitalize(), _chip(c.status), f"{c.message} {c.fix or ''}"] for c in checks.project
+        [c.name.capitalize(), _result_chip(c.status), f"{c.message} {c.fix or ''}"]
+        for c in checks.project
     ]
     return [
         *project,
         [
             "Unit tests",
-            _chip(tests_words(tests)[0]),
+            _result_chip(tests_words(tests)[0]),
             tests.not_run_because or tests_words(tests)[1],
         ],
-        ["Lint", _chip(lint_words(lint)[0]), lint_words(lint)[1]],
-        ["Format", _chip(said[form.status][0]), said[form.status][1]],
-        ["Audits", _chip(audited), f"{amount}{audits.not_run_because or ''}"],
+        ["Lint", _result_chip(lint_words(lint)[0]), lint_words(lint)[1]],
+        ["Format", _result_chip(said[form.status][0]), said[form.status][1]],
+        ["Audits", _result_chip(audited), f"{amount}{audits.not_run_because or ''}"],
         [
             "Data diff",
-            _chip("ok" if diff.status == "compared" else "not_run"),
+            _result_chip("ok" if diff.status == "compared" else "not_run"),
             diff.not_run_because or "",
         ],
     ]
 
 
-def _chip(result: str) -> list[str | int]:
+def _result_chip(result: str) -> list[str | int]:
     key, label = _RESULTS[result]
-    return cells.chip(key, label, [*_RESULTS].index(result))
+    return cells.chip_cell(key, label, [*_RESULTS].index(result))
 
 
-def _lint(finding: Finding, sources: Reviewed) -> list[object]:
+def _make_lint_row(finding: Finding, sources: ReviewedReport) -> list[object]:
     url = sources.links.file_url(finding.path, finding.line)
-    where = cells.name(finding.model or finding.path or "the project", url)
-    return [cells.chip(finding.severity, finding.severity), finding.rule, where, finding.evidence]
+    where = cells.name_cell(finding.model or finding.path or "the project", url)
+    return [
+        cells.chip_cell(finding.severity, finding.severity),
+        finding.rule,
+        where,
+        finding.evidence,
+    ]
 
 
-def history_section(sources: Reviewed, history: Sequence[PlanHistoryEntry]) -> list[PageItem]:
+def history_section(sources: ReviewedReport, history: Sequence[PlanHistoryEntry]) -> list[PageItem]:
     """The decisions on this pull request, the oldest first; the last one is this report's."""
     if not history:
         return []
@@ -123,9 +131,9 @@ def history_section(sources: Reviewed, history: Sequence[PlanHistoryEntry]) -> l
         *(
             [
                 e.decision or "none",
-                _word(e.decision),
-                words.clock(e.at, now),
-                short(e.plan),
+                _decision_word(e.decision),
+                words.format_clock(e.at, now),
+                short_plan_id(e.plan),
                 e.head,
                 e.run,
             ]
@@ -133,9 +141,9 @@ def history_section(sources: Reviewed, history: Sequence[PlanHistoryEntry]) -> l
         ),
         [
             report.decision,
-            _word(report.decision),
-            words.clock(report.planned_at, now),
-            short(report.plan_id),
+            _decision_word(report.decision),
+            words.format_clock(report.planned_at, now),
+            short_plan_id(report.plan_id),
             report.head_sha,
             None,
         ],
@@ -147,36 +155,38 @@ def history_section(sources: Reviewed, history: Sequence[PlanHistoryEntry]) -> l
             for key, label, at, plan, head, run in steps
         ],
     }
-    return cells.section(
+    return cells.section_part(
         "history", "Decisions on this pull request", [part], len(steps), short="History"
     )
 
 
-def _word(decision: str | None) -> str:
+def _decision_word(decision: str | None) -> str:
     found = {name: word for name, word in words.DECISIONS.items() if name == decision}
     return found.popitem()[1] if found else "no decision"
 
 
-def details_section(sources: Reviewed) -> list[PageItem]:
+def details_section(sources: ReviewedReport) -> list[PageItem]:
     """Stages, options, notes, versions, and how to make this report again."""
     report = sources.report
     stages = [[f"{n}. {s.title}", s.items] for n, s in enumerate(report.stages, start=1)]
     options = options_sentence(report.options)
     parts = [
-        *cells.prose(
+        *cells.prose_part(
             report.environment_now,
             f"Options: {options}." if options else None,
             *report.notes,
-            _versions(report),
-            _timings(report),
+            _describe_versions(report),
+            _describe_timings(report),
         ),
-        *cells.code(advice.reproduce(report, sources.context), "The same on a laptop"),
+        *cells.code_part(
+            advice.describe_reproduction(report, sources.context), "The same on a laptop"
+        ),
         *([{"type": "stages", "title": "What an apply does", "stages": stages}] if stages else []),
     ]
-    return cells.section("details", "Details", parts)
+    return cells.section_part("details", "Details", parts)
 
 
-def _versions(report: Report) -> str:
+def _describe_versions(report: Report) -> str:
     found = report.versions
     named = [
         ("bot", found.ci_bot),
@@ -189,6 +199,6 @@ def _versions(report: Report) -> str:
     return " · ".join(f"{name} {version}" for name, version in named if version)
 
 
-def _timings(report: Report) -> str:
+def _describe_timings(report: Report) -> str:
     spent = (f"{phase} {words.duration(took)}" for phase, took in report.timings.items())
     return " · ".join(spent)

@@ -18,7 +18,7 @@ REVIEW_END = "<!-- /review -->"
 
 
 @dataclass(frozen=True)
-class Fence:
+class FencedBlock:
     """What stands between two lines of backticks, without them."""
 
     language: str
@@ -27,11 +27,11 @@ class Fence:
 
 def lines_outside(text: str) -> Iterator[tuple[str, bool]]:
     """Every line of `text`, with whether it stands outside of every fence."""
-    for line, where in _lines(text):
+    for line, where in _iterate_lines(text):
         yield line, where == "outside"
 
 
-def passages(text: str) -> Iterator[list[str] | Fence]:
+def split_passages(text: str) -> Iterator[list[str] | FencedBlock]:
     """The fences of `text`, and the lines before, between and after them; every line once.
 
     A fence that is never closed is none of ours, and is left out.
@@ -39,7 +39,7 @@ def passages(text: str) -> Iterator[list[str] | Fence]:
     outside: list[str] = []
     inside: list[str] = []
     language = ""
-    for line, where in _lines(text):
+    for line, where in _iterate_lines(text):
         if where == "outside":
             outside.append(line)
         elif where == "opens":
@@ -47,15 +47,17 @@ def passages(text: str) -> Iterator[list[str] | Fence]:
             outside, inside = [], []
             language = line.lstrip("`")
         elif where == "closes":
-            yield Fence(language, tuple(inside))
+            yield FencedBlock(language, tuple(inside))
         else:
             inside.append(line)
     yield outside
 
 
-def _lines(text: str) -> Iterator[tuple[str, Literal["outside", "opens", "inside", "closes"]]]:
+def _iterate_lines(
+    text: str,
+) -> Iterator[tuple[str, Literal["outside", "opens", "inside", "closes"]]]:
     fence = ""
-    for line in _split(text):
+    for line in _split_lines(text):
         match = _FENCE.match(line)
         if not fence:
             yield line, "opens" if match else "outside"
@@ -67,7 +69,7 @@ def _lines(text: str) -> Iterator[tuple[str, Literal["outside", "opens", "inside
             yield line, "inside"
 
 
-def _split(text: str) -> Iterator[str]:
+def _split_lines(text: str) -> Iterator[str]:
     """`text.split("\\n")`, a line at a time: a large report has tens of thousands."""
     begin = 0
     while (end := text.find("\n", begin)) >= 0:
@@ -76,7 +78,7 @@ def _split(text: str) -> Iterator[str]:
     yield text[begin:]
 
 
-def split(text: str) -> list[str]:
+def split_blocks(text: str) -> list[str]:
     """The top-level blocks: paragraphs, tables, fences, and each `<details>` with all it holds."""
     blocks: list[list[str]] = [[]]
     depth = 0
@@ -91,12 +93,12 @@ def split(text: str) -> list[str]:
     return ["\n".join(block) for block in blocks if block]
 
 
-def trim(text: str, budget: int | None) -> tuple[str, int, int]:
+def trim_blocks(text: str, budget: int | None) -> tuple[str, int, int]:
     """The blocks of `text` that fit into `budget` bytes, their number, and the number of all.
 
     A block that is too large is left out whole, and later ones may still fit.
     """
-    blocks = split(text)
+    blocks = split_blocks(text)
     if budget is None:
         return text, len(blocks), len(blocks)
     kept: list[str] = []
@@ -109,7 +111,7 @@ def trim(text: str, budget: int | None) -> tuple[str, int, int]:
     return "\n\n".join(kept), len(kept), len(blocks)
 
 
-def tidy(text: str) -> str:
+def tidy_blank_lines(text: str) -> str:
     """`text` without doubled blank lines; fences keep theirs."""
     result: list[str] = []
     for line, outside in lines_outside(text):
@@ -118,10 +120,10 @@ def tidy(text: str) -> str:
                 result.append("")
             continue
         result.append(line.rstrip() if outside else line)
-    return joined(result)
+    return join_lines(result)
 
 
-def joined(lines: Sequence[str]) -> str:
+def join_lines(lines: Sequence[str]) -> str:
     """A text of these lines without empty ones at its ends, and one newline at its end.
 
     Made at once, without a copy: an icon makes four bytes of every letter of a text.
@@ -134,7 +136,7 @@ def joined(lines: Sequence[str]) -> str:
     return "\n".join([*lines[begin:end], ""]) or "\n"
 
 
-def lift(body: str) -> str:
+def lift_review(body: str) -> str:
     """The review inside a comment that this package rendered; empty where there is none."""
     parts: list[str] = []
     inside = False
@@ -144,4 +146,4 @@ def lift(body: str) -> str:
             parts.append("")
         elif inside:
             parts.append(line)
-    return tidy("\n".join(parts)).strip("\n")
+    return tidy_blank_lines("\n".join(parts)).strip("\n")

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ci_bot.bot.report.markdown import marker
-from ci_bot.bot.report.markdown.blocks import tidy, trim
-from ci_bot.bot.report.markdown.templating import environment
-from ci_bot.bot.report.model.context import CommentContext, Rendered
-from ci_bot.bot.report.model.markdown_text import Links, SafeMarkdown, link
+from ci_bot.bot.report.markdown.blocks import tidy_blank_lines, trim_blocks
+from ci_bot.bot.report.markdown.templating import comment_environment
+from ci_bot.bot.report.model.context import CommentContext, RenderedText
+from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown, make_link
 
 COMMENT_BYTES = 60_000
 
@@ -26,7 +26,7 @@ _ROUNDS = (1.0, 0.25, 0.0)
 
 
 @dataclass(frozen=True)
-class Piece:
+class FittedPiece:
     """A section as far as it fits; `total` counts its items, of which `shown` are in the text."""
 
     text: SafeMarkdown
@@ -42,36 +42,36 @@ class Piece:
         return self.shown < self.total
 
 
-EMPTY = Piece(SafeMarkdown(""), 0, 0)
+EMPTY = FittedPiece(SafeMarkdown(""), 0, 0)
 
 
-class Section(Protocol):
+class ReportSection(Protocol):
     """A part of the text that can be shortened."""
 
     @property
     def name(self) -> str: ...
 
-    def fit(self, budget: int | None) -> Piece:
+    def fit_section(self, budget: int | None) -> FittedPiece:
         """The best version of at most `budget` bytes (plus a note of one line, if it was cut)."""
         ...
 
 
 @dataclass(frozen=True)
-class Share:
+class SectionShare:
     """A section and the bytes that it keeps in the first round, in a comment of 60,000."""
 
-    section: Section
+    section: ReportSection
     reserve: int
 
 
-def first_pieces(shares: Sequence[Share], budget: int | None) -> dict[str, Piece]:
+def first_pieces(shares: Sequence[SectionShare], budget: int | None) -> dict[str, FittedPiece]:
     """Every section as if it had the whole budget to itself."""
-    return {share.section.name: share.section.fit(budget) for share in shares}
+    return {share.section.name: share.section.fit_section(budget) for share in shares}
 
 
-def fit(
-    frame: int, shares: Sequence[Share], pieces: dict[str, Piece], budget: int | None
-) -> dict[str, Piece]:
+def fit_sections(
+    frame: int, shares: Sequence[SectionShare], pieces: dict[str, FittedPiece], budget: int | None
+) -> dict[str, FittedPiece]:
     """`pieces`, shortened until they fit beside `frame` bytes, in the order of `shares`."""
     if budget is None:
         return pieces
@@ -88,12 +88,12 @@ def fit(
             if size <= target:
                 continue
             # A cut adds its note; without this margin the note itself would go over.
-            fitted[name] = share.section.fit(max(target - NOTE_BYTES, 0))
+            fitted[name] = share.section.fit_section(max(target - NOTE_BYTES, 0))
             total += fitted[name].size - size
     return fitted
 
 
-def cut_names(pieces: dict[str, Piece]) -> list[str]:
+def cut_names(pieces: dict[str, FittedPiece]) -> list[str]:
     """The sections that are not complete."""
     return [name for name, piece in pieces.items() if piece.is_cut]
 
@@ -101,7 +101,7 @@ def cut_names(pieces: dict[str, Piece]) -> list[str]:
 NOTE_BYTES = 400
 
 
-def note(shown: int, total: int, noun: str, full_report: SafeMarkdown) -> SafeMarkdown:
+def cut_note(shown: int, total: int, noun: str, full_report: SafeMarkdown) -> SafeMarkdown:
     """What a cut leaves behind: never silence."""
     counted = f"{shown:,} of {total:,} {noun} shown" if shown else f"{total:,} {noun} left out here"
     return SafeMarkdown(f"<sub>{counted}; all are in {full_report}.</sub>")
@@ -116,51 +116,51 @@ _CUT_NAMES_BYTES = 400
 CELL_LIMIT = 400
 
 
-def compose(
+def compose_text(
     template: str,
     values: dict[str, Any],
-    shares: Sequence[Share],
+    shares: Sequence[SectionShare],
     context: CommentContext,
     budget: int | None,
-) -> Rendered:
+) -> RenderedText:
     """The text of `template` with at most `budget` bytes; None means complete.
 
     Raises:
         jinja2.UndefinedError: a template names something that `values` does not have.
     """
-    source = environment().get_template(template)
+    source = comment_environment().get_template(template)
 
-    def render(pieces: dict[str, Piece]) -> str:
-        return tidy(source.render(values | {"c": context, "pieces": pieces}))
+    def render(pieces: dict[str, FittedPiece]) -> str:
+        return tidy_blank_lines(source.render(values | {"c": context, "pieces": pieces}))
 
     pieces = first_pieces(shares, budget)
     frame = render({name: replace(p, text=SafeMarkdown("")) for name, p in pieces.items()})
     head = _marker_line(context, [])
     reserved = len(head.encode()) + _CUT_NAMES_BYTES
-    pieces = fit(len(frame.encode()) + reserved, shares, pieces, budget)
+    pieces = fit_sections(len(frame.encode()) + reserved, shares, pieces, budget)
     cut = cut_names(pieces)
     text = render(pieces)
     if budget is not None and len(text.encode()) > budget - reserved:
         # Only names and reasons of absurd length get here; whole blocks go, from the end.
-        text = trim(text, budget - reserved)[0] + "\n"
+        text = trim_blocks(text, budget - reserved)[0] + "\n"
         cut = [*cut, "frame"]
-    return Rendered(_marker_line(context, cut) + text, cut)
+    return RenderedText(_marker_line(context, cut) + text, cut)
 
 
 def _marker_line(context: CommentContext, cut: list[str]) -> str:
     if context.marker is None:
         return ""
-    return marker.encode(context.marker.model_copy(update={"cut": cut})) + "\n"
+    return marker.encode_marker(context.marker.model_copy(update={"cut": cut})) + "\n"
 
 
 def full_report(context: CommentContext) -> SafeMarkdown:
     """How a note of a cut calls the place where nothing is cut."""
-    return link(SafeMarkdown("the full report"), context.report_url)
+    return make_link(SafeMarkdown("the full report"), context.report_url)
 
 
 def row_of(name: str) -> Callable[..., str]:
     """The macro `name` of the rows' template."""
-    macro = getattr(environment().get_template("_rows.md.j2").module, name)
+    macro = getattr(comment_environment().get_template("_rows.md.j2").module, name)
 
     def rendered(*args: Any) -> str:
         return str(macro(*args)).strip("\n")
@@ -168,7 +168,7 @@ def row_of(name: str) -> Callable[..., str]:
     return rendered
 
 
-def row(name: str, *args: Any) -> Callable[[Any], str]:
+def row_renderer(name: str, *args: Any) -> Callable[[Any], str]:
     """The macro `name` of the rows' template as a function of one item."""
     macro = row_of(name)
     return lambda item: macro(item, *args)
@@ -176,4 +176,4 @@ def row(name: str, *args: Any) -> Callable[[Any], str]:
 
 def base_values(context: CommentContext, head: str | None = None) -> dict[str, Any]:
     """What every template of a comment may use."""
-    return {"v": None, "carried": None, "links": Links(context, head), "earlier_head": None}
+    return {"v": None, "carried": None, "links": CommentLinks(context, head), "earlier_head": None}

@@ -26,29 +26,29 @@ LONGEST = 32_000  # characters; twenty long history entries stay below it
 _OUTSIDE_OF_PLAIN = re.compile(r'[^A-Za-z0-9{}\[\]":,._/\\ ]')
 
 
-def encode(marker: Marker) -> str:
+def encode_marker(marker: Marker) -> str:
     """The marker as one line, to be the first line of the comment's body.
 
     Where it would grow beyond `LONGEST` the oldest entries of its history (the first ones) go.
     """
-    line = _encode(marker)
+    line = _encode_document(marker)
     while len(line) > LONGEST and marker.history:
         marker = marker.model_copy(update={"history": marker.history[1:]})
-        line = _encode(marker)
+        line = _encode_document(marker)
     return line
 
 
-def _encode(marker: Marker) -> str:
+def _encode_document(marker: Marker) -> str:
     record = {"v": marker.v, **marker.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
-    return OPENING + escape(json.dumps(record, separators=(",", ":"))) + CLOSING
+    return OPENING + escape_json(json.dumps(record, separators=(",", ":"))) + CLOSING
 
 
-def escape(text: str) -> str:
+def escape_json(text: str) -> str:
     """ASCII JSON as the same JSON without any character that means something outside of it."""
     return _OUTSIDE_OF_PLAIN.sub(lambda hit: f"\\u{ord(hit[0]):04x}", text)
 
 
-def decode(body: str) -> Marker | None:
+def decode_marker(body: str) -> Marker | None:
     """The marker in a body's first line; None where there is none that can be believed.
 
     Unknown versions, unknown keys, wrong types and text of any other kind are all None: a comment

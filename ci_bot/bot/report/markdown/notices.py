@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ci_bot.bot.report.markdown.blocks import tidy
-from ci_bot.bot.report.markdown.templating import environment
+from ci_bot.bot.report.markdown.blocks import tidy_blank_lines
+from ci_bot.bot.report.markdown.templating import comment_environment
 from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.markdown_text import Links, SafeMarkdown
+from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult, EstimateDocument, costs_of
 from ci_bot.protocol.comment_marker import Marker, Phase
 from ci_bot.protocol.cost import CostLayer
@@ -34,7 +34,7 @@ def decision_changed(
 ) -> str:
     """Says that a push moved the decision; `summary` is the report's first reason."""
     values = {"before": before, "after": after, "head": head}
-    return _notice("decision_changed", context, summary, comment_url, **values)
+    return _render_notice("decision_changed", context, summary, comment_url, **values)
 
 
 def apply_ended(
@@ -47,7 +47,7 @@ def apply_ended(
 ) -> str:
     """Says how an apply ended; `summary` is one sentence about it."""
     values = {"outcome": SafeMarkdown(_OUTCOMES[result]), "plan_id": plan_id}
-    return _notice("apply_ended", context, summary, comment_url, **values)
+    return _render_notice("apply_ended", context, summary, comment_url, **values)
 
 
 def cleanup_failed(
@@ -57,22 +57,22 @@ def cleanup_failed(
     comment_url: str | None = None,
 ) -> str:
     """Says that something is left of an environment."""
-    return _notice("cleanup_failed", context, summary, comment_url)
+    return _render_notice("cleanup_failed", context, summary, comment_url)
 
 
-def _notice(
+def _render_notice(
     kind: str,
     context: CommentContext,
     summary: str,
     comment_url: str | None,
     **values: object,
 ) -> str:
-    template = environment().get_template("notice.md.j2")
-    return tidy(
+    template = comment_environment().get_template("notice.md.j2")
+    return tidy_blank_lines(
         template.render(
             kind=kind,
             c=context,
-            links=Links(context),
+            links=CommentLinks(context),
             summary=summary,
             comment_url=comment_url,
             **values,
@@ -109,14 +109,14 @@ _LAYERS: dict[CostLayer, str] = {
 _CAN_BE_APPLIED: frozenset[Phase] = frozenset({"planned", "apply_failed", "refused", "cancelled"})
 
 
-def refused(
+def render_refused(
     reason_code: str,
     message: str,
     hint: str | None,
     context: CommentContext,
 ) -> str:
     """Why a command is not carried out, and what to do instead."""
-    return _reply(
+    return _render_reply(
         "refused",
         context,
         reason_code=reason_code,
@@ -125,15 +125,15 @@ def refused(
     )
 
 
-def usage(commands: Sequence[str], problem: str | None, context: CommentContext) -> str:
+def render_usage(commands: Sequence[str], problem: str | None, context: CommentContext) -> str:
     """The commands; `problem` says what was wrong with a line that is none of them."""
-    return _reply("help", context, problem=problem, usage="\n".join(commands))
+    return _render_reply("help", context, problem=problem, usage="\n".join(commands))
 
 
-def accepted(acceptance: Acceptance, report: Report, context: CommentContext) -> str:
+def render_accepted(acceptance: Acceptance, report: Report, context: CommentContext) -> str:
     """What was accepted, where the comment goes on to show something else."""
     summary = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`:"
-    return _reply(
+    return _render_reply(
         "accepted",
         context,
         summary=summary,
@@ -142,18 +142,22 @@ def accepted(acceptance: Acceptance, report: Report, context: CommentContext) ->
     )
 
 
-def estimated(document: EstimateDocument, hours: float | None, context: CommentContext) -> str:
+def render_estimated(
+    document: EstimateDocument, hours: float | None, context: CommentContext
+) -> str:
     """What building will cost, model by model, and what prod builds after the merge; `hours` is the
     limit that both are held against."""
-    return _told("estimate", document, document.cost, document.after_merge, hours, context)
+    return _render_figures(
+        "estimate", document, document.cost, document.after_merge, hours, context
+    )
 
 
-def probed(document: ApplyDocument, hours: float | None, context: CommentContext) -> str:
+def render_probed(document: ApplyDocument, hours: float | None, context: CommentContext) -> str:
     """What a probe has built, what all of the plan will cost by that, and which models it left out;
     for `hours` see `estimated`. The document must be one of a probe that came to its end."""
     if document.estimate is None:
-        return _reply("nothing_to_probe", context, plan_id=document.plan_id)
-    return _told(
+        return _render_reply("nothing_to_probe", context, plan_id=document.plan_id)
+    return _render_figures(
         "probe",
         document,
         document.estimate,
@@ -167,7 +171,7 @@ def probed(document: ApplyDocument, hours: float | None, context: CommentContext
     )
 
 
-def _told(
+def _render_figures(
     kind: str,
     document: EstimateDocument | ApplyDocument,
     cost: Cost,
@@ -181,7 +185,7 @@ def _told(
     there = {item.model: item for item in after_merge.models} if after_merge else {}
     models = [(here.get(name), there.get(name)) for name in {**here, **there}]
     unknown = [*cost.unknown, *(after_merge.unknown if after_merge else [])]
-    return _reply(
+    return _render_reply(
         kind,
         context,
         cost=cost,
@@ -202,20 +206,22 @@ def is_above(document: EstimateDocument | ApplyDocument, hours: float | None) ->
     return any(cost.hours_above(hours) is not None for cost in costs_of(document))
 
 
-def status(marker: Marker | None, context: CommentContext, *, comment_url: str | None) -> str:
+def render_status(
+    marker: Marker | None, context: CommentContext, *, comment_url: str | None
+) -> str:
     """What our comment's marker says; None where there is no such comment."""
-    return _reply(
+    return _render_reply(
         "status",
         context,
         comment_url=comment_url,
         m=marker,
         phase_word=_PHASES[marker.phase] if marker else None,
-        next_command=_next(marker, context) if marker else None,
-        links=Links(context),
+        next_command=_describe_next_step(marker, context) if marker else None,
+        links=CommentLinks(context),
     )
 
 
-def _next(marker: Marker, context: CommentContext) -> str | None:
+def _describe_next_step(marker: Marker, context: CommentContext) -> str | None:
     if marker.phase == "plan_failed":
         return context.plan_command
     if marker.phase == "cleanup_failed":
@@ -225,6 +231,8 @@ def _next(marker: Marker, context: CommentContext) -> str | None:
     return None
 
 
-def _reply(kind: str, context: CommentContext, **values: object) -> str:
-    template = environment().get_template("reply.md.j2")
-    return tidy(template.render(**{"kind": kind, "c": context, "comment_url": None, **values}))
+def _render_reply(kind: str, context: CommentContext, **values: object) -> str:
+    template = comment_environment().get_template("reply.md.j2")
+    return tidy_blank_lines(
+        template.render(**{"kind": kind, "c": context, "comment_url": None, **values})
+    )

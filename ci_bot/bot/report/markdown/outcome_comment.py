@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ci_bot.bot.report.markdown.blocks import tidy
+from ci_bot.bot.report.markdown.blocks import tidy_blank_lines
 from ci_bot.bot.report.markdown.budget import (
     CELL_LIMIT,
     COMMENT_BYTES,
-    Share,
-    compose,
+    SectionShare,
+    compose_text,
     full_report,
-    row,
+    row_renderer,
 )
 from ci_bot.bot.report.markdown.review_comment import ReviewSource, earlier_parts
-from ci_bot.bot.report.markdown.sections import Rows
-from ci_bot.bot.report.markdown.templating import environment
+from ci_bot.bot.report.markdown.sections import RowsSection
+from ci_bot.bot.report.markdown.templating import comment_environment
 from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.apply_evidence import ApplyView, differences
-from ci_bot.bot.report.model.context import CommentContext, Rendered
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown, link
+from ci_bot.bot.report.model.apply_evidence import ApplyView, list_plan_differences
+from ci_bot.bot.report.model.context import CommentContext, RenderedText
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown, make_link
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument, SweepReport
 
@@ -62,7 +62,7 @@ def render_apply(
     budget_bytes: int | None = COMMENT_BYTES,
     *,
     review: ReviewSource = None,
-) -> Rendered:
+) -> RenderedText:
     """An apply that runs (no document yet), ended, was refused, or was cancelled.
 
     Args:
@@ -81,7 +81,7 @@ def render_apply(
     values, shares = earlier_parts(review, context, budget_bytes)
     shares += _apply_shares(document, context, complete=budget_bytes is None)
     values |= _apply_values(document, context, values)
-    return compose(f"{phase}.md.j2", values, shares, context, budget_bytes)
+    return compose_text(f"{phase}.md.j2", values, shares, context, budget_bytes)
 
 
 def _apply_values(
@@ -104,13 +104,15 @@ def _apply_values(
 
 def _apply_shares(
     document: ApplyDocument | None, context: CommentContext, *, complete: bool
-) -> list[Share]:
+) -> list[SectionShare]:
     view = ApplyView(document) if document else None
     full = full_report(context)
     limit = None if complete else CELL_LIMIT
 
-    def table(name: str, items: Sequence[Any], header: str, noun: str, *macro: Any) -> Rows[Any]:
-        return Rows(name, items, row(*macro), noun, full, header)
+    def table(
+        name: str, items: Sequence[Any], header: str, noun: str, *macro: Any
+    ) -> RowsSection[Any]:
+        return RowsSection(name, items, row_renderer(*macro), noun, full, header)
 
     models = sorted(document.models if document else [], key=lambda m: (-m.seconds, m.model))
     views = sorted(document.views if document else [], key=lambda item: item.resolves)
@@ -119,17 +121,23 @@ def _apply_shares(
     compared = view.compared if view else []
     columns = view.columns if view else []
     rows = view.rows_of_diff if view else []
-    differing = differences(document.difference if document else None)
+    differing = list_plan_differences(document.difference if document else None)
     return [
-        Share(table("attempts", attempts, _ATTEMPTS, "attempts", "attempt", limit), 1_500),
-        Share(table("views", views, _VIEWS, "views", "view", limit), 3_000),
-        Share(table("more_columns", columns[_COLUMNS:], "", "columns", "how_changed"), 2_000),
-        Share(table("models", models, _MODELS, "tables", "applied_model"), 8_000),
-        Share(table("diff_detail", compared, _DETAIL, "models", "diff_detail"), 6_000),
-        Share(table("how_changed", columns[:_COLUMNS], "", "columns", "how_changed"), 3_000),
-        Share(table("table_diff", rows, _DIFF, "models", "table_diff"), 6_000),
-        Share(table("difference", differing, _DIFFERENCE, "differences", "difference"), 6_000),
-        Share(Rows("partial", partial, row("sentence", limit), "lines", full), 4_000),
+        SectionShare(table("attempts", attempts, _ATTEMPTS, "attempts", "attempt", limit), 1_500),
+        SectionShare(table("views", views, _VIEWS, "views", "view", limit), 3_000),
+        SectionShare(
+            table("more_columns", columns[_COLUMNS:], "", "columns", "how_changed"), 2_000
+        ),
+        SectionShare(table("models", models, _MODELS, "tables", "applied_model"), 8_000),
+        SectionShare(table("diff_detail", compared, _DETAIL, "models", "diff_detail"), 6_000),
+        SectionShare(table("how_changed", columns[:_COLUMNS], "", "columns", "how_changed"), 3_000),
+        SectionShare(table("table_diff", rows, _DIFF, "models", "table_diff"), 6_000),
+        SectionShare(
+            table("difference", differing, _DIFFERENCE, "differences", "difference"), 6_000
+        ),
+        SectionShare(
+            RowsSection("partial", partial, row_renderer("sentence", limit), "lines", full), 4_000
+        ),
     ]
 
 
@@ -139,7 +147,7 @@ def render_cleanup(
     budget_bytes: int | None = COMMENT_BYTES,
     *,
     review: ReviewSource = None,
-) -> Rendered:
+) -> RenderedText:
     """The tombstone of an environment, or what is left of it and how to try again.
 
     Raises:
@@ -157,7 +165,7 @@ def render_cleanup(
         "retry": None if refused and why not in _TURNS else context.cleanup_command,
     }
     shares += _cleanup_shares(document, context, complete=budget_bytes is None)
-    return compose(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
+    return compose_text(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
 
 
 def kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str | None]]:
@@ -169,20 +177,24 @@ def kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str | None
     found = []
     for why, ends in groups.items():
         known = [until for until in ends if until is not None]
-        longest = max(known, key=words.moment) if len(known) == len(ends) else None
+        longest = max(known, key=words.parse_moment) if len(known) == len(ends) else None
         found.append((why, len(ends), longest))
     return sorted(found, key=lambda group: -group[1])
 
 
 def _cleanup_shares(
     document: CleanupDocument, context: CommentContext, *, complete: bool
-) -> list[Share]:
+) -> list[SectionShare]:
     full = full_report(context)
     limit = None if complete else CELL_LIMIT
 
-    def rows(name: str, items: Sequence[Any], noun: str, *macro: Any, header: str = "") -> Share:
+    def rows(
+        name: str, items: Sequence[Any], noun: str, *macro: Any, header: str = ""
+    ) -> SectionShare:
         reserve = 8_000 if name in ("leftovers", "foreign") else 3_000
-        return Share(Rows(name, items, row(*macro), noun, full, header), reserve)
+        return SectionShare(
+            RowsSection(name, items, row_renderer(*macro), noun, full, header), reserve
+        )
 
     dropped = [*document.schemas_dropped, *document.views_dropped]
     return [
@@ -209,8 +221,8 @@ def render_sweep(report: SweepReport, context: CommentContext) -> str:
     # Of environments that were removed before.
     tables = [row for row in report.rows if row.standing == "tables"]
     kept = [row for row in report.rows if row.standing not in ("remove", "tables")]
-    template = environment().get_template("sweep.md.j2")
-    return tidy(
+    template = comment_environment().get_template("sweep.md.j2")
+    return tidy_blank_lines(
         template.render(
             s=report,
             c=context,
@@ -219,14 +231,14 @@ def render_sweep(report: SweepReport, context: CommentContext) -> str:
             left=[row for row in [*rescued, *tables] if row.result not in _GONE],
             kept=kept,
             most=MOST_ROWS,
-            pull=lambda number: _pull(context, number),
+            pull=lambda number: _link_pull_request(context, number),
         )
     )
 
 
-def _pull(context: CommentContext, number: int | None) -> SafeMarkdown:
+def _link_pull_request(context: CommentContext, number: int | None) -> SafeMarkdown:
     if number is None:
         return SafeMarkdown("–")
     root = f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None
     # Without a link GitHub would make a reference of it, which is the same place.
-    return link(SafeMarkdown(f"#{number}"), f"{root}/pull/{number}" if root else None)
+    return make_link(SafeMarkdown(f"#{number}"), f"{root}/pull/{number}" if root else None)

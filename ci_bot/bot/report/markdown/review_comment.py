@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ci_bot.bot.report.markdown.blocks import lift
+from ci_bot.bot.report.markdown.blocks import lift_review
 from ci_bot.bot.report.markdown.budget import (
     COMMENT_BYTES,
-    Share,
+    SectionShare,
     base_values,
-    compose,
+    compose_text,
     full_report,
 )
-from ci_bot.bot.report.markdown.sections import Older, review_shares
-from ci_bot.bot.report.model.context import CommentContext, Rendered
+from ci_bot.bot.report.markdown.sections import OlderReviewSection, review_shares
+from ci_bot.bot.report.model.context import CommentContext, RenderedText
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.plan import Decision
@@ -22,7 +22,7 @@ from ci_bot.protocol.review_report import Report
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carried:
+class CarriedReview:
     """An earlier review that exists only as the text of our own comment."""
 
     text: str
@@ -31,18 +31,18 @@ class Carried:
     decision: Decision | None = None
 
     @classmethod
-    def of(cls, body: str, marker: Marker | None) -> Carried | None:
+    def from_body(cls, body: str, marker: Marker | None) -> CarriedReview | None:
         """The review in `body`, a comment that is known to be ours; None where it holds none.
 
         Never call it with somebody else's comment: the text goes into the next one as it is.
         """
-        text = lift(body)
+        text = lift_review(body)
         if not text or marker is None:
             return cls(text=text) if text else None
         return cls(text=text, head=marker.head, plan=marker.plan, decision=marker.decision)
 
 
-ReviewSource = Report | Carried | None
+ReviewSource = Report | CarriedReview | None
 
 _REVIEW_PHASES = ("planned", "no_changes", "plan_failed")
 _OLDER_BYTES = 6_000
@@ -53,8 +53,8 @@ def render_review(
     context: CommentContext,
     budget_bytes: int | None = COMMENT_BYTES,
     *,
-    last_good: Carried | None = None,
-) -> Rendered:
+    last_good: CarriedReview | None = None,
+) -> RenderedText:
     """The review as Markdown; `context.phase` says in which state.
 
     Args:
@@ -71,8 +71,8 @@ def render_review(
     values, shares = review_parts(report, context, budget_bytes)
     if last_good:
         values["carried"] = last_good
-    shares.insert(0, _older(last_good, context))
-    return compose(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
+    shares.insert(0, _make_older_share(last_good, context))
+    return compose_text(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
 
 
 def render_planning(
@@ -80,15 +80,15 @@ def render_planning(
     budget_bytes: int | None = COMMENT_BYTES,
     *,
     review: ReviewSource = None,
-) -> Rendered:
+) -> RenderedText:
     """The comment while a plan is being made, with the earlier review collapsed below."""
     values, shares = earlier_parts(review, context, budget_bytes)
-    return compose("planning.md.j2", values, shares, context, budget_bytes)
+    return compose_text("planning.md.j2", values, shares, context, budget_bytes)
 
 
 def review_parts(
     report: Report, context: CommentContext, budget: int | None
-) -> tuple[dict[str, Any], list[Share]]:
+) -> tuple[dict[str, Any], list[SectionShare]]:
     """Values and sections of a report."""
     view = ReviewView(report, context, complete=budget is None)
     values = base_values(context, report.head_sha) | {"v": view, "earlier_head": report.head_sha}
@@ -97,16 +97,16 @@ def review_parts(
 
 def earlier_parts(
     review: ReviewSource, context: CommentContext, budget: int | None
-) -> tuple[dict[str, Any], list[Share]]:
+) -> tuple[dict[str, Any], list[SectionShare]]:
     """Values and sections of an earlier review, as a report or as the text of our own comment."""
     if isinstance(review, Report):
         return review_parts(review, context, budget)
     values = base_values(context)
     if review:
         values |= {"carried": review, "earlier_head": review.head}
-    return values, [_older(review, context)]
+    return values, [_make_older_share(review, context)]
 
 
-def _older(carried: Carried | None, context: CommentContext) -> Share:
+def _make_older_share(carried: CarriedReview | None, context: CommentContext) -> SectionShare:
     text = carried.text if carried else ""
-    return Share(Older("review", text, full_report(context)), _OLDER_BYTES)
+    return SectionShare(OlderReviewSection("review", text, full_report(context)), _OLDER_BYTES)

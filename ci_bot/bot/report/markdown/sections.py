@@ -6,23 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from ci_bot.bot.report.markdown.blocks import trim
+from ci_bot.bot.report.markdown.blocks import trim_blocks
 from ci_bot.bot.report.markdown.budget import (
     CELL_LIMIT,
     EMPTY,
     NOTE_BYTES,
-    Piece,
-    Share,
+    FittedPiece,
+    SectionShare,
+    cut_note,
     full_report,
-    note,
-    row,
     row_of,
+    row_renderer,
 )
 from ci_bot.bot.report.model import lineage as graph
 from ci_bot.bot.report.model import markdown_text
 from ci_bot.bot.report.model.lineage import node_notes
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.bot.report.model.prose import prose
+from ci_bot.bot.report.model.prose import render_prose
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.plan import Backfill, Change, Lineage, Stage
 
@@ -35,12 +35,12 @@ _NODE_CAPS = (graph.MAX_LINEAGE_NODES, 28, 20, 14, 9, 5)
 _STAGE_CAPS = (100, 40, 15, 6, 2, 0)
 
 
-def _size(text: str) -> int:
+def _count_bytes(text: str) -> int:
     return len(text.encode())
 
 
 @dataclass
-class Rows(Generic[_Item]):
+class RowsSection(Generic[_Item]):
     """A table, or with an empty `header` a list of blocks, whose first items are the weightiest.
 
     Rows are rendered only as far as they are needed: 5,000 models cost no more than what fits.
@@ -55,15 +55,15 @@ class Rows(Generic[_Item]):
     separator: str = "\n"
     _done: list[str] = field(default_factory=list, init=False, repr=False)
 
-    def fit(self, budget: int | None) -> Piece:
+    def fit_section(self, budget: int | None) -> FittedPiece:
         if not self.items:
             return EMPTY
-        used = _size(self.header) + 1
+        used = _count_bytes(self.header) + 1
         shown: list[str] = []
         for index, item in enumerate(self.items):
             if index == len(self._done):
                 self._done.append(self.row(item))
-            used += _size(self._done[index]) + len(self.separator)
+            used += _count_bytes(self._done[index]) + len(self.separator)
             if budget is not None and used > budget:
                 break
             shown.append(self._done[index])
@@ -71,13 +71,13 @@ class Rows(Generic[_Item]):
         parts = [self.header, *shown] if self.header and shown else shown
         text = self.separator.join(parts)
         if len(shown) < total:
-            remark = note(len(shown), total, self.noun, self.full_report)
+            remark = cut_note(len(shown), total, self.noun, self.full_report)
             text = f"{text}\n\n{remark}" if shown else remark
-        return Piece(SafeMarkdown(text), len(shown), total)
+        return FittedPiece(SafeMarkdown(text), len(shown), total)
 
 
 @dataclass(frozen=True)
-class Diff:
+class ModelDiff:
     """One model's heading, already safe, and its unified diff, which is not."""
 
     heading: SafeMarkdown
@@ -85,21 +85,23 @@ class Diff:
 
 
 @dataclass
-class Diffs:
+class DiffsSection:
     """Definition diffs: an equal share each; what a small diff leaves over goes to the large."""
 
     name: str
-    items: Sequence[Diff]
+    items: Sequence[ModelDiff]
     full_report: SafeMarkdown
     least: int = 500
     _lines: dict[int, list[str]] = field(default_factory=dict, init=False, repr=False)
 
-    def fit(self, budget: int | None) -> Piece:
+    def fit_section(self, budget: int | None) -> FittedPiece:
         if not self.items:
             return EMPTY
         if budget is None:
-            blocks = [_diff(item, markdown_text.visible_lines(item.text)) for item in self.items]
-            return Piece(SafeMarkdown("\n\n".join(blocks)), len(blocks), len(blocks))
+            blocks = [
+                _render_diff(item, markdown_text.visible_lines(item.text)) for item in self.items
+            ]
+            return FittedPiece(SafeMarkdown("\n\n".join(blocks)), len(blocks), len(blocks))
         count = min(len(self.items), budget // self.least)
         blocks, whole = [], 0
         left = budget
@@ -108,73 +110,73 @@ class Diffs:
         texts: dict[int, str] = {}
         for position, index in enumerate(chosen):
             share = left // (count - position)
-            text, complete = self._within(index, share)
+            text, complete = self._fit_within(index, share)
             whole += complete
-            left -= _size(text) + 2
+            left -= _count_bytes(text) + 2
             texts[index] = text
         blocks = [texts[index] for index in range(count)]
         total = len(self.items)
         if whole < total:
-            blocks.append(note(count, total, "diffs, long ones shortened,", self.full_report))
+            blocks.append(cut_note(count, total, "diffs, long ones shortened,", self.full_report))
             if count == total:
                 long = total - whole
                 blocks[-1] = SafeMarkdown(
                     f"<sub>{long:,} of {total:,} diffs shortened; all are complete in "
                     f"{self.full_report}.</sub>"
                 )
-        return Piece(SafeMarkdown("\n\n".join(blocks)), whole, total)
+        return FittedPiece(SafeMarkdown("\n\n".join(blocks)), whole, total)
 
-    def _within(self, index: int, share: int) -> tuple[str, bool]:
+    def _fit_within(self, index: int, share: int) -> tuple[str, bool]:
         item = self.items[index]
         if index not in self._lines:
             self._lines[index] = markdown_text.visible_lines(item.text)
         lines = self._lines[index]
-        room = share - _size(item.heading) - 120
+        room = share - _count_bytes(item.heading) - 120
         head: list[str] = []
         for line in lines:
-            shown = markdown_text.clip(line, _LINE_LIMIT)
-            room -= _size(shown) + 1
+            shown = markdown_text.clip_text(line, _LINE_LIMIT)
+            room -= _count_bytes(shown) + 1
             if room < 0:
                 break
             head.append(shown)
         if len(head) == len(lines):
-            return _diff(item, head), all(len(line) <= _LINE_LIMIT for line in lines)
+            return _render_diff(item, head), all(len(line) <= _LINE_LIMIT for line in lines)
         rest = lines[len(head) :]
         hunks = sum(line.startswith("@@") for line in rest)
         more = f"… {len(rest):,} more lines" + (f" in {hunks:,} more hunks" if hunks else "")
-        return _diff(item, [*head, more]), False
+        return _render_diff(item, [*head, more]), False
 
 
-def _diff(item: Diff, lines: Sequence[str]) -> str:
-    return f"{item.heading}\n\n{markdown_text.fence(chr(10).join(lines), 'diff')}"
+def _render_diff(item: ModelDiff, lines: Sequence[str]) -> str:
+    return f"{item.heading}\n\n{markdown_text.fenced_block(chr(10).join(lines), 'diff')}"
 
 
 @dataclass
-class Stages:
+class StagesSection:
     """What an apply would do, in order. The stages stay; their items are shortened first."""
 
     name: str
     items: Sequence[Stage]
     full_report: SafeMarkdown
 
-    def fit(self, budget: int | None) -> Piece:
+    def fit_section(self, budget: int | None) -> FittedPiece:
         total = sum(1 + len(stage.items) for stage in self.items)
         if not total:
             return EMPTY
         if budget is None:
-            return Piece(self._fence(None), total, total)
+            return FittedPiece(self._render_fence(None), total, total)
         largest = max(len(stage.items) for stage in self.items)
         for cap in (*([largest] if largest < _STAGE_CAPS[0] else []), *_STAGE_CAPS):
-            text = self._fence(cap)
-            if _size(text) <= budget:
+            text = self._render_fence(cap)
+            if _count_bytes(text) <= budget:
                 shown = sum(1 + min(cap, len(stage.items)) for stage in self.items)
                 if shown == total:
-                    return Piece(text, total, total)
-                remark = note(shown, total, "lines", self.full_report)
-                return Piece(SafeMarkdown(f"{text}\n\n{remark}"), shown, total)
-        return Piece(note(0, total, "lines", self.full_report), 0, total)
+                    return FittedPiece(text, total, total)
+                remark = cut_note(shown, total, "lines", self.full_report)
+                return FittedPiece(SafeMarkdown(f"{text}\n\n{remark}"), shown, total)
+        return FittedPiece(cut_note(0, total, "lines", self.full_report), 0, total)
 
-    def _fence(self, cap: int | None) -> SafeMarkdown:
+    def _render_fence(self, cap: int | None) -> SafeMarkdown:
         lines: list[str] = []
         limit = None if cap is None else _LINE_LIMIT
         for position, stage in enumerate(self.items, start=1):
@@ -183,11 +185,11 @@ class Stages:
             lines += [f"   {markdown_text.one_line(item, limit)}" for item in shown]
             if len(shown) < len(stage.items):
                 lines.append(f"   … {len(stage.items) - len(shown):,} more")
-        return markdown_text.fence("\n".join(lines), "text")
+        return markdown_text.fenced_block("\n".join(lines), "text")
 
 
 @dataclass
-class Graph:
+class GraphSection:
     """The lineage with as many models as fit; complete texts list every edge behind it."""
 
     name: str
@@ -195,47 +197,49 @@ class Graph:
     full_report: SafeMarkdown
     notes: Mapping[str, str] = field(default_factory=dict)
 
-    def fit(self, budget: int | None) -> Piece:
+    def fit_section(self, budget: int | None) -> FittedPiece:
         for cap in _NODE_CAPS:
-            drawn = graph.draw(self.lineage, cap, self.notes)
+            drawn = graph.draw_lineage(self.lineage, cap, self.notes)
             if drawn is None:
                 return EMPTY
             text = f"{drawn.text}\n\n<sub>{drawn.legend}</sub>"
             if budget is None:
-                return Piece(SafeMarkdown(text + self._edges(drawn)), drawn.total, drawn.total)
-            if _size(text) <= budget:
+                return FittedPiece(
+                    SafeMarkdown(text + self._list_edges(drawn)), drawn.total, drawn.total
+                )
+            if _count_bytes(text) <= budget:
                 if drawn.drawn < drawn.total:
-                    remark = note(drawn.drawn, drawn.total, "models", self.full_report)
+                    remark = cut_note(drawn.drawn, drawn.total, "models", self.full_report)
                     text = f"{text}\n\n{remark}"
-                return Piece(SafeMarkdown(text), drawn.drawn, drawn.total)
+                return FittedPiece(SafeMarkdown(text), drawn.drawn, drawn.total)
         total = len(self.lineage.nodes)
-        return Piece(note(0, total, "models of the lineage", self.full_report), 0, total)
+        return FittedPiece(cut_note(0, total, "models of the lineage", self.full_report), 0, total)
 
-    def _edges(self, drawn: graph.DrawnLineage) -> str:
+    def _list_edges(self, drawn: graph.DrawnLineage) -> str:
         if drawn.drawn == drawn.total:
             return ""
         edges = "\n".join(f"{parent} -> {reader}" for parent, reader in self.lineage.edges)
-        block = markdown_text.fence(edges, "text")
+        block = markdown_text.fenced_block(edges, "text")
         return f"\n\nAll edges, from the read model to its reader:\n\n{block}"
 
 
 @dataclass
-class Older:
+class OlderReviewSection:
     """A review that exists only as the text of our own earlier comment; cut at block edges."""
 
     name: str
     text: str
     full_report: SafeMarkdown
 
-    def fit(self, budget: int | None) -> Piece:
+    def fit_section(self, budget: int | None) -> FittedPiece:
         if not self.text:
             return EMPTY
         room = None if budget is None else max(budget - NOTE_BYTES, 0)
-        kept, shown, total = trim(self.text, room)
+        kept, shown, total = trim_blocks(self.text, room)
         if shown < total:
-            remark = note(shown, total, "parts of the review", self.full_report)
+            remark = cut_note(shown, total, "parts of the review", self.full_report)
             kept = f"{kept}\n\n{remark}" if kept else remark
-        return Piece(SafeMarkdown(kept), shown, total)
+        return FittedPiece(SafeMarkdown(kept), shown, total)
 
 
 # The sections of a review in the order in which a budget cuts them, each with what it keeps.
@@ -270,17 +274,17 @@ _GAPS = "| Model | Missing |\n|:--|:--|"
 _HISTORY = "| When | Head | Plan | Decision | Run |\n|:--|:--|:--|:--|:--|"
 
 
-def _work(view: ReviewView, full: markdown_text.SafeMarkdown) -> Rows[Backfill]:
+def _make_work_rows(view: ReviewView, full: markdown_text.SafeMarkdown) -> RowsSection[Backfill]:
     macro = row_of("work")
 
     def work(item: Backfill) -> str:
         change = view.change_of.get(item.model)
         return macro(item, change, view.links, view.later(item))
 
-    return Rows("work", view.backfill, work, "models", full, _WORK)
+    return RowsSection("work", view.backfill, work, "models", full, _WORK)
 
 
-def review_shares(view: ReviewView, *, complete: bool) -> list[Share]:
+def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
     """All sections; those that a reader needs least come first, because they are cut first.
 
     `complete` texts also keep long cells whole.
@@ -289,26 +293,28 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[Share]:
     full = full_report(view.context)
     limit = None if complete else CELL_LIMIT
 
-    def table(name: str, items: Sequence[Any], header: str, noun: str, *args: Any) -> Rows[Any]:
+    def table(
+        name: str, items: Sequence[Any], header: str, noun: str, *args: Any
+    ) -> RowsSection[Any]:
         macro, *rest = args
-        return Rows(name, items, row(macro, *rest), noun, full, header)
+        return RowsSection(name, items, row_renderer(macro, *rest), noun, full, header)
 
-    change = row("diff_heading", links)
+    change = row_renderer("diff_heading", links)
 
-    def diff(item: Change) -> Diff:
-        return Diff(markdown_text.SafeMarkdown(change(item)), item.diff or "")
+    def diff(item: Change) -> ModelDiff:
+        return ModelDiff(markdown_text.SafeMarkdown(change(item)), item.diff or "")
 
     checks = report.checks
     plan = report.prod_plan
     history = list(reversed(view.context.history))
 
-    def lines(name: str, items: Sequence[str], noun: str) -> Rows[str]:
-        return Rows(name, items, lambda text: f"- {prose(text, limit)}", noun, full)
+    def lines(name: str, items: Sequence[str], noun: str) -> RowsSection[str]:
+        return RowsSection(name, items, lambda text: f"- {render_prose(text, limit)}", noun, full)
 
-    tests = Rows(
+    tests = RowsSection(
         "tests",
         checks.tests.failures,
-        row("test_failure", links, limit),
+        row_renderer("test_failure", links, limit),
         "failed tests",
         full,
         separator="\n\n",
@@ -316,47 +322,47 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[Share]:
     alters = plan.forward_only_schema_changes if plan else []
     failure = [plan.failure] if plan and plan.failure else []
     small = [
-        Share(lines("notes", report.notes, "notes"), 800),
-        Share(lines("basis", [report.cost.basis], "remarks"), 500),
-        Share(table("gaps", view.gaps, _GAPS, "gaps", "gap"), 500),
-        Share(Rows("alters", alters, row("named"), "tables", full), 500),
-        Share(lines("prod_failure", failure, "lines"), 500),
-        Share(
+        SectionShare(lines("notes", report.notes, "notes"), 800),
+        SectionShare(lines("basis", [report.cost.basis], "remarks"), 500),
+        SectionShare(table("gaps", view.gaps, _GAPS, "gaps", "gap"), 500),
+        SectionShare(RowsSection("alters", alters, row_renderer("named"), "tables", full), 500),
+        SectionShare(lines("prod_failure", failure, "lines"), 500),
+        SectionShare(
             table("statements", report.statements, _STATEMENTS, "statements", "statement", limit),
             800,
         ),
-        Share(
+        SectionShare(
             table("restatements", view.restatements, _RESTATEMENTS, "models", "restatement"), 800
         ),
     ]
     graph = None if view.picture else report.lineage
     shared = [
-        Share(table("history", history, _HISTORY, "earlier plans", "entry", links), 1_500),
-        Share(Graph("lineage", graph or Lineage(), full, node_notes(report)), 5_000),
-        Share(table("metadata", view.metadata, _MINOR, "models", "minor", links), 1_000),
-        Share(Diffs("diffs", [diff(item) for item in view.diffs], full), 14_000),
-        Share(table("indirect", view.downstream, _MINOR, "models", "minor", links), 2_500),
-        Share(table("impact", view.impact, _IMPACT, "changes", "impact"), 1_500),
-        Share(table("drift", view.drift, _CHANGES, "models", "change", links), 1_500),
-        Share(tests, 2_500),
+        SectionShare(table("history", history, _HISTORY, "earlier plans", "entry", links), 1_500),
+        SectionShare(GraphSection("lineage", graph or Lineage(), full, node_notes(report)), 5_000),
+        SectionShare(table("metadata", view.metadata, _MINOR, "models", "minor", links), 1_000),
+        SectionShare(DiffsSection("diffs", [diff(item) for item in view.diffs], full), 14_000),
+        SectionShare(table("indirect", view.downstream, _MINOR, "models", "minor", links), 2_500),
+        SectionShare(table("impact", view.impact, _IMPACT, "changes", "impact"), 1_500),
+        SectionShare(table("drift", view.drift, _CHANGES, "models", "change", links), 1_500),
+        SectionShare(tests, 2_500),
         *small,
-        Share(table("edited", view.edited, _CHANGES, "models", "change", links), 3_500),
-        Share(table("aside", view.aside, _ASIDE, "findings", "aside", links, limit), 1_500),
-        Share(table("losses", view.losses, _LOSSES, "models", "loss", links), 2_000),
+        SectionShare(table("edited", view.edited, _CHANGES, "models", "change", links), 3_500),
+        SectionShare(table("aside", view.aside, _ASIDE, "findings", "aside", links, limit), 1_500),
+        SectionShare(table("losses", view.losses, _LOSSES, "models", "loss", links), 2_000),
     ]
     if not complete:
         below = view.findings.below
         return [
             *shared,
-            Share(_work(view, full), 3_500),
-            Share(table("below", below, _RISKS, "findings", "risk", links, limit), 4_000),
+            SectionShare(_make_work_rows(view, full), 3_500),
+            SectionShare(table("below", below, _RISKS, "findings", "risk", links, limit), 4_000),
         ]
     blockers = [point for point in view.risks if point.risk.severity == "blocker"]
     risks = [point for point in view.risks if point.risk.severity != "blocker"]
-    advice = Rows(
+    advice = RowsSection(
         "recommendations",
         view.recommendations,
-        lambda text: f"1. {prose(text, limit)}",
+        lambda text: f"1. {render_prose(text, limit)}",
         "recommendations",
         full,
     )
@@ -364,12 +370,12 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[Share]:
     prod = table("prod_backfill", view.prod_backfill, _BACKFILL, "models", "backfill")
     return [
         *shared,
-        Share(Stages("stages", report.stages, full), 0),
-        Share(lint, 0),
-        Share(advice, 0),
-        Share(prod, 0),
-        Share(table("previews", view.previews, _BACKFILL, "models", "backfill"), 0),
-        Share(table("reused", view.reused, _BACKFILL, "models", "backfill"), 0),
-        Share(table("risks", risks, _RISKS, "risks", "risk", links, limit), 0),
-        Share(table("blockers", blockers, _RISKS, "blockers", "risk", links, limit), 0),
+        SectionShare(StagesSection("stages", report.stages, full), 0),
+        SectionShare(lint, 0),
+        SectionShare(advice, 0),
+        SectionShare(prod, 0),
+        SectionShare(table("previews", view.previews, _BACKFILL, "models", "backfill"), 0),
+        SectionShare(table("reused", view.reused, _BACKFILL, "models", "backfill"), 0),
+        SectionShare(table("risks", risks, _RISKS, "risks", "risk", links, limit), 0),
+        SectionShare(table("blockers", blockers, _RISKS, "blockers", "risk", links, limit), 0),
     ]

@@ -17,8 +17,8 @@ from markupsafe import Markup
 
 from ci_bot.bot.report.model import markdown_text, prose, words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.bot.report.resources import resource
-from ci_bot.protocol.base import short
+from ci_bot.bot.report.resources import find_resource
+from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.plan import SEVERITIES
 
 if TYPE_CHECKING:
@@ -31,24 +31,26 @@ if TYPE_CHECKING:
 _HEAD_LINES = 40
 
 
-def linked(label: str, url: str | None) -> SafeMarkdown:
+def link_own_words(label: str, url: str | None) -> SafeMarkdown:
     """One of the templates' own words, linked to a URL of the bot."""
-    return markdown_text.link(SafeMarkdown(label), url)
+    return markdown_text.make_link(SafeMarkdown(label), url)
 
 
-def maybe(value: int | None) -> SafeMarkdown:
+def format_optional_count(value: int | None) -> SafeMarkdown:
     """A count, or a dash where it is unknown: never 0."""
-    return SafeMarkdown("–" if value is None else words.number(value))
+    return SafeMarkdown("–" if value is None else words.format_number(value))
 
 
-def head(text: str, limit: int | None) -> str:
+def keep_first_lines(text: str, limit: int | None) -> str:
     """The first lines of a long message, unless there is no limit; still untrusted."""
     lines = text.strip().splitlines()
     if limit is None:
         return "\n".join(lines)
     rest = len(lines) - _HEAD_LINES
     more = [f"… {rest:,} more lines"] if rest > 0 else []
-    return "\n".join([*(markdown_text.clip(line, limit) for line in lines[:_HEAD_LINES]), *more])
+    return "\n".join(
+        [*(markdown_text.clip_text(line, limit) for line in lines[:_HEAD_LINES]), *more]
+    )
 
 
 def without_stop(text: str) -> str:
@@ -56,7 +58,7 @@ def without_stop(text: str) -> str:
     return text.strip().removesuffix(".")
 
 
-def _ours(function: Callable[..., str]) -> Callable[..., SafeMarkdown]:
+def _trust_own_words(function: Callable[..., str]) -> Callable[..., SafeMarkdown]:
     """A filter whose words are all our own, for numbers and times."""
 
     def filtered(*args: Any) -> SafeMarkdown:
@@ -72,7 +74,7 @@ def _word_of(vocabulary: Mapping[str, str]) -> Callable[[str | None], SafeMarkdo
         if value is None:
             return SafeMarkdown("–")
         known = vocabulary.get(value)
-        return markdown_text.cell(value) if known is None else SafeMarkdown(known)
+        return markdown_text.table_cell(value) if known is None else SafeMarkdown(known)
 
     return filtered
 
@@ -93,37 +95,37 @@ _DIFFERENCES = {
 _CONFIDENCE = {name: name for name in ("high", "medium", "low", "unknown")}
 
 ESCAPES: dict[str, Callable[..., SafeMarkdown]] = {
-    "code": markdown_text.code,
-    "cell": markdown_text.cell,
-    "prose": prose.prose,
+    "code": markdown_text.code_span,
+    "cell": markdown_text.table_cell,
+    "prose": prose.render_prose,
     "prose_cell": prose.prose_cell,
-    "fence": markdown_text.fence,
+    "fence": markdown_text.fenced_block,
     "html_code": markdown_text.html_code,
 }
 
 SHORTENERS: dict[str, Callable[..., str]] = {
-    "head": head,
-    "short": short,
+    "head": keep_first_lines,
+    "short": short_plan_id,
     "without_stop": without_stop,
-    "weighed": prose.weighed,
+    "weighed": prose.describe_weight,
 }
 
 WORDS: dict[str, Callable[..., SafeMarkdown]] = {
-    "linked": linked,
-    "maybe": maybe,
-    "money": _ours(words.money),
-    "number": _ours(words.number),
-    "count": _ours(words.count),
-    "plural": _ours(words.plural),
-    "and_more": _ours(words.and_more),
-    "duration": _ours(words.duration),
-    "executor_time": _ours(words.executor_time),
-    "size": _ours(words.size),
-    "percent": _ours(words.percent),
-    "clock": _ours(words.clock),
-    "bar": _ours(words.bar),
-    "day": _ours(words.day),
-    "window": _ours(words.format_window),
+    "linked": link_own_words,
+    "maybe": format_optional_count,
+    "money": _trust_own_words(words.format_money),
+    "number": _trust_own_words(words.format_number),
+    "count": _trust_own_words(words.format_count),
+    "plural": _trust_own_words(words.pluralize),
+    "and_more": _trust_own_words(words.and_more),
+    "duration": _trust_own_words(words.duration),
+    "executor_time": _trust_own_words(words.executor_time),
+    "size": _trust_own_words(words.format_size),
+    "percent": _trust_own_words(words.format_percent),
+    "clock": _trust_own_words(words.format_clock),
+    "bar": _trust_own_words(words.render_text_bar),
+    "day": _trust_own_words(words.format_day),
+    "window": _trust_own_words(words.format_window),
     "change": _word_of(words.CHANGES),
     "category": _word_of(words.CATEGORIES),
     "how_changed": _word_of(words.HOW_CHANGED),
@@ -138,19 +140,19 @@ WORDS: dict[str, Callable[..., SafeMarkdown]] = {
 }
 
 
-def finalize(value: Any) -> Any:
+def finalize_value(value: Any) -> Any:
     """Numbers and Markdown made here pass; every other value becomes a code span."""
     if isinstance(value, SafeMarkdown | Markup | int):
         return value
-    return markdown_text.cell(str(value))
+    return markdown_text.table_cell(str(value))
 
 
 def templates_directory() -> Traversable:
     """Where this installation's templates are."""
-    return resource("templates")
+    return find_resource("templates")
 
 
-def sandbox(
+def make_sandbox(
     directory: Traversable, finalize: Callable[[Any], Any] | None = None
 ) -> SandboxedEnvironment:
     """An environment over one directory. Data is only ever context, never a template's source."""
@@ -171,8 +173,8 @@ def sandbox(
 
 
 @cache
-def environment() -> SandboxedEnvironment:
+def comment_environment() -> SandboxedEnvironment:
     """The one environment of comments."""
-    created = sandbox(templates_directory(), finalize)
+    created = make_sandbox(templates_directory(), finalize_value)
     created.filters |= ESCAPES | SHORTENERS | WORDS
     return created

@@ -16,7 +16,7 @@ from ci_bot.protocol.review_report import Report
 _MAX_RISKS = 5
 
 
-def recommendations(report: Report) -> list[str]:
+def list_recommendations(report: Report) -> list[str]:
     """A sentence for each thing to mend, in the order in which it pays.
 
     What makes every later step fail comes first, then what stops the decision, then what is only
@@ -67,7 +67,7 @@ def recommendations(report: Report) -> list[str]:
 _SWITCHES = get_args(Switch)
 
 
-def reproduce(report: Report, context: CommentContext) -> str:
+def describe_reproduction(report: Report, context: CommentContext) -> str:
     """The same review in a clone on a laptop, of the very tree that was reviewed."""
     lines = []
     base = report.base_sha
@@ -77,36 +77,41 @@ def reproduce(report: Report, context: CommentContext) -> str:
         lines.append(f"git fetch origin pull/{context.pr_number}/{side} && git checkout FETCH_HEAD")
         base = "HEAD^1" if report.merge_sha else base
     baseline = " --baseline base-branch" if report.baseline == "base-branch" else ""
-    against = f" --base-ref {_quoted(base)}" if base else ""
+    against = f" --base-ref {_quote_for_shell(base)}" if base else ""
     project = report.project
-    places = options(project.paths, project.python_path, project.gateway)
+    places = format_project_options(project.paths, project.python_path, project.gateway)
     lines.append(
-        f"ci-bot review {places} --environment {_quoted(report.environment)}"
-        f"{baseline}{against}{_said(report.options)}"
+        f"ci-bot review {places} --environment {_quote_for_shell(report.environment)}"
+        f"{baseline}{against}{_format_plan_inputs(report.options)}"
     )
     return "\n".join(lines)
 
 
-def restatement(report: Report) -> str:
+def make_restatement_command(report: Report) -> str:
     """The prod command for the models that were asked for, or with a place to fill in."""
     restated = report.identity.flags.restate_models if report.identity else []
-    models = [_quoted(model) for model in restated] or ["MODEL"]
+    models = [_quote_for_shell(model) for model in restated] or ["MODEL"]
     window = report.identity.window if report.identity else None
-    start = words.day(window.start) if window and window.start else "START"
+    start = words.format_day(window.start) if window and window.start else "START"
     end = words.last_day(window.end) if window and window.end else "END"
     selected = " ".join(f"--restate-model {model}" for model in models)
-    return f"sqlmesh plan prod {selected} --start {_quoted(start)} --end {_quoted(end)}"
+    return (
+        f"sqlmesh plan prod {selected} --start {_quote_for_shell(start)} --end "
+        f"{_quote_for_shell(end)}"
+    )
 
 
-def options(projects: Sequence[str], python_path: Sequence[str], gateway: str | None) -> str:
+def format_project_options(
+    projects: Sequence[str], python_path: Sequence[str], gateway: str | None
+) -> str:
     """The projects as options of `ci-bot`."""
-    found = [f"--project {_quoted(path)}" for path in projects]
-    found += [f"--python-path {_quoted(path)}" for path in python_path]
-    found += [f"--gateway {_quoted(gateway)}"] if gateway else []
+    found = [f"--project {_quote_for_shell(path)}" for path in projects]
+    found += [f"--python-path {_quote_for_shell(path)}" for path in python_path]
+    found += [f"--gateway {_quote_for_shell(gateway)}"] if gateway else []
     return " ".join(found)
 
 
-def flags(given: GivenFlags, start: str | None, end: str | None) -> str:
+def format_plan_flags(given: GivenFlags, start: str | None, end: str | None) -> str:
     """The options of a plan as a laptop was given them, each after a blank."""
     said: list[tuple[str, object]] = []
     for field, value in given:
@@ -114,24 +119,25 @@ def flags(given: GivenFlags, start: str | None, end: str | None) -> str:
         values = value if isinstance(value, list) else [value]
         said += [(field.replace("_models", "_model").replace("_", "-"), item) for item in values]
     said += [("start", start), ("end", end)]
-    return "".join(f" {_option(name, value)}" for name, value in said if value is not None)
+    return "".join(f" {_format_option(name, value)}" for name, value in said if value is not None)
 
 
-def _said(options: Sequence[PlanOption]) -> str:
+def _format_plan_inputs(options: Sequence[PlanOption]) -> str:
     """The inputs of a plan; what the project says, it says on a laptop as well."""
     given = [option for option in options if option.source != "project"]
     switches = {"true": True, "false": False}
     return "".join(
-        f" {_option(o.name, switches[o.value] if o.name in _SWITCHES else o.value)}" for o in given
+        f" {_format_option(o.name, switches[o.value] if o.name in _SWITCHES else o.value)}"
+        for o in given
     )
 
 
-def _option(name: str, value: object) -> str:
+def _format_option(name: str, value: object) -> str:
     if isinstance(value, bool):
         return f"--{'' if value else 'no-'}{name}"
-    return f"--{name} {_quoted(str(value))}"
+    return f"--{name} {_quote_for_shell(str(value))}"
 
 
-def _quoted(text: str) -> str:
+def _quote_for_shell(text: str) -> str:
     # A name that starts with a dash would be read as an option, even in quotes.
     return shlex.quote(f"./{text}" if text.startswith("-") else text)

@@ -11,7 +11,7 @@ from ci_bot.bot.report.model.data_words import Data, DiffView
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.view import take_first_lines
 from ci_bot.protocol.apply_report import ApplyDocument, ColumnMatch, TableDiff
-from ci_bot.protocol.plan import Work, tables_of, totals
+from ci_bot.protocol.plan import Work, sum_work, tables_of
 from ci_bot.protocol.plan_identity import PlanDifference
 
 
@@ -94,7 +94,7 @@ class ApplyView:
     def sentence(self) -> SafeMarkdown | None:
         """What the data says in one sentence; None where it says nothing."""
         if self.differing and self.data != "unseen":
-            return data_words.sentence(self.differing[0])
+            return data_words.describe_main_difference(self.differing[0])
         same = [diff for diff in self.compared if diff.state == "same"]
         return data_words.all_same(same) if same else None
 
@@ -103,11 +103,14 @@ class ApplyView:
         return [
             *(
                 DiffRow(
-                    diff, data_words.name(diff.model), data_words.what(diff), data_words.rows(diff)
+                    diff,
+                    data_words.wrap_model_name(diff.model),
+                    data_words.describe_changed_columns(diff),
+                    data_words.render_row_bar(diff),
                 )
                 for diff in self.compared
             ),
-            *(DiffRow(diff, data_words.name(diff.model)) for diff in self.skipped),
+            *(DiffRow(diff, data_words.wrap_model_name(diff.model)) for diff in self.skipped),
         ]
 
     @property
@@ -117,8 +120,8 @@ class ApplyView:
             ColumnRow(
                 diff.model,
                 column,
-                _share(column),
-                data_words.how(column, (diff.rows_prod or 0, diff.rows_pr or 0)),
+                _column_share(column),
+                data_words.describe_value_change(column, (diff.rows_prod or 0, diff.rows_pr or 0)),
             )
             for diff in self.differing
             for column in diff.unequal
@@ -164,7 +167,7 @@ class ApplyView:
     @cached_property
     def built(self) -> Work:
         """What was built, counted as the review counts it."""
-        return totals(self.doc.models)
+        return sum_work(self.doc.models)
 
     @property
     def rows(self) -> int | None:
@@ -196,25 +199,25 @@ class ApplyView:
         return take_first_lines(self.doc.failure)
 
 
-def _share(column: ColumnMatch) -> float | None:
+def _column_share(column: ColumnMatch) -> float | None:
     return None if column.match_rate is None else 1 - column.match_rate
 
 
 @dataclass(frozen=True)
-class Differing:
+class DifferingEntry:
     """One entry of the set difference between two plans."""
 
     name: str
     how: Literal["added", "gone", "changed", "field"]
 
 
-def differences(difference: PlanDifference | None) -> list[Differing]:
+def list_plan_differences(difference: PlanDifference | None) -> list[DifferingEntry]:
     """Models first (changed, new, gone), then the settings."""
     if difference is None:
         return []
     return [
-        *(Differing(name, "changed") for name in difference.snapshots_changed),
-        *(Differing(name, "added") for name in difference.snapshots_added),
-        *(Differing(name, "gone") for name in difference.snapshots_gone),
-        *(Differing(name, "field") for name in difference.fields_changed),
+        *(DifferingEntry(name, "changed") for name in difference.snapshots_changed),
+        *(DifferingEntry(name, "added") for name in difference.snapshots_added),
+        *(DifferingEntry(name, "gone") for name in difference.snapshots_gone),
+        *(DifferingEntry(name, "field") for name in difference.fields_changed),
     ]

@@ -13,7 +13,7 @@ from functools import cached_property
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.changed_rows import forward_only_models, history_keepers
-from ci_bot.protocol.plan import Backfill, Cost, Work, tables_of, totals
+from ci_bot.protocol.plan import Backfill, Cost, Work, sum_work, tables_of
 from ci_bot.protocol.review_report import Report
 
 _NOTHING = "–"
@@ -39,11 +39,19 @@ def build_rows(report: Report) -> list[BuildRow]:
         return []
     kept = forward_only_models(report)
     rows = [
-        ("Incremental", _history(here, kept), _history(later, kept)),
-        ("Forward-only", _previews(here, kept), _old_rows(report)),
-        ("Whole tables", _number(_whole(here, kept)), _number(_whole(later, kept))),
-        ("Views", _number(_views(here)), _number(_views(later))),
-        ("Executor time", _time(report.cost), _time(_prod_cost(report))),
+        ("Incremental", _describe_history(here, kept), _describe_history(later, kept)),
+        ("Forward-only", _describe_previews(here, kept), _old_rows(report)),
+        (
+            "Whole tables",
+            _format_number(_count_whole_tables(here, kept)),
+            _format_number(_count_whole_tables(later, kept)),
+        ),
+        ("Views", _format_number(_count_views(here)), _format_number(_count_views(later))),
+        (
+            "Executor time",
+            _format_expected_time(report.cost),
+            _format_expected_time(_prod_cost(report)),
+        ),
     ]
     return [
         BuildRow(*(SafeMarkdown(text or _NOTHING) for text in row))
@@ -62,34 +70,36 @@ def _old_rows(report: Report) -> str:
     return f"history stays in {len(kept)} of {len(forward)}" if kept else "old rows can change"
 
 
-def _history(items: Iterable[Backfill], kept: frozenset[str]) -> str:
-    return _intervals([item for item in _incremental(items) if item.model not in kept])
+def _describe_history(items: Iterable[Backfill], kept: frozenset[str]) -> str:
+    return _describe_intervals(
+        [item for item in _list_incremental(items) if item.model not in kept]
+    )
 
 
-def _previews(items: Iterable[Backfill], kept: frozenset[str]) -> str:
+def _describe_previews(items: Iterable[Backfill], kept: frozenset[str]) -> str:
     found = [item for item in tables_of(items) if item.model in kept]
-    return f"preview, {_intervals(found)}" if found else ""
+    return f"preview, {_describe_intervals(found)}" if found else ""
 
 
-def _intervals(items: Sequence[Backfill]) -> str:
+def _describe_intervals(items: Sequence[Backfill]) -> str:
     """ "365 days since 2013-01-01", "2 tables, 730 days since 2013-01-01", "3 tables"."""
     if not items:
         return ""
-    tables = "" if len(items) == 1 else f"{words.count(len(items), 'table')}, "
-    amount = words.count(sum(item.intervals for item in items), _unit(items))
+    tables = "" if len(items) == 1 else f"{words.format_count(len(items), 'table')}, "
+    amount = words.format_count(sum(item.intervals for item in items), _interval_unit(items))
     starts = [item.start for item in items if item.start]
     if starts and amount == "1 day":
-        return f"{amount}, {_day(starts[0])}"
-    since = f" since {_day(min(starts, key=words.moment))}" if starts else ""
+        return f"{amount}, {_format_day(starts[0])}"
+    since = f" since {_format_day(min(starts, key=words.parse_moment))}" if starts else ""
     return f"{tables}{amount}{since}"
 
 
-def _day(moment: str) -> str:
+def _format_day(moment: str) -> str:
     """A date that no narrow column breaks in two."""
-    return words.day(moment).replace("-", "\N{NON-BREAKING HYPHEN}")
+    return words.format_day(moment).replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
-def _unit(items: Sequence[Backfill]) -> str:
+def _interval_unit(items: Sequence[Backfill]) -> str:
     """What an interval is, where that can be told from the windows."""
     return "day" if all(map(_is_daily, items)) else "interval"
 
@@ -97,37 +107,37 @@ def _unit(items: Sequence[Backfill]) -> str:
 def _is_daily(item: Backfill) -> bool:
     if item.start is None or item.end is None:
         return False
-    length = words.moment(item.end) - words.moment(item.start)
+    length = words.parse_moment(item.end) - words.parse_moment(item.start)
     return length.total_seconds() == item.intervals * _DAY_SECONDS
 
 
-def _incremental(items: Iterable[Backfill]) -> list[Backfill]:
+def _list_incremental(items: Iterable[Backfill]) -> list[Backfill]:
     return [item for item in tables_of(items) if item.action == "incremental"]
 
 
-def _whole(items: Iterable[Backfill], kept: frozenset[str]) -> int:
+def _count_whole_tables(items: Iterable[Backfill], kept: frozenset[str]) -> int:
     tables = [item for item in tables_of(items) if item.model not in kept]
     return sum(item.action != "incremental" for item in tables)
 
 
-def _views(items: Iterable[Backfill]) -> int:
-    return totals(items).views
+def _count_views(items: Iterable[Backfill]) -> int:
+    return sum_work(items).views
 
 
-def _number(value: int) -> str:
-    return words.number(value) if value else ""
+def _format_number(value: int) -> str:
+    return words.format_number(value) if value else ""
 
 
 def _prod_cost(report: Report) -> Cost | None:
     return report.prod_plan.cost if report.prod_plan else None
 
 
-def _time(cost: Cost | None) -> str:
+def _format_expected_time(cost: Cost | None) -> str:
     """The expected time in a few words; "" where nothing is known."""
     if cost is None or cost.executor_hours_mid is None:
         return ""
     about = "at least" if cost.unknown else "about"
-    price = f", {about} {words.money(cost.price)}" if cost.price is not None else ""
+    price = f", {about} {words.format_money(cost.price)}" if cost.price is not None else ""
     return f"{about} {words.executor_time(cost.executor_hours_mid)}{price}"
 
 
@@ -148,9 +158,9 @@ class DisplayWork(Work):
 def display_work(backfill: Sequence[Backfill]) -> DisplayWork:
     """The totals of `backfill`."""
     tables = tables_of(backfill)
-    covered = words.span([(item.start, item.end) for item in tables])
+    covered = words.covering_window([(item.start, item.end) for item in tables])
     return DisplayWork(
-        **asdict(totals(backfill)),
+        **asdict(sum_work(backfill)),
         previews=sum(item.preview for item in tables),
         window=None if covered is None else SafeMarkdown(covered),
     )
@@ -233,7 +243,7 @@ class PlannedWork:
         if not item.reused_in_prod:
             return SafeMarkdown("built again")
         more = left.get(item.model, 0)
-        return SafeMarkdown(f"reused, {words.number(more)} more built" if more else "reused")
+        return SafeMarkdown(f"reused, {words.format_number(more)} more built" if more else "reused")
 
     @property
     def prod_cost(self) -> Cost | None:

@@ -76,13 +76,13 @@ def lineage_notes(impact: Impact) -> dict[str, str]:
     notes |= {m.model: "?" for m in impact.indirect if m.reached == "unknown"}
     notes |= {part.model: "?" for part in impact.changed if part.how == "unknown"}
     for model in (*columns, *sorted(rows)):
-        note = _note(list(columns.get(model, ())), has_rows=model in rows)
+        note = _describe_impact(list(columns.get(model, ())), has_rows=model in rows)
         if note:
             notes[model] = f"{note}, ?" if notes.get(model) == "?" else note
     return notes
 
 
-def _note(columns: list[str], *, has_rows: bool) -> str:
+def _describe_impact(columns: list[str], *, has_rows: bool) -> str:
     shown = [*(["rows"] if has_rows else []), *columns[:_NOTED_COLUMNS]]
     rest = len(columns) - _NOTED_COLUMNS
     return ", ".join(shown) + (f" +{rest}" if rest > 0 else "")

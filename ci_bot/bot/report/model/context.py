@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from ci_bot.protocol.base import Timestamp, short
+from ci_bot.protocol.base import Timestamp, short_plan_id
 from ci_bot.protocol.comment_marker import Marker, Phase, PlanHistoryEntry
 from ci_bot.protocol.plan import Decision
 
 
 @dataclass(frozen=True, kw_only=True)
-class Condition:
+class ApplyCondition:
     """One requirement of the apply gate, shown ticked or not before anybody types a command.
 
     `next_command` says how to meet it, in a few words; a command in it stands between backticks.
@@ -23,7 +23,7 @@ class Condition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Override:
+class DecisionOverride:
     """A maintainer let a blocked plan through; it stays visible and belongs to one plan only."""
 
     by: str
@@ -41,7 +41,7 @@ class DisplayProgress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refusal:
+class ApplyRefusal:
     """Why the bot itself refused a request, where no worker was ever asked."""
 
     reason_code: str
@@ -95,10 +95,10 @@ class CommentContext:
     options: str = "--project ."
     plan_options: str = ""
     apply_workflow: str | None = None
-    conditions: tuple[Condition, ...] = ()
-    override: Override | None = None
+    conditions: tuple[ApplyCondition, ...] = ()
+    override: DecisionOverride | None = None
     progress: DisplayProgress | None = None
-    refusal: Refusal | None = None
+    refusal: ApplyRefusal | None = None
     fork: bool = False
     new_head: str | None = None
     new_base: str | None = None
@@ -117,11 +117,11 @@ class CommentContext:
         """The comment, or on a laptop the shell line, that has this plan applied, and no other."""
         if self.repository is None:
             environment = shlex.quote(self.environment)
-            plan = f" --plan-id {short(plan_id)}" if plan_id else ""
+            plan = f" --plan-id {short_plan_id(plan_id)}" if plan_id else ""
             return (
                 f"ci-bot apply {self.options} --environment {environment}{plan}{self.plan_options}"
             )
-        return f"{self.command} apply {short(plan_id)}".rstrip()
+        return f"{self.command} apply {short_plan_id(plan_id)}".rstrip()
 
     @property
     def cleanup_command(self) -> str:
@@ -138,7 +138,7 @@ class CommentContext:
 
 
 @dataclass(frozen=True)
-class Rendered:
+class RenderedText:
     """A finished text, and the names of the sections that the budget shortened."""
 
     text: str

@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown, cell, code
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown, code_span, table_cell
 from ci_bot.protocol.apply_report import AppliedModel, ColumnMatch, ModelAudit, Profile, TableDiff
 from ci_bot.protocol.durations import days_between
 
@@ -101,19 +101,19 @@ _BAR = 8
 _DIGITS = 4
 
 
-def sentence(main: DiffView) -> SafeMarkdown:
+def describe_main_difference(main: DiffView) -> SafeMarkdown:
     """What the one model shows that a reader should know first; it differs."""
-    model = code(main.model)
+    model = code_span(main.model)
     if main.state == "suspect":
-        return SafeMarkdown(_keys(main, model))
-    rows = _rows(main)
+        return SafeMarkdown(_describe_keys(main, model))
+    rows = _describe_rows(main)
     if not main.matched:
         return SafeMarkdown(f"No row of {model} has a key that `prod` has; {rows}")
     if main.full_match is None:
         return SafeMarkdown(f"The columns of {model} could not be compared; {rows}")
     if main.changed:
-        changed = words.percent(main.changed)
-        names, many = _named(main.unequal)
+        changed = words.format_percent(main.changed)
+        names, many = _describe_columns(main.unequal)
         verb = "change" if many else "changes"
         return SafeMarkdown(f"{names} {verb} in {changed} of the rows of {model}; {rows}")
     if main.only_prod or main.only_pr:
@@ -121,16 +121,16 @@ def sentence(main: DiffView) -> SafeMarkdown:
     schema = main.schema_
     gone = [*schema.removed, *schema.changed]
     what = "is gone or of another type" if len(gone) == 1 else "are gone or of another type"
-    names = _listed(gone)
+    names = _list_names(gone)
     return SafeMarkdown(f"{names} {what} in {model}; all rows are equal in the other columns")
 
 
-def _keys(main: DiffView, model: str) -> str:
+def _describe_keys(main: DiffView, model: str) -> str:
     twice, absent = main.duplicate_keys or 0, main.null_keys or 0
-    rows = f"{words.count(absent, 'row')} {'has' if absent == 1 else 'have'} no key"
+    rows = f"{words.format_count(absent, 'row')} {'has' if absent == 1 else 'have'} no key"
     if not twice:
         return f"{model}: {rows}"
-    keys = f"{words.count(twice, 'key')} of {model} {'is' if twice == 1 else 'are'}"
+    keys = f"{words.format_count(twice, 'key')} of {model} {'is' if twice == 1 else 'are'}"
     return f"{keys} on more than one row" + (f", and {rows}" if absent else "")
 
 
@@ -138,45 +138,50 @@ def all_same(compared: Sequence[DiffView]) -> SafeMarkdown:
     """That nothing differs in any of these, and how far that goes."""
     rows = sum(diff.rows_prod or 0 for diff in compared)
     where = (
-        code(compared[0].model) if len(compared) == 1 else f"{words.number(len(compared))} models"
+        code_span(compared[0].model)
+        if len(compared) == 1
+        else f"{words.format_number(len(compared))} models"
     )
-    return SafeMarkdown(f"0 of {words.count(rows, 'row')} differ from `prod` in {where}")
+    return SafeMarkdown(f"0 of {words.format_count(rows, 'row')} differ from `prod` in {where}")
 
 
-def _rows(diff: DiffView) -> str:
+def _describe_rows(diff: DiffView) -> str:
     gone, new = diff.only_prod or 0, diff.only_pr or 0
     if not gone and not new:
         return "no row is gone or new"
-    parts = [f"{_are(gone)} gone" if gone else "no row is gone", f"{words.number(new)} new"]
+    parts = [
+        f"{_verb_for(gone)} gone" if gone else "no row is gone",
+        f"{words.format_number(new)} new",
+    ]
     if not new:
         parts[1] = "none is new"
     return f"{parts[0]}, {parts[1]}"
 
 
-def _are(number: int) -> str:
-    return f"{words.count(number, 'row')} {'is' if number == 1 else 'are'}"
+def _verb_for(number: int) -> str:
+    return f"{words.format_count(number, 'row')} {'is' if number == 1 else 'are'}"
 
 
-def _named(columns: Sequence[ColumnMatch]) -> tuple[str, bool]:
+def _describe_columns(columns: Sequence[ColumnMatch]) -> tuple[str, bool]:
     names = [column.name for column in columns]
-    return _listed(names), len(names) > 1
+    return _list_names(names), len(names) > 1
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(code(name) for name in names[:_COLUMNS])
+def _list_names(names: Sequence[str]) -> str:
+    shown = ", ".join(code_span(name) for name in names[:_COLUMNS])
     rest = len(names) - _COLUMNS
-    return f"{shown} and {words.count(rest, 'more column')}" if rest > 0 else shown
+    return f"{shown} and {words.format_count(rest, 'more column')}" if rest > 0 else shown
 
 
-def name(model: str) -> SafeMarkdown:
+def wrap_model_name(model: str) -> SafeMarkdown:
     """A model's name in a narrow cell: a long one of plain words on two lines."""
     if len(model) <= _NARROW or not _PLAIN.fullmatch(model):
-        return cell(model)
+        return table_cell(model)
     schema, dot, rest = model.rpartition(".")
-    return SafeMarkdown(f"{cell(schema + dot)}<br>{cell(rest)}")
+    return SafeMarkdown(f"{table_cell(schema + dot)}<br>{table_cell(rest)}")
 
 
-def what(diff: DiffView) -> SafeMarkdown:
+def describe_changed_columns(diff: DiffView) -> SafeMarkdown:
     """Which columns changed, each kind on a line, and how far the comparison goes."""
     parts = [diff.key_fault] if diff.state == "suspect" else []
     schema = diff.schema_
@@ -188,24 +193,24 @@ def what(diff: DiffView) -> SafeMarkdown:
     )
     for label, names in lists:
         if names:
-            listed = ", ".join(cell(name) for name in names[:3])
+            listed = ", ".join(table_cell(name) for name in names[:3])
             parts.append(f"{label}{listed}{words.and_more(names, 3)}")
     if diff.window and not diff.complete:
-        parts.append(_part(diff.coverage))
+        parts.append(_describe_part(diff.coverage))
     return SafeMarkdown("<br>".join(parts))
 
 
-def rows(diff: DiffView) -> SafeMarkdown:
+def render_row_bar(diff: DiffView) -> SafeMarkdown:
     """A bar of the rows that changed, and how many there are, gone and new."""
     if diff.state == "empty":
         return SafeMarkdown("no rows on either side")
-    counts = f"{_number(diff.only_prod)} gone, {_number(diff.only_pr)} new"
-    total = "–" if diff.rows_pr is None else words.count(diff.rows_pr, "row")
+    counts = f"{_format_number(diff.only_prod)} gone, {_format_number(diff.only_pr)} new"
+    total = "–" if diff.rows_pr is None else words.format_count(diff.rows_pr, "row")
     of = "<br>of" if diff.changed else " of"
-    return SafeMarkdown(f"{_bar(diff)}{of} {total}<br>{counts}")
+    return SafeMarkdown(f"{_render_bar(diff)}{of} {total}<br>{counts}")
 
 
-def _bar(diff: DiffView) -> str:
+def _render_bar(diff: DiffView) -> str:
     if diff.full_match is None:
         return "not known,"
     if not diff.matched:
@@ -213,24 +218,24 @@ def _bar(diff: DiffView) -> str:
     share = diff.changed or 0.0
     if not share:
         return "none"
-    bar = words.bar(round(share * 1_000), 1_000, _BAR)
+    bar = words.render_text_bar(round(share * 1_000), 1_000, _BAR)
     if not bar.startswith("█"):
         bar = f"▏{bar[1:]}"
-    shown = words.percent(share).replace(" ", "\u00a0")
+    shown = words.format_percent(share).replace(" ", "\u00a0")
     return f"`{bar}` {shown}"
 
 
-def _number(value: int | None) -> str:
-    return "–" if value is None else words.number(value)
+def _format_number(value: int | None) -> str:
+    return "–" if value is None else words.format_number(value)
 
 
-def _part(days: tuple[int, int] | None) -> str:
+def _describe_part(days: tuple[int, int] | None) -> str:
     if days is None or days[0] >= days[1]:
         return "not all of `prod`'s intervals"
-    return f"compared: {words.number(days[0])} of {words.count(days[1], 'day')}"
+    return f"compared: {words.format_number(days[0])} of {words.format_count(days[1], 'day')}"
 
 
-def how(column: ColumnMatch, rows: tuple[int, int]) -> SafeMarkdown:
+def describe_value_change(column: ColumnMatch, rows: tuple[int, int]) -> SafeMarkdown:
     """How the values of a column changed, from aggregates of both sides; a dash where unknown.
 
     Args:
@@ -241,31 +246,32 @@ def how(column: ColumnMatch, rows: tuple[int, int]) -> SafeMarkdown:
         return SafeMarkdown("–")
     parts = []
     for name, before, after in (
-        ("mean", _short(old.mean), _short(new.mean)),
-        ("min", _value(old.min), _value(new.min)),
-        ("max", _value(old.max), _value(new.max)),
+        ("mean", _shorten_number(old.mean), _shorten_number(new.mean)),
+        ("min", _format_extreme(old.min), _format_extreme(new.min)),
+        ("max", _format_extreme(old.max), _format_extreme(new.max)),
     ):
         if before != after:
             parts.append(f"{name} {before} → {after}")
     if old.nulls != new.nulls:
         before, after = (
-            words.percent(_of(p.nulls, n)) for p, n in zip((old, new), rows, strict=True)
+            words.format_percent(_ratio_of(p.nulls, n))
+            for p, n in zip((old, new), rows, strict=True)
         )
         parts.append(f"null {before} → {after}")
     if old.distinct != new.distinct and None not in (old.distinct, new.distinct):
-        parts.append(f"about {_count(old)} → {_count(new)} distinct values")
+        parts.append(f"about {_format_count(old)} → {_format_count(new)} distinct values")
     return SafeMarkdown(" · ".join(parts) or "other values, spread as before")
 
 
-def _of(part: int, whole: int) -> float:
+def _ratio_of(part: int, whole: int) -> float:
     return min(part / whole, 1.0) if whole else 0.0
 
 
-def _count(profile: Profile) -> str:
-    return words.number(profile.distinct or 0)
+def _format_count(profile: Profile) -> str:
+    return words.format_number(profile.distinct or 0)
 
 
-def _short(value: float | None) -> str:
+def _shorten_number(value: float | None) -> str:
     """A number with few digits: 12.35, 1,204, 0.00012."""
     if value is None:
         return "none"
@@ -274,30 +280,32 @@ def _short(value: float | None) -> str:
     return f"{value:,.{_DIGITS}g}"
 
 
-def _value(text: str | None) -> str:
+def _format_extreme(text: str | None) -> str:
     """A smallest or largest value: a number shortened, a time as it stands."""
     if text is None:
         return "none"
     try:
         number = Decimal(text)
     except InvalidOperation:
-        return cell(text, 40)
-    return _short(float(number)) if number.is_finite() else cell(text, 40)
+        return table_cell(text, 40)
+    return _shorten_number(float(number)) if number.is_finite() else table_cell(text, 40)
 
 
 def failed_audits(models: Sequence[AppliedModel], *, blocking: bool) -> list[SafeMarkdown]:
     """Each audit that failed: its name and model, its rows, and whether prod has them."""
     return [
-        SafeMarkdown(f"{cell(audit.audit)} on {cell(model.model)}{_found(audit)}")
+        SafeMarkdown(
+            f"{table_cell(audit.audit)} on {table_cell(model.model)}{_describe_audit(audit)}"
+        )
         for model in models
         for audit in model.audits
         if audit.status == "failed" and audit.blocking == blocking
     ]
 
 
-def _found(audit: ModelAudit) -> str:
-    rows = "" if audit.failed_rows is None else f", {words.count(audit.failed_rows, 'row')}"
+def _describe_audit(audit: ModelAudit) -> str:
+    rows = "" if audit.failed_rows is None else f", {words.format_count(audit.failed_rows, 'row')}"
     if audit.prod_rows is None:
         return f"{rows} (`prod` could not be asked)" if audit.prod_unknown_because else rows
     same = audit.prod_rows == audit.failed_rows
-    return f"{rows} ({'same' if same else words.count(audit.prod_rows, 'row')} in `prod`)"
+    return f"{rows} ({'same' if same else words.format_count(audit.prod_rows, 'row')} in `prod`)"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ci_bot.bot.report.model.headline import Headline, Subject
+from ci_bot.bot.report.model.headline import ReportHeadline, Subject
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES, Severity
@@ -44,7 +44,7 @@ _CAUSES = (
 
 
 @dataclass(frozen=True)
-class Fix:
+class BlockerFix:
     """One thing to fix: the finding that is shown, and what else it is the cause of."""
 
     shown: Risk
@@ -89,8 +89,8 @@ class Fix:
     @property
     def same(self) -> tuple[Risk, ...]:
         """Where else the same rule says the same, one for each model and file."""
-        found = {_place(risk): risk for risk in self.also if risk.rule == self.shown.rule}
-        found.pop(_place(self.shown), None)
+        found = {_get_location(risk): risk for risk in self.also if risk.rule == self.shown.rule}
+        found.pop(_get_location(self.shown), None)
         return tuple(found.values())
 
     @property
@@ -104,58 +104,58 @@ class Fix:
         return tuple(found.values())
 
     @property
-    def told(self) -> tuple[Risk, ...]:
+    def shown_findings(self) -> tuple[Risk, ...]:
         """The findings that the entry tells; the others are listed below."""
         unsaid = {id(risk) for risk in self.same[PLACES:]}
         return tuple(risk for risk in self.risks if id(risk) not in unsaid)
 
 
-def _place(risk: Risk) -> tuple[str | None, str | None]:
+def _get_location(risk: Risk) -> tuple[str | None, str | None]:
     return risk.model, risk.path
 
 
-def fixes(blockers: Sequence[Risk], report: Report) -> list[Fix]:
+def list_fixes(blockers: Sequence[Risk], report: Report) -> list[BlockerFix]:
     """The blockers by cause: leaked credentials first, then in the order in which they come."""
     groups: dict[object, list[Risk]] = {}
-    causes = _Causes(report, blockers)
+    causes = _BlockerCauses(report, blockers)
     for risk in blockers:
-        groups.setdefault(causes.of(risk), []).append(risk)
-    found = [_fix(group) for group in groups.values()]
+        groups.setdefault(causes.find_cause(risk), []).append(risk)
+    found = [_make_fix(group) for group in groups.values()]
     return sorted(found, key=lambda fix: (fix.shown.rule != _LEAK, -len(fix.also)))
 
 
-def _fix(group: Sequence[Risk]) -> Fix:
+def _make_fix(group: Sequence[Risk]) -> BlockerFix:
     order = {rule: index for index, rule in enumerate(_CAUSES)}
     first, *rest = sorted(group, key=lambda risk: order.get(risk.rule, len(order)))
-    return Fix(first, tuple(rest))
+    return BlockerFix(first, tuple(rest))
 
 
-class _Causes:
+class _BlockerCauses:
     """What goes, as (model, name): columns of models, and models as a whole."""
 
     def __init__(self, report: Report, blockers: Iterable[Risk]) -> None:
         readers: dict[str, list[str]] = defaultdict(list)
         for parent, reader in report.lineage.edges:
             readers[parent].append(reader)
-        self._lost = _lost(report, blockers)[:_MOST_CAUSES]
+        self._lost = _list_lost(report, blockers)[:_MOST_CAUSES]
         self._near: dict[str | None, list[tuple[str, str]]] = defaultdict(list)
         for model, name in self._lost:
-            for affected in {model, *reached(model, readers)}:
+            for affected in {model, *list_reached_models(model, readers)}:
                 self._near[affected].append((model, name))
 
-    def of(self, risk: Risk) -> object:
+    def find_cause(self, risk: Risk) -> object:
         """What makes findings one thing: what goes, or else the same words of the same rule."""
         if risk.rule == _LEAK:
             return (risk.rule, risk.evidence, risk.path)
         told = f"{risk.subject or ''} {risk.evidence}"
         for model, name in self._lost if risk.model is None else self._near[risk.model]:
             refused = risk.rule == _REFUSED and risk.model == model
-            if refused or _names(told, name):
+            if refused or _mentions_name(told, name):
                 return ("lost", model, name)
         return (risk.rule, risk.evidence, risk.path if risk.model is None else None)
 
 
-def _lost(report: Report, blockers: Iterable[Risk]) -> list[tuple[str, str]]:
+def _list_lost(report: Report, blockers: Iterable[Risk]) -> list[tuple[str, str]]:
     found = [
         (change.model, column.name)
         for change in report.changes
@@ -173,12 +173,12 @@ def _lost(report: Report, blockers: Iterable[Risk]) -> list[tuple[str, str]]:
     return found
 
 
-def _names(text: str, name: str) -> bool:
+def _mentions_name(text: str, name: str) -> bool:
     """Whether `name` stands in `text`, and not as a part of another name."""
     return re.search(rf"(?<![\w.]){re.escape(name)}(?!\.?\w)", text) is not None
 
 
-def reached(model: str, readers: Mapping[str, Iterable[str]]) -> set[str]:
+def list_reached_models(model: str, readers: Mapping[str, Iterable[str]]) -> set[str]:
     """All that lies below a model."""
     found: set[str] = set()
     level = {model}
@@ -208,7 +208,7 @@ _POINTS: dict[str, tuple[Severity, ...]] = {
     "no_changes": ("high", "medium"),
 }
 # What the sentence at the top says already, of the models that it is about.
-_TOLD: dict[Subject, tuple[str, ...]] = {
+_IN_HEADLINE: dict[Subject, tuple[str, ...]] = {
     "past": ("R06-breaking-rebuild", "R06-past-numbers"),
     "loss": ("R04-model-removed", "R06-breaking-rebuild", "R06-past-numbers"),
 }
@@ -219,7 +219,7 @@ BASE_BROKEN = "R01-base-broken"
 
 
 @dataclass(frozen=True)
-class Point:
+class FindingPoint:
     """One question: what one rule found with one weight, at one place or at many."""
 
     risks: tuple[Risk, ...]
@@ -255,7 +255,7 @@ def said_of(risk: Risk) -> str:
 
 
 @dataclass(frozen=True)
-class Findings:
+class ReportFindings:
     """The findings of one report, each in one place.
 
     Attributes:
@@ -263,7 +263,7 @@ class Findings:
     """
 
     report: Report
-    head: Headline
+    head: ReportHeadline
 
     @cached_property
     def ordered(self) -> list[Risk]:
@@ -280,12 +280,14 @@ class Findings:
         return [risk for risk in self.ordered if not _is_one_word(risk)]
 
     @cached_property
-    def fixes(self) -> list[Fix]:
+    def fixes(self) -> list[BlockerFix]:
         """What blocks, one entry for each cause."""
-        return fixes([risk for risk in self.ordered if risk.severity == "blocker"], self.report)
+        return list_fixes(
+            [risk for risk in self.ordered if risk.severity == "blocker"], self.report
+        )
 
     @property
-    def top_fixes(self) -> list[Fix]:
+    def top_fixes(self) -> list[BlockerFix]:
         return self.fixes[:TOP_FIXES]
 
     @property
@@ -300,9 +302,9 @@ class Findings:
         return any(hint == risk.clears_when for fix in self.top_fixes for risk in fix.risks[:1])
 
     @cached_property
-    def told(self) -> list[Risk]:
+    def headline_findings(self) -> list[Risk]:
         """Heavy findings that are what the sentence at the top says."""
-        rules = _TOLD.get(self.head.kind, ())
+        rules = _IN_HEADLINE.get(self.head.kind, ())
         return [
             risk
             for risk in self.ordered
@@ -313,34 +315,34 @@ class Findings:
         ]
 
     @property
-    def told_rules(self) -> tuple[str, ...]:
+    def headline_rules(self) -> tuple[str, ...]:
         """Their rules, for links."""
-        return tuple(dict.fromkeys(risk.rule for risk in self.told))
+        return tuple(dict.fromkeys(risk.rule for risk in self.headline_findings))
 
     @cached_property
-    def points(self) -> list[Point]:
+    def points(self) -> list[FindingPoint]:
         """What to look at, one for each rule and weight."""
         weights = _POINTS[self.report.decision]
         found = [risk for risk in self.ordered if risk.severity in weights and self._is_open(risk)]
-        return _grouped(found)[:TOP_POINTS]
+        return _group_points(found)[:TOP_POINTS]
 
     @cached_property
-    def by_rule(self) -> list[Point]:
+    def by_rule(self) -> list[FindingPoint]:
         """All that weighs medium or more, one for each rule and weight."""
-        return _grouped([risk for risk in self.ordered if risk.severity in _HEAVY])
+        return _group_points([risk for risk in self.ordered if risk.severity in _HEAVY])
 
     @cached_property
-    def below(self) -> list[Point]:
+    def below(self) -> list[FindingPoint]:
         """What neither the sentence nor the lists at the top tell whole."""
         told = {id(risk) for point in self.points if not point.more for risk in point.risks}
-        told |= {id(risk) for fix in self.top_fixes for risk in fix.told}
+        told |= {id(risk) for fix in self.top_fixes for risk in fix.shown_findings}
         rest = [risk for risk in self.ordered if self._is_open(risk) and id(risk) not in told]
-        return _grouped(rest)
+        return _group_points(rest)
 
     @cached_property
-    def all(self) -> list[Point]:
+    def all(self) -> list[FindingPoint]:
         """All but what was not checked, one for each question."""
-        return _grouped(self.listed)
+        return _group_points(self.listed)
 
     @cached_property
     def not_checked(self) -> list[str]:
@@ -349,17 +351,17 @@ class Findings:
         return list(dict.fromkeys(found))
 
     @cached_property
-    def _told(self) -> frozenset[int]:
-        return frozenset(map(id, self.told))
+    def _headline_ids(self) -> frozenset[int]:
+        return frozenset(map(id, self.headline_findings))
 
     def _is_open(self, risk: Risk) -> bool:
         fact = risk.rule in _FACTS and not risk.weighed and risk.severity in ("low", "info")
         fact |= risk.rule == BASE_BROKEN and bool(self.report.base_failures)
-        return not (fact or _is_one_word(risk) or id(risk) in self._told)
+        return not (fact or _is_one_word(risk) or id(risk) in self._headline_ids)
 
 
-def _grouped(risks: Sequence[Risk]) -> list[Point]:
-    return [Point(group) for group in group_risks(risks)]
+def _group_points(risks: Sequence[Risk]) -> list[FindingPoint]:
+    return [FindingPoint(group) for group in group_risks(risks)]
 
 
 def _is_one_word(risk: Risk) -> bool:

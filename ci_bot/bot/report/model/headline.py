@@ -9,9 +9,9 @@ from typing import Literal
 
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.past_numbers import past_numbers_sentence
-from ci_bot.bot.report.model.words import listed, quoted
+from ci_bot.bot.report.model.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import past_numbers_of
-from ci_bot.protocol.plan import Change, ColumnChange, totals
+from ci_bot.protocol.plan import Change, ColumnChange, sum_work
 from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.rules import RULES
 
@@ -41,7 +41,7 @@ _NO_PLAN = {
 
 
 @dataclass(frozen=True)
-class Headline:
+class ReportHeadline:
     """The sentence, whose names stand between backticks.
 
     Attributes:
@@ -56,9 +56,11 @@ class Headline:
     rest: str = ""
 
 
-def headline(report: Report, *, base_name: str | None = None) -> Headline:
+def make_headline(report: Report, *, base_name: str | None = None) -> ReportHeadline:
     """What the pull request does to the data, weightiest first."""
-    return _Change(report, quoted(base_name) if base_name else "the base branch").headline()
+    return _HeadlineFacts(
+        report, quote_name(base_name) if base_name else "the base branch"
+    ).make_headline()
 
 
 def owner_question(owners: Sequence[str], kind: Subject) -> str:
@@ -66,10 +68,10 @@ def owner_question(owners: Sequence[str], kind: Subject) -> str:
     what = "the removal" if kind == "loss" else "that"
     if not owners:
         return f"Is {what} intended?"
-    return f"{words.plural(len(owners), 'Owner')} {listed(owners)}: is {what} intended?"
+    return f"{words.pluralize(len(owners), 'Owner')} {list_names(owners)}: is {what} intended?"
 
 
-class _Change:
+class _HeadlineFacts:
     """The parts of a report that the sentence is made of."""
 
     def __init__(self, report: Report, base_name: str) -> None:
@@ -81,39 +83,43 @@ class _Change:
         self._elsewhere = sum(change.lies_elsewhere for change in others)
         self._drift = len(others) - self._elsewhere
 
-    def headline(self) -> Headline:
+    def make_headline(self) -> ReportHeadline:
         if self._report.failure is not None:
             why = (
                 words.CUT_OFF.get(self._report.failure.reason_code)
                 or _NO_PLAN.get(self._report.failure.stage)
                 or "the review stopped before it"
             )
-            return Headline("no_plan", f"There is no plan: {why}.")
-        found = {kind: told for kind, tell in self._tellers() if (told := tell()) is not None}
+            return ReportHeadline("no_plan", f"There is no plan: {why}.")
+        found = {
+            kind: told for kind, tell in self._list_describers() if (told := tell()) is not None
+        }
         if not found:
-            return Headline("other", self._nothing())
+            return ReportHeadline("other", self._describe_nothing())
         lead, *others = found
-        rest = [self._short(kind) for kind in others]
+        rest = [self._describe_in_short(kind) for kind in others]
         if self._drift:
-            rest.append(f"{words.count(self._drift, 'change')} of {self._base_name}")
+            rest.append(f"{words.format_count(self._drift, 'change')} of {self._base_name}")
         if self._elsewhere:
             rest.append(self._perhaps_of_another_project())
         sentence, models = found[lead]
-        return Headline(lead, sentence, tuple(models), ", ".join(rest))
+        return ReportHeadline(lead, sentence, tuple(models), ", ".join(rest))
 
-    def _tellers(self) -> tuple[tuple[Subject, Callable[[], tuple[str, list[str]] | None]], ...]:
+    def _list_describers(
+        self,
+    ) -> tuple[tuple[Subject, Callable[[], tuple[str, list[str]] | None]], ...]:
         return (
-            ("loss", self._loss),
-            ("past", self._past),
-            ("retyped", self._retyped),
-            ("forward", self._forward),
+            ("loss", self._describe_loss),
+            ("past", self._describe_past_numbers),
+            ("retyped", self._describe_retyped),
+            ("forward", self._describe_forward_only),
             ("runs", self._runs),
-            ("columns", self._columns),
-            ("models", self._models),
-            ("metadata", self._metadata),
+            ("columns", self._describe_columns),
+            ("models", self._describe_models),
+            ("metadata", self._describe_metadata),
         )
 
-    def _short(self, kind: Subject) -> str:
+    def _describe_in_short(self, kind: Subject) -> str:
         """A kind that is not the lead, as an amount."""
         if kind in {"past", "runs"}:
             what, models = (
@@ -121,33 +127,37 @@ class _Change:
                 if kind == "past"
                 else ("other rows in the next runs of", self._in_runs)
             )
-            return f"{what} {words.count(len(models), 'model')}"
+            return f"{what} {words.format_count(len(models), 'model')}"
         amounts: dict[str, tuple[int, str]] = {
             "retyped": (len(self._of_columns(_is_retyped)), "retyped column"),
-            "forward": (len(self._forwarded), "forward-only change"),
+            "forward": (len(self._forward_only_models), "forward-only change"),
             "columns": (len(self._of_columns(_is_added)), "new column"),
-            "models": (len(self._of("added")), "new model"),
+            "models": (len(self._changes_of_kind("added")), "new model"),
             "metadata": (len(self._only_metadata), "metadata-only change"),
         }
-        return words.count(*amounts[kind])
+        return words.format_count(*amounts[kind])
 
-    def _nothing(self) -> str:
+    def _describe_nothing(self) -> str:
         if self._report.restatements:
             models = [item.model for item in self._report.restatements]
             are = "is" if len(models) == 1 else "are"
-            return f"No model changes; {listed(models)} {are} built again in this environment."
-        edited = _names(self._of("direct"))
+            return f"No model changes; {list_names(models)} {are} built again in this environment."
+        edited = _list_names(self._changes_of_kind("direct"))
         if edited:
             are = "is" if len(edited) == 1 else "are"
-            return f"{listed(edited)} {are} built again; no column or row is defined differently."
+            return (
+                f"{list_names(edited)} {are} built again; no column or row is defined differently."
+            )
         if self._own:
             are = "is" if len(self._own) == 1 else "are"
-            return f"{words.count(len(self._own), 'model')} {are} built again; none is edited."
+            return (
+                f"{words.format_count(len(self._own), 'model')} {are} built again; none is edited."
+            )
         return self._nothing_of_its_own()
 
     def _nothing_of_its_own(self) -> str:
         if self._drift:
-            others = words.count(self._drift, "model")
+            others = words.format_count(self._drift, "model")
             differ = "differs" if self._drift == 1 else "differ"
             return f"No model changes here; {others} {differ} because of {self._base_name}."
         if self._elsewhere:
@@ -157,21 +167,25 @@ class _Change:
         return "No model changes."
 
     def _perhaps_of_another_project(self) -> str:
-        models = words.count(self._elsewhere, "model")
+        models = words.format_count(self._elsewhere, "model")
         return f"{models} that may belong to another project"
 
     # ------------------------------------------------------------------ what goes
 
-    def _loss(self) -> tuple[str, list[str]] | None:
-        removed, dropped = self._of("removed"), self._of_columns(_is_dropped)
+    def _describe_loss(self) -> tuple[str, list[str]] | None:
+        removed, dropped = self._changes_of_kind("removed"), self._of_columns(_is_dropped)
         parts = []
         if removed:
-            parts.append(f"the {words.plural(len(removed), 'model')} {listed(_names(removed))}")
+            parts.append(
+                f"the {words.pluralize(len(removed), 'model')} {list_names(_list_names(removed))}"
+            )
         if dropped:
             parts.append(self._named_columns(dropped))
         if not parts:
             return None
-        models = list(dict.fromkeys([*_names(removed), *(change.model for change, _ in dropped)]))
+        models = list(
+            dict.fromkeys([*_list_names(removed), *(change.model for change, _ in dropped)])
+        )
         readers = {name for change in removed for name in change.readers}
         readers |= {name for _, column in dropped for name in column.readers}
         gone = len(removed) + len(dropped)
@@ -179,11 +193,11 @@ class _Change:
 
     # ------------------------------------------------------------------ what is computed anew
 
-    def _past(self) -> tuple[str, list[str]] | None:
+    def _describe_past_numbers(self) -> tuple[str, list[str]] | None:
         past = self._past_numbers
         return (past_numbers_sentence(self._report), past.models) if past.changed else None
 
-    def _retyped(self) -> tuple[str, list[str]] | None:
+    def _describe_retyped(self) -> tuple[str, list[str]] | None:
         found = self._of_columns(_is_retyped)
         if not found:
             return None
@@ -191,23 +205,23 @@ class _Change:
         models = list(dict.fromkeys(change.model for change, _ in found))
         if len(found) > 1:
             return f"Changes the type of {self._named_columns(found)}.", models
-        before, after = quoted(column.before or "?"), quoted(column.after or "?")
-        name = f"{quoted(column.name)} in {quoted(change.model)}"
+        before, after = quote_name(column.before or "?"), quote_name(column.after or "?")
+        name = f"{quote_name(column.name)} in {quote_name(change.model)}"
         return f"Changes the type of {name} from {before} to {after}.", models
 
     @cached_property
-    def _forwarded(self) -> list[str]:
-        edited = {change.model for change in self._of("direct")}
+    def _forward_only_models(self) -> list[str]:
+        edited = {change.model for change in self._changes_of_kind("direct")}
         return sorted(edited.intersection(self._past_numbers.keeps_history))
 
-    def _forward(self) -> tuple[str, list[str]] | None:
-        if not self._forwarded:
+    def _describe_forward_only(self) -> tuple[str, list[str]] | None:
+        if not self._forward_only_models:
             return None
-        name = listed(self._forwarded)
-        is_or_are = "changes" if len(self._forwarded) == 1 else "change"
+        name = list_names(self._forward_only_models)
+        is_or_are = "changes" if len(self._forward_only_models) == 1 else "change"
         return (
             f"{name} {is_or_are} for new data only: history keeps the old numbers.",
-            self._forwarded,
+            self._forward_only_models,
         )
 
     @cached_property
@@ -218,7 +232,7 @@ class _Change:
     def _runs(self) -> tuple[str, list[str]] | None:
         if not self._in_runs:
             return None
-        name = listed(self._in_runs)
+        name = list_names(self._in_runs)
         return (
             f"The next runs of {name} may compute other rows; nothing is built again.",
             self._in_runs,
@@ -226,51 +240,54 @@ class _Change:
 
     # ------------------------------------------------------------------ what comes
 
-    def _columns(self) -> tuple[str, list[str]] | None:
+    def _describe_columns(self) -> tuple[str, list[str]] | None:
         found = self._of_columns(_is_added)
         if not found:
             return None
         models = list(dict.fromkeys(change.model for change, _ in found))
-        return f"Adds {self._named_columns(found, 'to')}{self._harmless()}.", models
+        return f"Adds {self._named_columns(found, 'to')}{self._describe_harmless()}.", models
 
-    def _models(self) -> tuple[str, list[str]] | None:
-        added = self._of("added")
+    def _describe_models(self) -> tuple[str, list[str]] | None:
+        added = self._changes_of_kind("added")
         if not added:
             return None
-        names = f"the {words.plural(len(added), 'model')} {listed(_names(added))}"
-        return f"Adds {names}{self._harmless()}.", _names(added)
+        names = f"the {words.pluralize(len(added), 'model')} {list_names(_list_names(added))}"
+        return f"Adds {names}{self._describe_harmless()}.", _list_names(added)
 
     @property
     def _only_metadata(self) -> list[Change]:
-        return [one for one in self._of("metadata") if one.model not in self._in_runs]
+        return [one for one in self._changes_of_kind("metadata") if one.model not in self._in_runs]
 
-    def _metadata(self) -> tuple[str, list[str]] | None:
+    def _describe_metadata(self) -> tuple[str, list[str]] | None:
         found = self._only_metadata
         if not found:
             return None
-        only = f"Changes only the metadata of {listed(_names(found))}: no data is built again."
-        return only, _names(found)
+        only = (
+            f"Changes only the metadata of {list_names(_list_names(found))}: no data is built "
+            "again."
+        )
+        return only, _list_names(found)
 
-    def _harmless(self) -> str:
+    def _describe_harmless(self) -> str:
         """What else can be said where nothing that is there changes."""
         if self._report.prod_not_found is not None:
             return ""  # what exists today is not known
         if self._report.restatements or any(c.category not in _HARMLESS for c in self._own):
             return ""
         plan = self._report.prod_plan
-        if plan is not None and not plan.would_fail and not totals(plan.full_backfill).tables:
+        if plan is not None and not plan.would_fail and not sum_work(plan.full_backfill).tables:
             return "; nothing that exists today changes, and `prod` has nothing to build"
         return "; nothing that exists today changes"
 
     # ------------------------------------------------------------------ helpers
 
-    def _of(self, kind: str) -> list[Change]:
+    def _changes_of_kind(self, kind: str) -> list[Change]:
         return [change for change in self._own if change.change == kind]
 
     def _of_columns(
         self, is_it: Callable[[ColumnChange], bool]
     ) -> list[tuple[Change, ColumnChange]]:
-        edited = self._of("direct")
+        edited = self._changes_of_kind("direct")
         return [(change, column) for change in edited for column in change.columns if is_it(column)]
 
     @staticmethod
@@ -279,20 +296,23 @@ class _Change:
     ) -> str:
         models = list(dict.fromkeys(change.model for change, _ in found))
         columns = [column.name for _, column in found]
-        noun = words.plural(len(columns), "column")
+        noun = words.pluralize(len(columns), "column")
         if len(models) == 1:
-            return f"the {noun} {listed(columns)} {preposition} {quoted(models[0])}"
-        return f"{words.count(len(columns), 'column')} {preposition} {listed(models)}"
+            return f"the {noun} {list_names(columns)} {preposition} {quote_name(models[0])}"
+        return f"{words.format_count(len(columns), 'column')} {preposition} {list_names(models)}"
 
 
-def _names(changes: Sequence[Change]) -> list[str]:
+def _list_names(changes: Sequence[Change]) -> list[str]:
     return [change.model for change in changes]
 
 
 def _read_by(readers: int, gone: int) -> str:
     if not readers:
         return f"; no model of the project is known to read {'it' if gone == 1 else 'them'}"
-    return f", which {words.count(readers, 'model')} still {'reads' if readers == 1 else 'read'}"
+    return (
+        f", which {words.format_count(readers, 'model')} still "
+        f"{'reads' if readers == 1 else 'read'}"
+    )
 
 
 def _is_dropped(column: ColumnChange) -> bool:

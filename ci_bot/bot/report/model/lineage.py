@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ci_bot.bot.report.model.column_impact import lineage_notes
-from ci_bot.bot.report.model.finding_groups import reached
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown, fence, one_line
+from ci_bot.bot.report.model.finding_groups import list_reached_models
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown, fenced_block, one_line
 from ci_bot.protocol.changed_rows import history_keepers
 from ci_bot.protocol.plan import Lineage
 from ci_bot.protocol.review_report import Report
@@ -60,7 +60,7 @@ class DrawnLineage:
     total: int
 
 
-def draw(
+def draw_lineage(
     lineage: Lineage,
     max_nodes: int = MAX_LINEAGE_NODES,
     notes: Mapping[str, str] | None = None,
@@ -81,14 +81,14 @@ def draw(
     for parent, reader in lineage.edges:
         if parent in changes and reader in changes:
             readers[parent].append(reader)
-    drawn = _choose(changes, readers, max_nodes)
+    drawn = _choose_models(changes, readers, max_nodes)
     ids = {model: f"n{index}" for index, model in enumerate(drawn)}
     lines = ["flowchart LR"]
     for model in drawn:
         hidden = sum(reader not in ids for reader in readers[model])
         more = f" (+{hidden})" if hidden else ""
-        below = f"<br/>{label(notes[model])}" if model in notes else ""
-        lines.append(f'  {ids[model]}["{label(model)}{more}{below}"]:::{changes[model]}')
+        below = f"<br/>{make_node_label(notes[model])}" if model in notes else ""
+        lines.append(f'  {ids[model]}["{make_node_label(model)}{more}{below}"]:::{changes[model]}')
     edges = [
         f"  {ids[parent]} --> {ids[reader]}"
         for parent in drawn
@@ -101,14 +101,14 @@ def draw(
         styles += [f"  class {','.join(kept)} kept", f"  classDef kept {_DASHED}"]
     words = [LEGEND[name] for name in used] + (["dashed: forward-only"] if kept else [])
     return DrawnLineage(
-        text=fence("\n".join(lines + edges[:MAX_EDGES] + styles), "mermaid"),
+        text=fenced_block("\n".join(lines + edges[:MAX_EDGES] + styles), "mermaid"),
         legend=SafeMarkdown(" · ".join(words)),
         drawn=len(drawn),
         total=len(changes),
     )
 
 
-def _choose(changes: dict[str, str], readers: dict[str, list[str]], limit: int) -> list[str]:
+def _choose_models(changes: dict[str, str], readers: dict[str, list[str]], limit: int) -> list[str]:
     """The models to draw: changed ones by weight and reach, then readers of those, and so on."""
 
     def by_reach(models: Iterable[str]) -> list[str]:
@@ -133,7 +133,7 @@ def _choose(changes: dict[str, str], readers: dict[str, list[str]], limit: int) 
     return list(chosen)
 
 
-def label(model: str) -> str:
+def make_node_label(model: str) -> str:
     """A node's text in which every unusual character is one of mermaid's character codes."""
     # An empty label is a syntax error, and one of spaces is nothing to see.
     shown = one_line(model, LABEL_LIMIT).strip() or "no name"
@@ -148,18 +148,18 @@ MAX_PICTURE_NODES = 12
 _NEW_DATA_ONLY = "new data only"
 
 
-def picture(report: Report) -> DrawnLineage | None:
+def draw_change_picture(report: Report) -> DrawnLineage | None:
     """The changed models and all that read them; None where that is no help.
 
     That is a Go, a change that nothing reads, and more models than one look can take in.
     """
     if report.decision == "go":
         return None
-    lineage = affected(report.lineage)
+    lineage = affected_lineage(report.lineage)
     if not lineage.edges or len(lineage.nodes) > MAX_PICTURE_NODES:
         return None
     kept = history_keepers(report)
-    return draw(lineage, MAX_PICTURE_NODES, node_notes(report), dashed=kept)
+    return draw_lineage(lineage, MAX_PICTURE_NODES, node_notes(report), dashed=kept)
 
 
 def node_notes(report: Report) -> dict[str, str]:
@@ -171,7 +171,7 @@ def node_notes(report: Report) -> dict[str, str]:
     return notes
 
 
-def affected(lineage: Lineage) -> Lineage:
+def affected_lineage(lineage: Lineage) -> Lineage:
     """The part of the lineage in which something changes: no parents, and nothing that is alone."""
     readers: dict[str, list[str]] = defaultdict(list)
     for parent, reader in lineage.edges:
@@ -179,7 +179,7 @@ def affected(lineage: Lineage) -> Lineage:
     keep: set[str] = set()
     for node in lineage.nodes:
         if node.change is not None and node.model not in keep:
-            keep |= {node.model, *reached(node.model, readers)}
+            keep |= {node.model, *list_reached_models(node.model, readers)}
     edges = [(one, other) for one, other in lineage.edges if one in keep and other in keep]
     joined = {model for edge in edges for model in edge}
     nodes = [node for node in lineage.nodes if node.model in joined]

@@ -44,7 +44,7 @@ class SafeMarkdown(str):
         return self
 
 
-def reveal(text: str, keep: str = "") -> str:
+def reveal_invisible(text: str, keep: str = "") -> str:
     """`text` without terminal sequences, its invisible characters written as `\\u{hex}`.
 
     Bidirectional controls, zero-width characters, control characters, lone surrogates and unusual
@@ -62,7 +62,7 @@ def reveal(text: str, keep: str = "") -> str:
     )
 
 
-def clip(text: str, limit: int | None) -> str:
+def clip_text(text: str, limit: int | None) -> str:
     """The first `limit` characters at most, with an ellipsis in the place of the last one."""
     if limit is None or len(text) <= limit:
         return text
@@ -71,20 +71,20 @@ def clip(text: str, limit: int | None) -> str:
 
 def one_line(text: str, limit: int | None = None) -> str:
     """`text` on one line, everything in it visible, cut to `limit` characters."""
-    return clip(reveal(_BREAKS.sub(" ", text)), limit)
+    return clip_text(reveal_invisible(_BREAKS.sub(" ", text)), limit)
 
 
-def code(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
+def code_span(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
     """A code span that ends where we end it, for text outside of tables."""
-    return _span(one_line(text, limit))
+    return _make_span(one_line(text, limit))
 
 
-def cell(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
+def table_cell(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
     """A code span for a table cell: a pipe splits the cell even in a span, unless escaped."""
-    return SafeMarkdown(_span(one_line(text, limit)).replace("|", "\\|"))
+    return SafeMarkdown(_make_span(one_line(text, limit)).replace("|", "\\|"))
 
 
-def _span(shown: str) -> SafeMarkdown:
+def _make_span(shown: str) -> SafeMarkdown:
     if not shown:
         return SafeMarkdown("` `")
     ticks = "`" * (longest_run(shown) + 1)
@@ -102,17 +102,17 @@ def longest_run(text: str) -> int:
 
 def visible_lines(text: str) -> list[str]:
     """The lines of `text` as a fence shows them."""
-    return reveal(_newlines(text), keep="\n\t").rstrip("\n").split("\n")
+    return reveal_invisible(_normalize_newlines(text), keep="\n\t").rstrip("\n").split("\n")
 
 
-def fence(text: str, language: str = "") -> SafeMarkdown:
+def fenced_block(text: str, language: str = "") -> SafeMarkdown:
     """A fenced block longer than any run of backticks in `text`. `language` is ours, never data."""
     body = "\n".join(visible_lines(text))
     ticks = "`" * max(3, longest_run(body) + 1)
     return SafeMarkdown(f"{ticks}{language}\n{body}\n{ticks}")
 
 
-def _newlines(text: str) -> str:
+def _normalize_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -124,7 +124,7 @@ def html_code(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
 _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~%/?=&#:@+-]*)?")
 
 
-def link(label: SafeMarkdown, url: str | None) -> SafeMarkdown:
+def make_link(label: SafeMarkdown, url: str | None) -> SafeMarkdown:
     """`label` linked to a URL that we built; the label alone where the URL is not a plain one."""
     if url is None or not _URL.fullmatch(url) or "/../" in f"{url}/":
         return label
@@ -137,7 +137,7 @@ def link(label: SafeMarkdown, url: str | None) -> SafeMarkdown:
 _SHORT_SHA = 7
 
 
-class Links:
+class CommentLinks:
     """Builds links for one comment. Without a repository every link is just its label."""
 
     def __init__(self, context: CommentContext, head: str | None = None) -> None:
@@ -152,7 +152,7 @@ class Links:
     ) -> SafeMarkdown:
         """The file at the reviewed commit; `label` defaults to the path with its line."""
         where = f"{path}:{line}" if path and line else path or ""
-        return link(cell(label or where), self.file_url(path, line))
+        return make_link(table_cell(label or where), self.file_url(path, line))
 
     def file_url(self, path: str | None, line: int | None = None) -> str | None:
         """None for paths that would lead out of the repository (browsers resolve dots)."""
@@ -167,14 +167,14 @@ class Links:
     def rule(self, id_: str) -> SafeMarkdown:
         """A rule's id, linked to its page; the linter's rules have none."""
         known = self._rules is not None and id_ in RULES
-        return link(cell(id_), f"{self._rules}/{id_}.md" if known else None)
+        return make_link(table_cell(id_), f"{self._rules}/{id_}.md" if known else None)
 
     def commit(self, sha: str | None) -> SafeMarkdown:
         """The short form of a commit, linked."""
         if not sha:
             return SafeMarkdown("–")
         url = f"{self._root}/commit/{sha}" if self._root else None
-        return link(code(sha[:_SHORT_SHA]), url)
+        return make_link(code_span(sha[:_SHORT_SHA]), url)
 
     def run(self, name: str | None) -> SafeMarkdown:
         """A workflow run by its id, with or without the attempt ("8812.2")."""
@@ -182,4 +182,4 @@ class Links:
             return SafeMarkdown("–")
         run_id = name.partition(".")[0]
         url = f"{self._root}/actions/runs/{run_id}" if self._root and run_id.isdigit() else None
-        return link(cell(name), url)
+        return make_link(table_cell(name), url)

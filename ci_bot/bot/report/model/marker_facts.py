@@ -23,7 +23,7 @@ class MarkerFacts:
     report_sha256: str | None = None
 
     @classmethod
-    def of(cls, marker: Marker | None) -> MarkerFacts:
+    def from_marker(cls, marker: Marker | None) -> MarkerFacts:
         """The facts that an earlier run wrote."""
         if marker is None:
             return cls()

@@ -13,7 +13,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.markdown_text import ELLIPSIS, SafeMarkdown, cell, clip, code, one_line
+from ci_bot.bot.report.model.markdown_text import (
+    ELLIPSIS,
+    SafeMarkdown,
+    clip_text,
+    code_span,
+    one_line,
+    table_cell,
+)
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed
 
 # Latin letters only: right-to-left scripts would reorder our own text around them.
@@ -36,24 +43,24 @@ _EDGES = re.compile(r"([(\"“]?)(.*?)([.,;:!?)\"”]*)", re.DOTALL)
 _LIST_ITEM = re.compile(r"[-+]?\d{1,9}[.)]")
 
 
-def prose(text: str, limit: int | None = None) -> SafeMarkdown:
+def render_prose(text: str, limit: int | None = None) -> SafeMarkdown:
     """A sentence outside of tables, at most `limit` characters of its text."""
-    return _join(shortened(text, limit), in_table=False)
+    return _join_pieces(shorten_prose(text, limit), in_table=False)
 
 
 def prose_cell(text: str, limit: int | None = None) -> SafeMarkdown:
     """A sentence in a table cell."""
-    return _join(shortened(text, limit), in_table=True)
+    return _join_pieces(shorten_prose(text, limit), in_table=True)
 
 
-def shortened(text: str, limit: int | None = None) -> str:
+def shorten_prose(text: str, limit: int | None = None) -> str:
     """`text` on one line, of at most `limit` characters: whole words, and no half of a span."""
     whole = one_line(text)
     if limit is None or len(whole) <= limit:
         return whole
     kept = whole[: max(limit - 2, 0)]
     if " " not in kept.strip():
-        return clip(whole, limit)
+        return clip_text(whole, limit)
     if not whole[len(kept)].isspace():
         kept = kept[: kept.rindex(" ")]
     if kept.count("`") % 2:
@@ -61,10 +68,10 @@ def shortened(text: str, limit: int | None = None) -> str:
     return f"{kept.rstrip(' ,;:(')} {ELLIPSIS}"
 
 
-def _join(text: str, *, in_table: bool) -> SafeMarkdown:
-    span = cell if in_table else code
+def _join_pieces(text: str, *, in_table: bool) -> SafeMarkdown:
+    span = table_cell if in_table else code_span
     parts: list[str] = []
-    for piece, is_code in _pieces(text):
+    for piece, is_code in _split_pieces(text):
         shown = span(piece, None) if is_code else piece
         # Two spans side by side would be one: their backticks join.
         if is_code and parts and parts[-1].endswith("`"):
@@ -73,7 +80,7 @@ def _join(text: str, *, in_table: bool) -> SafeMarkdown:
     return SafeMarkdown("".join(parts).strip() or span("", None))
 
 
-def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+def _split_pieces(text: str) -> Iterator[tuple[str, bool]]:
     """Parts of the sentence in order, each with whether it needs a code span."""
     for number, match in enumerate(_TOKEN.finditer(text.strip())):
         quoted, token, space = match.groups()
@@ -84,10 +91,10 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
         elif number == 0 and _LIST_ITEM.fullmatch(token):
             yield token, True
         else:
-            yield from _word(token)
+            yield from _split_word(token)
 
 
-def _word(token: str) -> Iterator[tuple[str, bool]]:
+def _split_word(token: str) -> Iterator[tuple[str, bool]]:
     if token in _SYMBOLS:
         yield token, False
         return
@@ -118,13 +125,13 @@ _ASIDE = (
 )
 
 
-def weighed(risk: Risk) -> str:
+def describe_weight(risk: Risk) -> str:
     """Why a finding weighs what it does; "" where that is its own weight."""
     told = risk.weighed
-    return "" if told is None else f"{_how(told)}: {told.reason.removesuffix('.')}."
+    return "" if told is None else f"{_describe_how(told)}: {told.reason.removesuffix('.')}."
 
 
-def _how(told: Weighed) -> str:
+def _describe_how(told: Weighed) -> str:
     return {
         "severity": f"By itself {told.weight}; `{told.place}` says otherwise",
         "off": f"The rule is off by `{told.place}`",
@@ -139,7 +146,7 @@ def _how(told: Weighed) -> str:
 def set_aside(risks: Sequence[Risk]) -> str:
     """How many findings took no part in the decision, and why; "" where there is none."""
     found: Counter[str] = Counter(risk.weighed.by for risk in risks if risk.weighed)
-    return ", ".join(f"{words.number(found[by])} {told}" for by, told in _ASIDE if found[by])
+    return ", ".join(f"{words.format_number(found[by])} {told}" for by, told in _ASIDE if found[by])
 
 
 def may_accept(risks: Sequence[Risk], owners: Sequence[ModelOwners], command: str) -> str:
@@ -156,12 +163,12 @@ def may_accept(risks: Sequence[Risk], owners: Sequence[ModelOwners], command: st
     return ""
 
 
-def policy(used: PolicyUsed | None) -> str:
+def describe_policy(used: PolicyUsed | None) -> str:
     """Which policy counted; "" where there is none."""
     if used is None:
         return ""
     files = " and ".join(f"`{path}`" for path in used.files)
-    entries = words.count(used.entries, "entry")
+    entries = words.format_count(used.entries, "entry")
     if used.source == "working_tree":
         return f"Policy: {files} as it lies here, for want of a base commit; {entries}."
     return f"Policy: {files} of the base commit `{(used.commit or '')[:7]}`; {entries}."

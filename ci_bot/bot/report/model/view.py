@@ -7,21 +7,26 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ci_bot.bot.report.model import advice, prose, words
-from ci_bot.bot.report.model.advice import recommendations
+from ci_bot.bot.report.model.advice import list_recommendations
 from ci_bot.bot.report.model.build_table import BuildRow, PlannedWork, build_rows
 from ci_bot.bot.report.model.column_impact import ImpactRow, impact_rows, reads_nothing
 from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.finding_groups import Findings, Point
+from ci_bot.bot.report.model.finding_groups import FindingPoint, ReportFindings
 from ci_bot.bot.report.model.headline import (
     BaselineNotice,
-    Headline,
+    ReportHeadline,
     baseline_notice,
-    headline,
+    make_headline,
     owner_question,
 )
-from ci_bot.bot.report.model.lineage import DrawnLineage, picture
-from ci_bot.bot.report.model.markdown_text import Links, SafeMarkdown
-from ci_bot.bot.report.model.words import one_spelling, options_sentence, said, short_window
+from ci_bot.bot.report.model.lineage import DrawnLineage, draw_change_picture
+from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
+from ci_bot.bot.report.model.words import (
+    find_plan_option,
+    one_spelling,
+    options_sentence,
+    short_window,
+)
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import Change, ModelRange, Restatement, tables_of
@@ -54,8 +59,8 @@ class ReviewView(PlannedWork):
     complete: bool = False
 
     @cached_property
-    def links(self) -> Links:
-        return Links(self.context, self.report.head_sha)
+    def links(self) -> CommentLinks:
+        return CommentLinks(self.context, self.report.head_sha)
 
     @cached_property
     def baseline_notice(self) -> BaselineNotice | None:
@@ -143,12 +148,12 @@ class ReviewView(PlannedWork):
         return [change for change in (*self.own, *self.drift) if change.diff]
 
     @cached_property
-    def head(self) -> Headline:
+    def head(self) -> ReportHeadline:
         """The sentence about this change."""
-        return headline(self.report, base_name=self.context.base_name)
+        return make_headline(self.report, base_name=self.context.base_name)
 
     @cached_property
-    def findings(self) -> Findings:
+    def findings(self) -> ReportFindings:
         """Where each finding is told."""
         models = {change.model for change in self.report.changes}
         models |= {node.model for node in self.report.lineage.nodes}
@@ -157,17 +162,17 @@ class ReviewView(PlannedWork):
             risk.model_copy(update={"evidence": one_spelling(risk.evidence, models)})
             for risk in self.report.risks
         ]
-        return Findings(self.report.model_copy(update={"risks": risks}), self.head)
+        return ReportFindings(self.report.model_copy(update={"risks": risks}), self.head)
 
     @property
-    def risks(self) -> list[Point]:
+    def risks(self) -> list[FindingPoint]:
         """All findings about the change, one for each question, heaviest first."""
         return self.findings.all
 
     @cached_property
     def asked(self) -> str:
         """Who is asked whether the change of the data is meant; "" where nobody has to be."""
-        if not self.findings.told:
+        if not self.findings.headline_findings:
             return ""
         models = set(self.head.models)
         owners = [c.owner for c in self.own if c.model in models and c.owner]
@@ -188,7 +193,7 @@ class ReviewView(PlannedWork):
         found, report = self.findings, self.report
         if report.decision not in ("review", "no_go") or report.base_failures or not report.reasons:
             return ""
-        return "" if found.fixes or found.told or found.points else report.reasons[0]
+        return "" if found.fixes or found.headline_findings or found.points else report.reasons[0]
 
     @property
     def not_checked_else(self) -> list[str]:
@@ -219,12 +224,12 @@ class ReviewView(PlannedWork):
     @cached_property
     def picture(self) -> DrawnLineage | None:
         """What changes and what lies below it, where that is few models."""
-        return None if self.complete else picture(self.report)
+        return None if self.complete else draw_change_picture(self.report)
 
     @cached_property
-    def aside(self) -> list[Point]:
+    def aside(self) -> list[FindingPoint]:
         """The findings that took no part in the decision, one for each question."""
-        return [Point(group) for group in group_risks(self.report.set_aside)]
+        return [FindingPoint(group) for group in group_risks(self.report.set_aside)]
 
     @property
     def set_aside(self) -> str:
@@ -240,7 +245,7 @@ class ReviewView(PlannedWork):
     @property
     def policy(self) -> str:
         """Which policy counted; "" where there is none."""
-        return prose.policy(self.report.policy)
+        return prose.describe_policy(self.report.policy)
 
     @property
     def short_window(self) -> str | None:
@@ -258,13 +263,13 @@ class ReviewView(PlannedWork):
     @property
     def skips_backfill(self) -> bool:
         """Whether the plan builds no data on purpose."""
-        option = said(self.report.options, "skip-backfill")
+        option = find_plan_option(self.report.options, "skip-backfill")
         return option is not None and option.value == "true"
 
     @cached_property
     def recommendations(self) -> list[str]:
         """What to mend, most pressing first."""
-        return recommendations(self.report)
+        return list_recommendations(self.report)
 
     @property
     def gaps(self) -> list[ModelRange]:
@@ -281,12 +286,12 @@ class ReviewView(PlannedWork):
     @property
     def reproduce(self) -> str:
         """Shell lines that make the same review on a laptop."""
-        return advice.reproduce(self.report, self.context)
+        return advice.describe_reproduction(self.report, self.context)
 
     @property
     def restatement(self) -> str:
         """The command with which a person rebuilds data that prod already has."""
-        return advice.restatement(self.report)
+        return advice.make_restatement_command(self.report)
 
     @cached_property
     def change_of(self) -> dict[str, Change]:

@@ -10,7 +10,7 @@ from ci_bot.protocol import durations
 from ci_bot.protocol.plan import Decision, ShortWindow, WindowCause
 from ci_bot.protocol.plan_identity import OptionName, PlanOption
 
-duration, executor_time = durations.duration, durations.executor_time
+duration, executor_time = durations.format_duration, durations.executor_time
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
@@ -100,7 +100,7 @@ CUT_OFF: Mapping[str, str] = {
 }
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """`value` with thousands separators; one decimal where it is small and not whole."""
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}"
@@ -110,15 +110,15 @@ def number(value: float) -> str:
 def and_more(items: Sequence[object], shown: int, more: int = 0) -> str:
     """The end of a list that is cut after `shown` items, with `more` that it does not hold."""
     rest = max(len(items) - shown, 0) + more
-    return f" and {number(rest)} more" if rest else ""
+    return f" and {format_number(rest)} more" if rest else ""
 
 
-def count(value: int, noun: str) -> str:
+def format_count(value: int, noun: str) -> str:
     """ "1 model", "2 models", "0 models"."""
-    return f"{number(value)} {plural(value, noun)}"
+    return f"{format_number(value)} {pluralize(value, noun)}"
 
 
-def plural(value: int, noun: str) -> str:
+def pluralize(value: int, noun: str) -> str:
     """`noun` in the number that `value` asks for; the last word is the one that changes."""
     if value == 1:
         return noun
@@ -129,7 +129,7 @@ def plural(value: int, noun: str) -> str:
     return f"{noun}s"
 
 
-def size(value: int) -> str:
+def format_size(value: int) -> str:
     """Bytes in decimal units: "512 bytes", "1.2 GB"."""
     amount = float(value)
     for unit in _UNITS:
@@ -139,12 +139,12 @@ def size(value: int) -> str:
     raise AssertionError("unreachable: the last unit always returns")
 
 
-def money(value: float, currency: str | None = None) -> str:
+def format_money(value: float, currency: str | None = None) -> str:
     """An amount, with its currency where that was said: "14.20 EUR"."""
     return f"{value:,.2f} {currency}" if currency else f"{value:,.2f}"
 
 
-def percent(rate: float) -> str:
+def format_percent(rate: float) -> str:
     """A rate as a percentage; never "100 %" unless it is exactly that, and never "0 %" either."""
     if rate in (0.0, 1.0):
         return f"{rate:.0%}".replace("%", " %")
@@ -152,33 +152,33 @@ def percent(rate: float) -> str:
     return f"{shown:.2f}".rstrip("0").rstrip(".") + " %"
 
 
-def moment(timestamp: str) -> datetime:
+def parse_moment(timestamp: str) -> datetime:
     """The time of a contract's timestamp."""
     return durations.read_time(timestamp).astimezone(timezone.utc)
 
 
-def clock(timestamp: str, now: str | None = None) -> str:
+def format_clock(timestamp: str, now: str | None = None) -> str:
     """ "10:14 UTC" on the day of `now`, otherwise with the date."""
-    then = moment(timestamp)
-    if now is not None and moment(now).date() == then.date():
+    then = parse_moment(timestamp)
+    if now is not None and parse_moment(now).date() == then.date():
         return f"{then:%H:%M} UTC"
     return f"{then:%Y-%m-%d %H:%M} UTC"
 
 
-def day(timestamp: str) -> str:
+def format_day(timestamp: str) -> str:
     """The date, with the time of day where that is not midnight."""
-    then = moment(timestamp)
-    return f"{then:%Y-%m-%d}" if then == _midnight(then) else f"{then:%Y-%m-%d %H:%M}"
+    then = parse_moment(timestamp)
+    return f"{then:%Y-%m-%d}" if then == _start_of_day(then) else f"{then:%Y-%m-%d %H:%M}"
 
 
-def _midnight(then: datetime) -> datetime:
+def _start_of_day(then: datetime) -> datetime:
     return then.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def last_day(end: str) -> str:
     """An exclusive end as the reader counts: the last day that is included, or the moment."""
-    then = moment(end)
-    if then == _midnight(then):
+    then = parse_moment(end)
+    if then == _start_of_day(then):
         return f"{then - timedelta(days=1):%Y-%m-%d}"
     return f"{then:%Y-%m-%d %H:%M}"
 
@@ -187,22 +187,22 @@ def format_window(start: str | None, end: str | None) -> str:
     """ "2024-01-01 → 2024-03-31", both days included; "–" where nothing is bounded."""
     if start is None and end is None:
         return "–"
-    first = day(start) if start else "the beginning"
+    first = format_day(start) if start else "the beginning"
     last = last_day(end) if end else "now"
     # No-break spaces keep a window on one line of a narrow table.
     return first if first == last else f"{first}\u00a0→\u00a0{last}"
 
 
-def span(windows: list[tuple[str | None, str | None]]) -> str | None:
+def covering_window(windows: list[tuple[str | None, str | None]]) -> str | None:
     """The window that covers all of `windows`; None where none of them is bounded."""
     starts = [start for start, _ in windows if start]
     ends = [end for _, end in windows if end]
     if not starts or not ends:
         return None
-    return format_window(min(starts, key=moment), max(ends, key=moment))
+    return format_window(min(starts, key=parse_moment), max(ends, key=parse_moment))
 
 
-def bar(done: int, total: int, width: int = 24) -> str:
+def render_text_bar(done: int, total: int, width: int = 24) -> str:
     """A bar of text for `done` of `total`; full only when all is done."""
     filled = width if total and done >= total else min(width * done // max(total, 1), width - 1)
     return "█" * filled + "░" * (width - filled)
@@ -220,22 +220,23 @@ def options_sentence(options: Sequence[PlanOption]) -> str | None:
     if not said:
         return None
     shown = ", ".join(
-        f"`{option.name}: {_plain(option.value)}` ({whose(option)})" for option in said[:_SHOWN]
+        f"`{option.name}: {_plain_text(option.value)}` ({describe_option_source(option)})"
+        for option in said[:_SHOWN]
     )
     return f"{shown} and {len(said) - _SHOWN:,} more" if len(said) > _SHOWN else shown
 
 
-def whose(option: PlanOption) -> str:
+def describe_option_source(option: PlanOption) -> str:
     """Who said it, as a part of a sentence."""
-    return f"project's `{_plain(option.key)}`" if option.key else "input"
+    return f"project's `{_plain_text(option.key)}`" if option.key else "input"
 
 
-def said(options: Sequence[PlanOption], name: OptionName) -> PlanOption | None:
+def find_plan_option(options: Sequence[PlanOption], name: OptionName) -> PlanOption | None:
     """The option of this name, None where nobody has said it."""
     return next((option for option in options if option.name == name), None)
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     return text.replace("`", "'")
 
 
@@ -263,16 +264,18 @@ def short_window(window: ShortWindow, environment: str, options: Sequence[PlanOp
     if window.start is None and window.end is not None:
         return f"`{environment}` ends with {last_day(window.end)}, {_CAUSES['end']}."
     span = format_window(window.start, window.end).replace("\u00a0", " ")
-    text = f"`{environment}` gets {span} only, {_because(window, options)}"
+    text = f"`{environment}` gets {span} only, {_describe_window_reason(window, options)}"
     return f"{text}." if window.cause == "start" else f"{text}; {_WIDER}."
 
 
-def _because(window: ShortWindow, options: Sequence[PlanOption]) -> str:
+def _describe_window_reason(window: ShortWindow, options: Sequence[PlanOption]) -> str:
     if window.cause == "start":
-        return _of_start(said(options, "start"))
+        return _of_start(find_plan_option(options, "start"))
     if window.cause == "min_intervals":
-        option = said(options, "min-intervals")
-        name = f"the {whose(option)}" if option and option.key else "`min-intervals`"
+        option = find_plan_option(options, "min-intervals")
+        name = (
+            f"the {describe_option_source(option)}" if option and option.key else "`min-intervals`"
+        )
         return f"because {name} is set and `start` is not"
     known = _CAUSES.get(window.cause)
     if known is not None:
@@ -289,7 +292,7 @@ def _because(window: ShortWindow, options: Sequence[PlanOption]) -> str:
 def _of_start(option: PlanOption | None) -> str:
     if option is not None and option.source == "review":
         return "because the reviewed plan begins there"
-    named = whose(option) if option is not None and option.key else "input `start`"
+    named = describe_option_source(option) if option is not None and option.key else "input `start`"
     return f"because the {named} says so"
 
 
@@ -320,15 +323,15 @@ def one_spelling(text: str, models: Collection[str]) -> str:
     return _QUOTED.sub(plain, text)
 
 
-def listed(names: Sequence[str], shown: int = _NAMED) -> str:
+def list_names(names: Sequence[str], shown: int = _NAMED) -> str:
     """ "`a`", "`a` and `b`", "`a`, `b` and 3 more"."""
-    spans = [quoted(name) for name in names[:shown]]
+    spans = [quote_name(name) for name in names[:shown]]
     more = len(names) - shown
     if more > 0:
-        return f"{', '.join(spans)} and {number(more)} more"
+        return f"{', '.join(spans)} and {format_number(more)} more"
     return " and ".join(spans) if len(spans) <= _NAMED else ", ".join(spans)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """The name between backticks, which it cannot close itself."""
     return f"`{name.replace('`', chr(39))}`"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import click
 
-from ci_bot.bot.report.markdown.blocks import joined
-from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip, one_line, visible_lines
+from ci_bot.bot.report.markdown.blocks import join_lines
+from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line, visible_lines
 from ci_bot.host import Machine
 
 WIDTH = 96
@@ -20,7 +20,7 @@ _GAP = "  "
 _LEAST_COLUMN = 6
 
 
-class Page:
+class TextPage:
     """Collects lines. Colours are used only if `color` is set; the text is the same without them.
 
     Every text is made visible first, so nothing in it can move the cursor or set a title.
@@ -34,61 +34,61 @@ class Page:
         self._lines: list[str] = []
         self._below_heading = 0
 
-    def text(self) -> str:
+    def render_text(self) -> str:
         """Everything so far, with one newline at the end."""
-        return joined(self._lines)
+        return join_lines(self._lines)
 
-    def title(self, text: str, color: str | None) -> None:
+    def add_title(self, text: str, color: str | None) -> None:
         """The first line, underlined; without a colour in that of the terminal's own text."""
-        title = clip(one_line(text), self._width)
+        title = clip_text(one_line(text), self._width)
         self._lines += [
-            self._styled(title, fg=color, bold=True),
+            self._style_text(title, fg=color, bold=True),
             "─" * min(len(title), self._width),
         ]
 
-    def heading(self, text: str) -> None:
-        wrapped = self._wrap(one_line(text), self._width)
-        self._lines += ["", *(self._styled(line, bold=True) for line in wrapped)]
+    def add_heading(self, text: str) -> None:
+        wrapped = self._wrap_text(one_line(text), self._width)
+        self._lines += ["", *(self._style_text(line, bold=True) for line in wrapped)]
         self._below_heading = len(self._lines)
 
-    def gap(self) -> None:
+    def add_gap(self) -> None:
         """An empty line, unless a heading stands above."""
         if len(self._lines) > self._below_heading:
             self._lines.append("")
 
-    def fact(self, label: str, text: str | None) -> None:
+    def add_fact(self, label: str, text: str | None) -> None:
         """`text` beside its label; nothing where there is no text."""
         if not text:
             return
-        wrapped = self._wrap(text, self._width - self.label_width)
-        first = self._styled(label.ljust(self.label_width), bold=True)
+        wrapped = self._wrap_text(text, self._width - self.label_width)
+        first = self._style_text(label.ljust(self.label_width), bold=True)
         self._lines.append(first + wrapped[0])
         self._lines += [" " * self.label_width + line for line in wrapped[1:]]
 
-    def item(self, text: str, *, mark: str = "-", color: str | None = None) -> None:
+    def add_item(self, text: str, *, mark: str = "-", color: str | None = None) -> None:
         """A list item; continued lines are indented."""
         indent = " " * (len(mark) + 3)
-        wrapped = self._wrap(text, self._width - len(indent))
-        self._lines.append(f"  {self._styled(mark, fg=color) if color else mark} {wrapped[0]}")
+        wrapped = self._wrap_text(text, self._width - len(indent))
+        self._lines.append(f"  {self._style_text(mark, fg=color) if color else mark} {wrapped[0]}")
         self._lines += [indent + line for line in wrapped[1:]]
 
-    def note(self, text: str, indent: int = 4) -> None:
+    def add_note(self, text: str, indent: int = 4) -> None:
         """A paragraph below an item."""
-        self._lines += [" " * indent + line for line in self._wrap(text, self._width - indent)]
+        self._lines += [" " * indent + line for line in self._wrap_text(text, self._width - indent)]
 
-    def paragraph(self, text: str) -> None:
-        self._lines += self._wrap(text, self._width)
+    def add_paragraph(self, text: str) -> None:
+        self._lines += self._wrap_text(text, self._width)
 
-    def block(self, text: str, *, diff: bool = False) -> None:
+    def add_block(self, text: str, *, diff: bool = False) -> None:
         """Lines as they are, indented; a diff's lines in its colours."""
         colors = {"+": "green", "-": "red"} if diff else {}
         for line in visible_lines(text):
             expanded = line.replace("\t", "    ")
-            self._lines.append("    " + self._styled(expanded, fg=colors.get(expanded[:1])))
+            self._lines.append("    " + self._style_text(expanded, fg=colors.get(expanded[:1])))
 
-    def table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    def add_table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Columns in line. The first column gives way where the page is too narrow."""
-        cells = [[_plain(value) for value in row] for row in rows]
+        cells = [[_plain_text(value) for value in row] for row in rows]
         if not cells:
             return
         widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
@@ -99,11 +99,11 @@ class Page:
             all(value[:1].isdigit() or value == "–" for value in c)
             for c in zip(*cells, strict=True)
         ]
-        self._lines.append(self._styled(self._row(header, widths, right), dim=True))
-        self._lines += [self._row(row, widths, right) for row in cells]
+        self._lines.append(self._style_text(self._render_row(header, widths, right), dim=True))
+        self._lines += [self._render_row(row, widths, right) for row in cells]
 
     @staticmethod
-    def _row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    def _render_row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
         cells = [
             # The end of a name tells more than its beginning.
             value if len(value) <= width else ELLIPSIS + value[len(value) - width + 1 :].lstrip(".")
@@ -115,15 +115,15 @@ class Page:
         ]
         return (_GAP + _GAP.join(padded)).rstrip()
 
-    def _styled(self, text: str, **style: object) -> str:
+    def _style_text(self, text: str, **style: object) -> str:
         return click.style(text, **style) if self._color else text  # type: ignore[arg-type]  # the names are ours
 
     @staticmethod
-    def _wrap(text: str, width: int) -> list[str]:
-        return textwrap.wrap(_plain(text), width, break_on_hyphens=False) or [""]
+    def _wrap_text(text: str, width: int) -> list[str]:
+        return textwrap.wrap(_plain_text(text), width, break_on_hyphens=False) or [""]
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     return one_line(text.replace("\u00a0", " ")).replace("`", "")
 
 
@@ -137,45 +137,45 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True)
-class Screen:
+class OutputScreen:
     """Where a text is printed. `width` is in columns."""
 
     colour: bool = False
     width: int = WIDTH
 
 
-def screen_of(machine: Machine) -> Screen:
+def screen_of(machine: Machine) -> OutputScreen:
     """The machine's standard output.
 
     A terminal that shows colours gets them, unless NO_COLOR is set (https://no-color.org) or the
     option says otherwise. COLUMNS counts where it is set, then the terminal's own width; a file
     or a pipe has none, and gets one that suits most readers.
     """
-    return Screen(colour=_colour(machine), width=_width(machine))
+    return OutputScreen(colour=_wants_colour(machine), width=_find_width(machine))
 
 
-def new_page(machine: Machine) -> Page:
+def new_page(machine: Machine) -> TextPage:
     """An empty page for the machine's standard output."""
     screen = screen_of(machine)
-    return Page(width=screen.width, color=screen.colour)
+    return TextPage(width=screen.width, color=screen.colour)
 
 
-def _colour(machine: Machine) -> bool:
+def _wants_colour(machine: Machine) -> bool:
     if machine.color != "auto":
         return machine.color == "always"
     refused = machine.environ.get("NO_COLOR") or machine.environ.get("TERM") == "dumb"
     return machine.out.isatty() and not refused
 
 
-def _width(machine: Machine) -> int:
+def _find_width(machine: Machine) -> int:
     columns = machine.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and len(columns) < _DIGITS and int(columns):
-        return _bounded(int(columns))
+        return _bound_width(int(columns))
     try:
-        return _bounded(os.get_terminal_size(machine.out.fileno()).columns or WIDTH)
+        return _bound_width(os.get_terminal_size(machine.out.fileno()).columns or WIDTH)
     except (OSError, ValueError):  # a file, a pipe, or a text in memory
         return WIDTH
 
 
-def _bounded(width: int) -> int:
+def _bound_width(width: int) -> int:
     return max(NARROWEST, min(width, WIDEST))

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from ci_bot.bot.report.markdown.blocks import Fence, passages
-from ci_bot.bot.report.text.page import WIDTH, Page
+from ci_bot.bot.report.markdown.blocks import FencedBlock, split_passages
+from ci_bot.bot.report.text.page import WIDTH, TextPage
 
 _COLORS = {
     **dict.fromkeys("🟢✅🧹", "green"),
@@ -39,7 +39,7 @@ _ONE = {"intervals": "interval", "batches": "batch", "rows": "row", "tables": "t
 _BESIDE = 64
 
 
-def plain(markdown: str, *, colour: bool = False, width: int = WIDTH) -> str:
+def render_plain(markdown: str, *, colour: bool = False, width: int = WIDTH) -> str:
     """The text of a comment, complete but for pictures, ending in a newline.
 
     Args:
@@ -47,22 +47,22 @@ def plain(markdown: str, *, colour: bool = False, width: int = WIDTH) -> str:
         colour: Whether the output is a terminal that shows colours.
         width: Columns to wrap at; what is to be copied may be wider.
     """
-    page = Page(width=width, color=colour)
+    page = TextPage(width=width, color=colour)
     markdown = _PICTURE.sub("", markdown)
-    for passage in passages(markdown):
-        if isinstance(passage, Fence):
-            page.block("\n".join(passage.lines), diff=passage.language == "diff")
+    for passage in split_passages(markdown):
+        if isinstance(passage, FencedBlock):
+            page.add_block("\n".join(passage.lines), diff=passage.language == "diff")
         else:
-            _text(page, passage, width)
-    return page.text()
+            _add_text(page, passage, width)
+    return page.render_text()
 
 
-def _text(page: Page, lines: Sequence[str], width: int) -> None:
-    for kind, found in groupby(lines, _kind):
+def _add_text(page: TextPage, lines: Sequence[str], width: int) -> None:
+    for kind, found in groupby(lines, _classify_line):
         _SHOW[kind](page, list(found), width)
 
 
-def _kind(line: str) -> str:
+def _classify_line(line: str) -> str:
     starts = {"": "nothing", "<!--": "nothing", "</details>": "nothing"}
     starts |= {"<details": "section", "## ": "title", "|": "table", ">": "alert"}
     for start, kind in starts.items():
@@ -71,61 +71,61 @@ def _kind(line: str) -> str:
     return "item" if _ITEM.fullmatch(line) else "text"
 
 
-def _title(page: Page, lines: Sequence[str], _width: int) -> None:
-    text = _words(lines[0].removeprefix("## "))
-    page.title(text, _COLORS.get(text[:1]))
+def _add_title(page: TextPage, lines: Sequence[str], _width: int) -> None:
+    text = _strip_markup(lines[0].removeprefix("## "))
+    page.add_title(text, _COLORS.get(text[:1]))
 
 
-def _section(page: Page, lines: Sequence[str], _width: int) -> None:
-    page.heading(_words(lines[0]))
+def _add_section(page: TextPage, lines: Sequence[str], _width: int) -> None:
+    page.add_heading(_strip_markup(lines[0]))
 
 
-def _alert(page: Page, lines: Sequence[str], _width: int) -> None:
+def _add_alert(page: TextPage, lines: Sequence[str], _width: int) -> None:
     label, *rest = (line.lstrip("> ") for line in lines)
-    page.fact(label.strip("[!]"), _words(" ".join(rest)))
+    page.add_fact(label.strip("[!]"), _strip_markup(" ".join(rest)))
 
 
-def _items(page: Page, lines: Sequence[str], _width: int) -> None:
+def _add_items(page: TextPage, lines: Sequence[str], _width: int) -> None:
     for number, line in enumerate(lines, start=1):
         mark, _, text = line.partition(" ")
         # Markdown counts by itself, whatever number each item has.
-        page.item(_words(text), mark=mark if mark == "-" else f"{number}.")
+        page.add_item(_strip_markup(text), mark=mark if mark == "-" else f"{number}.")
 
 
-def _paragraph(page: Page, lines: Sequence[str], _width: int) -> None:
+def _add_paragraph(page: TextPage, lines: Sequence[str], _width: int) -> None:
     text = " ".join(lines)
     fact = _FACT.fullmatch(text)
     if _HEADING.fullmatch(text):
-        page.heading(_words(text))
+        page.add_heading(_strip_markup(text))
     elif fact and fact[2]:
-        page.fact(fact[1], _words(fact[2]))
+        page.add_fact(fact[1], _strip_markup(fact[2]))
     else:
-        page.paragraph(_words(text))
+        page.add_paragraph(_strip_markup(text))
 
 
-def _table(page: Page, lines: Sequence[str], width: int) -> None:
-    header, _, *body = map(_cells, lines)
+def _add_table(page: TextPage, lines: Sequence[str], width: int) -> None:
+    header, _, *body = map(_split_cells, lines)
     if not header[0]:
-        page.heading(header[1])
+        page.add_heading(header[1])
         for label, text in body:
-            page.fact(label, text)
+            page.add_fact(label, text)
         return
     columns = list(zip(header, *body, strict=True))
     rest = sum(max(map(len, column)) + 2 for column in columns[1:])
-    page.gap()
+    page.add_gap()
     if rest + min(_LEAST_NAME, max(map(len, columns[0]))) <= width:
-        page.table(header, body)
+        page.add_table(header, body)
         return
     for name, *values in body:
         cells = list(zip(header[1:], values, strict=True))
-        beside = [_amount(label, value) for label, value in cells if len(value) <= _BESIDE]
-        page.item(" · ".join([name, *filter(None, beside)]))
+        beside = [_format_amount(label, value) for label, value in cells if len(value) <= _BESIDE]
+        page.add_item(" · ".join([name, *filter(None, beside)]))
         for label, value in cells:
             if len(value) > _BESIDE:
-                page.note(f"{label}: {value}", indent=6)
+                page.add_note(f"{label}: {value}", indent=6)
 
 
-def _amount(label: str, value: str) -> str:
+def _format_amount(label: str, value: str) -> str:
     """A short cell: a number says of what it is one, and what there is none of is left out."""
     if value == "–":
         return ""
@@ -134,13 +134,13 @@ def _amount(label: str, value: str) -> str:
     return f"{value} {label.lower()}" if value.replace(",", "").isdigit() else value
 
 
-def _cells(line: str) -> list[str]:
+def _split_cells(line: str) -> list[str]:
     text, spans = without_spans(line)
-    return [_restored(cell.strip(), spans) for cell in text.strip("|").split("|")]
+    return [_restore_spans(cell.strip(), spans) for cell in text.strip("|").split("|")]
 
 
-def _words(text: str) -> str:
-    return _restored(*without_spans(text))
+def _strip_markup(text: str) -> str:
+    return _restore_spans(*without_spans(text))
 
 
 def without_spans(text: str) -> tuple[str, list[str]]:
@@ -156,7 +156,7 @@ def without_spans(text: str) -> tuple[str, list[str]]:
     return _SPAN.sub(take, text), spans
 
 
-def _restored(text: str, spans: list[str]) -> str:
+def _restore_spans(text: str, spans: list[str]) -> str:
     """Our own words without markup, the spans back in their places (and off the list)."""
     # The icons' own request for colours is an invisible character, which Page would show.
     text = text.replace("<br>", " · ").replace("\ufe0f", "")
@@ -167,12 +167,12 @@ def _restored(text: str, spans: list[str]) -> str:
     return re.sub(PLACE, lambda _: spans.pop(0), text)
 
 
-_SHOW: dict[str, Callable[[Page, Sequence[str], int], None]] = {
+_SHOW: dict[str, Callable[[TextPage, Sequence[str], int], None]] = {
     "nothing": lambda _page, _lines, _width: None,
-    "title": _title,
-    "section": _section,
-    "alert": _alert,
-    "item": _items,
-    "table": _table,
-    "text": _paragraph,
+    "title": _add_title,
+    "section": _add_section,
+    "alert": _add_alert,
+    "item": _add_items,
+    "table": _add_table,
+    "text": _add_paragraph,
 }

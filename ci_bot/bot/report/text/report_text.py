@@ -11,9 +11,9 @@ from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_clea
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.text.page import WIDTH
-from ci_bot.bot.report.text.plain_markdown import plain
+from ci_bot.bot.report.text.plain_markdown import render_plain
 from ci_bot.bot.sandbox import redactor_of
-from ci_bot.errors import BotError, Cancelled
+from ci_bot.errors import BotError, RunCancelled
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import Phase, apply_phase, review_phase
@@ -41,7 +41,7 @@ def to_terminal(
     document: Document, context: CommentContext, *, colour: bool = False, width: int = WIDTH
 ) -> str:
     """The document as plain text, complete, ending in a newline."""
-    return plain(to_markdown(document, context), colour=colour, width=width)
+    return render_plain(to_markdown(document, context), colour=colour, width=width)
 
 
 def to_page(
@@ -71,7 +71,7 @@ def phase_of(document: Document) -> Phase:
 # A failure on a terminal: what is wrong, how to mend it, and no secret in it.
 
 
-def told(error: BotError | Cancelled, environ: Mapping[str, str]) -> str:
+def describe_error(error: BotError | RunCancelled, environ: Mapping[str, str]) -> str:
     """The sentence and the fix, each a line."""
     where = ""
     if error.path and error.path not in error.message:

@@ -8,11 +8,11 @@ from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.build_table import DisplayWork
 from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.finding_groups import Point
-from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip, one_line
+from ci_bot.bot.report.model.finding_groups import FindingPoint
+from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line
 from ci_bot.bot.report.model.view import ReviewView
-from ci_bot.bot.report.text.page import Page, Screen
-from ci_bot.bot.report.text.plain_markdown import plain
+from ci_bot.bot.report.text.page import OutputScreen, TextPage
+from ci_bot.bot.report.text.plain_markdown import render_plain
 from ci_bot.bot.report.text.report_text import to_markdown
 from ci_bot.protocol.plan import Checks
 from ci_bot.protocol.review_report import Report
@@ -24,109 +24,121 @@ _REASONS = 4
 _SENTENCE, _HINT, _NOTICE = 3, 2, 3
 
 
-def short_text(report: Report, context: CommentContext, screen: Screen) -> str:
+def short_text(report: Report, context: CommentContext, screen: OutputScreen) -> str:
     """The report in short, ending in a newline; only what is to be copied is wider."""
     view = ReviewView(report, context)
     markdown = to_markdown(report, context, COMMENT_BYTES)
     title = next(line for line in markdown.splitlines() if line and not line.startswith("<!--"))
     # Where nothing changes the comment is that line, with more of it below.
     title = title.partition("<br>")[0]
-    heading = plain(title, colour=screen.colour, width=screen.width).splitlines()[0]
-    below = [*(_facts(view, screen) if report.failure is None else []), *_next(view, screen.width)]
+    heading = render_plain(title, colour=screen.colour, width=screen.width).splitlines()[0]
+    below = [
+        *(_list_facts(view, screen) if report.failure is None else []),
+        *_describe_next_step(view, screen.width),
+    ]
     room = MOST_LINES - 1 - len(below)
-    return "\n".join([heading, *_reasons(view, screen, room), *below]) + "\n"
+    return "\n".join([heading, *_list_reasons(view, screen, room), *below]) + "\n"
 
 
-def _reasons(view: ReviewView, screen: Screen, room: int) -> list[str]:
+def _list_reasons(view: ReviewView, screen: OutputScreen, room: int) -> list[str]:
     """What the plan was compared with where that is not prod, the sentence about the change, its
     weightiest findings, and how many more there are."""
     also = f" Also: {view.head.rest}." if view.head.rest else ""
     notice = view.baseline_notice
-    first = _listed([] if notice is None else [notice.text().replace("`", "")], screen, _NOTICE)
+    first = _list_texts([] if notice is None else [notice.text().replace("`", "")], screen, _NOTICE)
     room -= len(first)
-    page = Page(width=screen.width)
-    page.paragraph(f"{view.head.sentence}{also}")
-    said = _fitted(page, screen, _SENTENCE)
+    page = TextPage(width=screen.width)
+    page.add_paragraph(f"{view.head.sentence}{also}")
+    said = _fit_lines(page, screen, _SENTENCE)
     failure = view.report.failure
-    hint = _listed([failure.hint], screen, _HINT) if failure and failure.hint else []
+    hint = _list_texts([failure.hint], screen, _HINT) if failure and failure.hint else []
     found = view.findings.by_rule[:_REASONS]
     hidden = len(view.risks) - len(found)
-    more = [f"  and {words.count(hidden, 'more finding')}", *hint] if hidden else hint
-    reasons = _listed(map(_reason, found), screen, room - len(said) - len(more))
+    more = [f"  and {words.format_count(hidden, 'more finding')}", *hint] if hidden else hint
+    reasons = _list_texts(map(_describe_reason, found), screen, room - len(said) - len(more))
     return [*first, *said, *reasons, *more]
 
 
-def _listed(texts: Iterable[str], screen: Screen, room: int) -> list[str]:
-    page = Page(width=screen.width)
+def _list_texts(texts: Iterable[str], screen: OutputScreen, room: int) -> list[str]:
+    page = TextPage(width=screen.width)
     for text in texts:
-        page.item(text)
-    return _fitted(page, screen, room)
+        page.add_item(text)
+    return _fit_lines(page, screen, room)
 
 
-def _fitted(page: Page, screen: Screen, room: int) -> list[str]:
+def _fit_lines(page: TextPage, screen: OutputScreen, room: int) -> list[str]:
     """The lines of a page; where there are more than `room` the last one ends with a mark."""
-    lines = page.text().strip("\n").splitlines()
+    lines = page.render_text().strip("\n").splitlines()
     if len(lines) <= room:
         return lines
-    return [*lines[: room - 1], clip(f"{lines[room - 1]} {ELLIPSIS}", screen.width)]
+    return [*lines[: room - 1], clip_text(f"{lines[room - 1]} {ELLIPSIS}", screen.width)]
 
 
-def _reason(point: Point) -> str:
+def _describe_reason(point: FindingPoint) -> str:
     risk = point.risk
     where = f" on {risk.model}" if risk.model else f" in {risk.path}" if risk.path else ""
     more = f" (+{point.more})" if point.more else ""
     return one_line(f"{risk.severity}: {risk.rule}{where}{more}: {risk.evidence}")
 
 
-def _facts(view: ReviewView, screen: Screen) -> list[str]:
-    counts = [f"{words.number(n)} {words.CHANGES[name]}" for name, n in view.change_counts]
+def _list_facts(view: ReviewView, screen: OutputScreen) -> list[str]:
+    counts = [f"{words.format_number(n)} {words.CHANGES[name]}" for name, n in view.change_counts]
     facts = {
         "Changes": f"{' · '.join(counts) or 'none'}, of "
-        f"{words.count(view.report.project.models, 'model')}",
-        "To build": f"{view.report.environment}: {_work(view.planned)}; prod after the merge: "
-        f"{_work(view.prod_work)}",
-        "Checks": _checks(view.report.checks),
+        f"{words.format_count(view.report.project.models, 'model')}",
+        "To build": f"{view.report.environment}: {_describe_work(view.planned)}; prod after the "
+        "merge: "
+        f"{_describe_work(view.prod_work)}",
+        "Checks": _describe_checks(view.report.checks),
     }
-    page = Page(width=screen.width, color=screen.colour)
+    page = TextPage(width=screen.width, color=screen.colour)
     for label, text in facts.items():
-        page.fact(label, clip(text, screen.width - page.label_width))
-    return page.text().splitlines()
+        page.add_fact(label, clip_text(text, screen.width - page.label_width))
+    return page.render_text().splitlines()
 
 
-def _work(work: DisplayWork | None) -> str:
+def _describe_work(work: DisplayWork | None) -> str:
     if work is None:
         return "not known"
     if not work.tables:
-        return words.count(work.views, "view") if work.views else "nothing"
-    return f"{words.count(work.tables, 'table')}, {words.count(work.intervals, 'interval')}"
+        return words.format_count(work.views, "view") if work.views else "nothing"
+    return (
+        f"{words.format_count(work.tables, 'table')}, "
+        f"{words.format_count(work.intervals, 'interval')}"
+    )
 
 
-def _checks(checks: Checks) -> str:
+def _describe_checks(checks: Checks) -> str:
     tests, lint = checks.tests, checks.lint
     told_of_tests = {
-        "passed": f"{words.count(tests.run, 'unit test')} passed",
-        "failed": f"{words.number(tests.failed)} of {words.count(tests.run, 'unit test')} failed",
+        "passed": f"{words.format_count(tests.run, 'unit test')} passed",
+        "failed": f"{words.format_number(tests.failed)} of "
+        f"{words.format_count(tests.run, 'unit test')} failed",
         "none": "no unit tests",
         "not_run": "unit tests not run",
     }
     told_of_lint = {
         "passed": "lint passed",
-        "failed": words.count(lint.errors, "lint error"),
-        "warnings": words.count(lint.warnings, "lint warning"),
+        "failed": words.format_count(lint.errors, "lint error"),
+        "warnings": words.format_count(lint.warnings, "lint warning"),
         "off": "linter is off",
         "not_run": "lint not run",
     }
     return f"{told_of_tests[tests.status]} · {told_of_lint[lint.status]}"
 
 
-def _next(view: ReviewView, width: int) -> list[str]:
+def _describe_next_step(view: ReviewView, width: int) -> list[str]:
     report = view.report
     rules = [point.risk.rule for point in view.findings.by_rule]
     why = [f"Why: ci-bot explain {rules[0]}"] if rules else []
     if report.decision == "no_go" or report.failure is not None:
         return why
     if not report.appliable:
-        told = [clip(f"No apply: {view.why_not}", width)] if view.why_not and report.changes else []
+        told = (
+            [clip_text(f"No apply: {view.why_not}", width)]
+            if view.why_not and report.changes
+            else []
+        )
         return [*why, *told]
     if view.already_built:
         return [*why, f"Built already: {report.environment} holds this plan, with all data."]

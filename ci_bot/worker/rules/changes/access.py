@@ -6,29 +6,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change, on_new_model
-from ci_bot.worker.sql import Queries, computed_from, exposed, names_in, plain
+from ci_bot.worker.sql import (
+    ModelQueries,
+    computed_from,
+    list_exposed_columns,
+    names_in,
+    plain_name,
+)
 
-GRANTS = rule("grants-changed")
-PERSONAL = rule("personal-data-exposed")
+GRANTS = find_rule("grants-changed")
+PERSONAL = find_rule("personal-data-exposed")
 
 
 @on_change(GRANTS)
-def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_grant_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Rights that are given or taken."""
-    old, new = _rights(pair.before), _rights(pair.after)
+    old, new = _list_rights(pair.before), _list_rights(pair.after)
     if old == new:
         return
     given, taken = sorted(new - old), sorted(old - new)
     told = [f"{right} to {who}" for right, who in given]
     told += [f"no longer {right} to {who}" for right, who in taken]
-    yield Observation(
+    yield RuleObservation(
         GRANTS,
-        f"Rights change: {names(told)}.",
+        f"Rights change: {quote_names(told)}.",
         "the owner of the data agrees",
         model=pair.after,
         subject=tuple(f"{right} to {who}" for right, who in sorted(old ^ new)),
@@ -36,34 +42,34 @@ def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     )
 
 
-def _rights(model: Any) -> set[tuple[str, str]]:
+def _list_rights(model: Any) -> set[tuple[str, str]]:
     config = model.grants or {}
     return {(right, str(who)) for right, whom in config.items() for who in whom}
 
 
 @on_change(PERSONAL)
-def personal_data(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def personal_data(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Columns about people that the model did not show before."""
     yield from exposed_by(pair.after, pair.before, pair, inputs)
 
 
 @on_new_model(PERSONAL)
-def personal_data_of_new(model: Any, inputs: RuleInputs) -> Iterator[Observation]:
+def personal_data_of_new(model: Any, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Columns about people in a model that is new."""
     yield from exposed_by(model, None, None, inputs)
 
 
 def exposed_by(
-    after: Any, before: Any, pair: Pair | None, inputs: RuleInputs
-) -> Iterator[Observation]:
+    after: Any, before: Any, pair: ModelPair | None, inputs: RuleInputs
+) -> Iterator[RuleObservation]:
     """Personal columns of `after` that `before` (None for a new model) has not."""
     queries = pair.queries if pair is not None else None
-    new = exposed(after, queries)
-    old = exposed(before, queries) if before is not None else {}
+    new = list_exposed_columns(after, queries)
+    old = list_exposed_columns(before, queries) if before is not None else {}
     came = {name: source for name, source in new.items() if name not in old}
     allowed = inputs.personal_schemas
     if allowed is not None:
-        came = _leaving(came, after, inputs, allowed, queries)
+        came = _list_leaving_columns(came, after, inputs, allowed, queries)
     else:
         came = {
             name: source
@@ -76,11 +82,11 @@ def exposed_by(
     lands = _takes_in(after, inputs)
     # A model that read the column and did not show it kept it back on purpose.
     kept_back = names_in(before, queries) & {s.rpartition(".")[2].lower() for s in came.values()}
-    yield Observation(
+    yield RuleObservation(
         PERSONAL,
-        f"Personal data: {names(came)}"
+        f"Personal data: {quote_names(came)}"
         + (
-            f" (from {names(inputs.names.of(s) for s in set(came.values()) if s)})"
+            f" (from {quote_names(inputs.names.short_name(s) for s in set(came.values()) if s)})"
             if any(came.values())
             else ""
         )
@@ -106,18 +112,18 @@ def _stays_inside(name: str, source: str, after: Any, inputs: RuleInputs, *, is_
     A model that is new there shows it to nobody else, and neither does one whose source has just
     got it: that is told of the source, unless the source only takes it in.
     """
-    schema, table = _schema(after.fqn), plain(source.rpartition(".")[0])
-    if _schema(table) != schema:
+    schema, table = _schema_of(after.fqn), plain_name(source.rpartition(".")[0])
+    if _schema_of(table) != schema:
         return is_new and (schema, name) in inputs.columns_by_schema
     if is_new:
         return True
     held = any(
-        plain(fqn).endswith(table) and source.rpartition(".")[2] in map(str.lower, columns)
+        plain_name(fqn).endswith(table) and source.rpartition(".")[2] in map(str.lower, columns)
         for fqn, model in inputs.before.items()
         if (columns := model.columns_to_types or {})
     )
     return not held and not any(
-        plain(fqn).endswith(table) and _takes_in(model, inputs)
+        plain_name(fqn).endswith(table) and _takes_in(model, inputs)
         for fqn, model in inputs.after.items()
     )
 
@@ -128,24 +134,24 @@ def _takes_in(model: Any, inputs: RuleInputs) -> bool:
     return bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
 
 
-def _schema(table: str) -> str:
+def _schema_of(table: str) -> str:
     """The schema of a table's name, in lower case; nothing where it has none."""
-    return plain(table).rpartition(".")[0].rpartition(".")[2].lower()
+    return plain_name(table).rpartition(".")[0].rpartition(".")[2].lower()
 
 
-def _leaving(
+def _list_leaving_columns(
     came: Mapping[str, str],
     after: Any,
     inputs: RuleInputs,
     allowed: Sequence[str],
-    queries: Queries | None,
+    queries: ModelQueries | None,
 ) -> dict[str, str]:
     """The columns that leave the schemas which may hold them here, and not in a model above."""
     if _may_hold(after, allowed):
         return {}
     above = [inputs.after.get(name) for name in after.depends_on]
     outside = [
-        (f".{model.fqn}".replace('"', "").lower(), exposed(model, queries))
+        (f".{model.fqn}".replace('"', "").lower(), list_exposed_columns(model, queries))
         for model in above
         if model is not None and not model.kind.is_external and not _may_hold(model, allowed)
     ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import (
     Strictness,
@@ -17,13 +17,13 @@ from ci_bot.worker.sql import (
     same_arguments,
 )
 
-REMOVED = rule("removed-audit")
-WEAKENED = rule("weakened-audit")
+REMOVED = find_rule("removed-audit")
+WEAKENED = find_rule("weakened-audit")
 
 
-def _gone(pair: Pair) -> tuple[list[str], bool]:
+def _list_gone_promises(pair: ModelPair) -> tuple[list[str], bool]:
     """Promises that the head no longer makes, and whether one of them stopped the run."""
-    old, new = pair.promises
+    old, new = pair.both_promises
     types = known_types(pair.after)
     left = None if types is None else set(types)
     lost: list[str] = []
@@ -48,15 +48,15 @@ def _gone(pair: Pair) -> tuple[list[str], bool]:
 
 
 @on_change(REMOVED)
-def removed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_removed_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """An audit that is attached no more."""
-    lost, blocking = _gone(pair)
+    lost, blocking = _list_gone_promises(pair)
     wider = _wider_keys(pair)
     lost = [item for item in lost if item not in wider]
     if lost:
-        yield Observation(
+        yield RuleObservation(
             REMOVED,
-            f"No longer checked: {names(lost)}."
+            f"No longer checked: {quote_names(lost)}."
             + ("" if blocking else " None of them stopped a run."),
             "the audits are back, or their owner agrees that they may go",
             severity=None if blocking else "medium",
@@ -66,9 +66,9 @@ def removed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _wider_keys(pair: Pair) -> set[str]:
+def _wider_keys(pair: ModelPair) -> set[str]:
     """Lost promises whose key is now checked together with more columns: weaker, not gone."""
-    old, new = pair.promises
+    old, new = pair.both_promises
     return {
         f"unique({', '.join(sorted(key))})"
         for key in old.unique
@@ -77,9 +77,9 @@ def _wider_keys(pair: Pair) -> set[str]:
 
 
 @on_change(WEAKENED)
-def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_weakened_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """An audit that is attached and checks less, or stops nothing any more."""
-    old, new = pair.promises
+    old, new = pair.both_promises
     weaker: list[str] = []
     weaker += [f"{name} is skipped" for name in sorted(new.skipped - old.skipped)]
     for before, after in ((old.not_null, new.not_null), (old.other, new.other)):
@@ -95,24 +95,24 @@ def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     ]
     weaker += [f"{item} is checked with more columns only" for item in sorted(_wider_keys(pair))]
     if weaker:
-        yield Observation(
+        yield RuleObservation(
             WEAKENED,
-            f"Checks less: {names(weaker)}.",
+            f"Checks less: {quote_names(weaker)}.",
             "the audit is as strict as before, or its owner agrees",
             model=pair.after,
             subject=tuple(sorted(weaker)),
             anchors=("audits",),
         )
-    yield from _rewritten(pair)
+    yield from _find_rewritten_audits(pair)
 
 
-def _rewritten(pair: Pair) -> Iterator[Observation]:
+def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
     """Audits with other arguments or another query; stricter ones are fine."""
-    old, new = pair.promises
+    old, new = pair.both_promises
     verdicts: dict[str, Strictness] = {
         name: compare_queries(text, new.queries[name], pair.after.dialect)
         for name, text in old.queries.items()
-        if name in new.queries and _plain(new.queries[name]) != _plain(text)
+        if name in new.queries and _plain_text(new.queries[name]) != _plain_text(text)
     }
     for call in old.other:
         name = call.partition("(")[0]
@@ -129,9 +129,9 @@ def _rewritten(pair: Pair) -> Iterator[Observation]:
     weaker = sorted(name for name, verdict in verdicts.items() if verdict == "weaker")
     unclear = sorted(name for name, verdict in verdicts.items() if verdict == "unknown")
     if weaker or unclear:
-        told = [f"{names(weaker)} lets more pass"] if weaker else []
-        told += [f"{names(unclear)} checks something else"] if unclear else []
-        yield Observation(
+        told = [f"{quote_names(weaker)} lets more pass"] if weaker else []
+        told += [f"{quote_names(unclear)} checks something else"] if unclear else []
+        yield RuleObservation(
             WEAKENED,
             f"Than before, {' and '.join(told)}.",
             "its owner agrees with the new condition",
@@ -141,5 +141,5 @@ def _rewritten(pair: Pair) -> Iterator[Observation]:
         )
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     return "".join(text.split()).rstrip(";")

@@ -8,19 +8,19 @@ from typing import Any
 from sqlmesh.core.schema_diff import get_schema_differ
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 
-DESTRUCTIVE = rule("forward-only-destructive")
-MIXED = rule("forward-only-history-mixed")
-NOT_ADDED = rule("column-not-added")
+DESTRUCTIVE = find_rule("forward-only-destructive")
+MIXED = find_rule("forward-only-history-mixed")
+NOT_ADDED = find_rule("column-not-added")
 
 
 @on_change(DESTRUCTIVE)
-def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """R05: columns that SQLMesh would drop from a table whose history cannot be built again."""
     after = pair.after
     allowed = getattr(after.kind, "on_destructive_change", None)
@@ -29,14 +29,15 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         return
     if pair.before.data_hash == after.data_hash:
         return  # SQLMesh looks at changes of the data only
-    lost, compared = _dropped(pair.before, after)
+    lost, compared = _list_dropped(pair.before, after)
     if not lost:
         return
     by_input = after.fqn in inputs.allowed_destructive
     if allowed is not None and allowed.is_error and compared and not by_input:
-        yield Observation(
+        yield RuleObservation(
             DESTRUCTIVE,
-            f"Forward-only, and {names(lost)} would be dropped or retyped in the production table. "
+            f"Forward-only, and {quote_names(lost)} would be dropped or retyped in the production "
+            "table. "
             "SQLMesh refuses this plan."
             + (
                 " (It reads the type of these columns back from its state as another one, so any "
@@ -54,9 +55,10 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     if not lost:
         return  # SQLMesh took two names of one type for two types, and it does not refuse that
     if compared and allowed is not None and allowed.is_ignore:
-        yield Observation(
+        yield RuleObservation(
             DESTRUCTIVE,
-            f"Forward-only with on_destructive_change ignore: SQLMesh leaves {names(lost)} in the "
+            f"Forward-only with on_destructive_change ignore: SQLMesh leaves {quote_names(lost)} "
+            "in the "
             "production table as they are. A column that the query no longer gives is NULL in "
             "what is written from now on, and one of another type keeps the old type.",
             "its owner confirms that the table and the query may differ",
@@ -66,9 +68,10 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             anchors=("on_destructive_change", "forward_only"),
         )
         return
-    yield Observation(
+    yield RuleObservation(
         DESTRUCTIVE,
-        f"Forward-only {_why_it_passes(allowed, compared, by_input)}: {names(lost)} are dropped or "
+        f"Forward-only {_why_it_passes(allowed, compared, by_input)}: {quote_names(lost)} are "
+        "dropped or "
         "retyped in the production table, and its history cannot be built again.",
         "its owner confirms that this data may go",
         severity="high",
@@ -102,17 +105,17 @@ def _is_stored_alike(name: str, before: Any, after: Any) -> bool:
 
 
 @on_change(NOT_ADDED)
-def not_added(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def not_added(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """New columns of a table that SQLMesh alters in place, and is not to add columns to."""
     after = pair.after
     allowed = getattr(after.kind, "on_additive_change", None)
     if allowed is None or not allowed.is_ignore or not _is_altered_in_place(pair, inputs):
         return
-    added = _added(pair.before, after)
+    added = _list_added(pair.before, after)
     if added:
-        yield Observation(
+        yield RuleObservation(
             NOT_ADDED,
-            f"{names(added)} {'is' if len(added) == 1 else 'are'} new in the query, and "
+            f"{quote_names(added)} {'is' if len(added) == 1 else 'are'} new in the query, and "
             "`on_additive_change` ignore keeps SQLMesh from adding columns to the production "
             "table: they never arrive there, and no run fails.",
             "`on_additive_change` is allow for this change, or the query leaves the columns out",
@@ -122,7 +125,7 @@ def not_added(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _is_altered_in_place(pair: Pair, inputs: RuleInputs) -> bool:
+def _is_altered_in_place(pair: ModelPair, inputs: RuleInputs) -> bool:
     """Whether prod's table stays and is altered: otherwise the change builds one of its own."""
     before, after = pair.before, pair.after
     if pair.renamed or before.kind.name != after.kind.name or before.data_hash == after.data_hash:
@@ -135,7 +138,7 @@ def _is_altered_in_place(pair: Pair, inputs: RuleInputs) -> bool:
     )
 
 
-def _added(before: Any, after: Any) -> list[str]:
+def _list_added(before: Any, after: Any) -> list[str]:
     """Columns, and fields of them, that are new; by name where the types are not known."""
     known = _known_columns(before, after)
     if known is None:
@@ -148,7 +151,7 @@ def _added(before: Any, after: Any) -> list[str]:
         operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
     except SQLMeshError:
         return sorted(set(new) - set(old) - own)
-    return sorted({_column(one) for one in operations if one.is_additive} - own)
+    return sorted({_operation_column(one) for one in operations if one.is_additive} - own)
 
 
 def validity_columns(model: Any) -> set[str]:
@@ -158,7 +161,7 @@ def validity_columns(model: Any) -> set[str]:
     return {model.kind.valid_from_name.name.lower(), model.kind.valid_to_name.name.lower()}
 
 
-def _dropped(before: Any, after: Any) -> tuple[list[str], bool]:
+def _list_dropped(before: Any, after: Any) -> tuple[list[str], bool]:
     """Columns that go or change type, and whether SQLMesh compares them too.
 
     SQLMesh compares only definitions whose types are all known; there its own operations count.
@@ -173,7 +176,7 @@ def _dropped(before: Any, after: Any) -> tuple[list[str], bool]:
         operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
     except SQLMeshError:
         return [], False
-    found = [_column(operation) for operation in operations if operation.is_destructive]
+    found = [_operation_column(operation) for operation in operations if operation.is_destructive]
     return sorted(set(found)), True
 
 
@@ -202,29 +205,29 @@ def _as_stored(model: Any) -> Any:
     return stored if stored.columns_to_types else model
 
 
-def _column(operation: Any) -> str:
+def _operation_column(operation: Any) -> str:
     parts = getattr(operation, "column_parts", None) or []
     return ".".join(str(getattr(part, "name", part)) for part in parts) or "columns"
 
 
 @on_change(MIXED)
-def mixed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_mixed_history(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """History keeps the old logic and new intervals get the new one, in one table."""
     if pair.renamed or not pair.after.forward_only:
         return
-    if pair.forms is None or pair.meanings is None:
+    if pair.both_forms is None or pair.both_meanings is None:
         return
-    was, now = (form.results for form in pair.forms)
+    was, now = (form.results for form in pair.both_forms)
     other = [name for name in was if name in now and was[name] != now[name]]
     added = [name for name in now if name not in was]
-    old, new = pair.meanings
+    old, new = pair.both_meanings
     rows = (old.filters, old.joins, old.groups, old.distincts, old.unions) != (
         new.filters, new.joins, new.groups, new.distincts, new.unions
     )  # fmt: skip
     if other or rows:
-        what = [f"values of {names(other)}"] if other else []
+        what = [f"values of {quote_names(other)}"] if other else []
         what += ["which rows it has"] if rows else []
-        yield Observation(
+        yield RuleObservation(
             MIXED,
             f"Forward-only, and {' and '.join(what)} change: stored history keeps the old meaning "
             "and new intervals get the new one, so the two cannot be compared.",
@@ -234,9 +237,9 @@ def mixed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             anchors=(*other, "forward_only"),
         )
     elif added and not _ignores_new_columns(pair.after):
-        yield Observation(
+        yield RuleObservation(
             MIXED,
-            f"Forward-only: {names(added)} stays NULL in the rows that are stored already.",
+            f"Forward-only: {quote_names(added)} stays NULL in the rows that are stored already.",
             "readers expect NULL in the history, or it is restated after the merge",
             severity="info",
             model=pair.after,

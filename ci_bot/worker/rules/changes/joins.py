@@ -6,25 +6,25 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.join_fan_out import fixed_columns, keys_of
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql import Join, Meaning, plain, selects, table_name
+from ci_bot.worker.sql import JoinMeaning, QueryMeaning, iterate_selects, plain_name, table_name
 
-CHANGED = rule("join-changed")
-MULTIPLIES = rule("join-may-multiply")
+CHANGED = find_rule("join-changed")
+MULTIPLIES = find_rule("join-may-multiply")
 
 
 @on_change(CHANGED)
-def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Joins of a partner that both versions have, on other conditions or in another way."""
-    if pair.meanings is None:
+    if pair.both_meanings is None:
         return
-    old, new = pair.meanings
-    called = inputs.names.within
+    old, new = pair.both_meanings
+    called = inputs.names.shorten_in_text
     before = [
         join for join in old.joins if join not in new.joins and not _stands_in(join, old, new)
     ]
@@ -32,35 +32,35 @@ def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     for was in before:
         now = next((join for join in after if join.target == was.target), None)
         if now is None:
-            yield _gone(pair, inputs, was, old)
+            yield _observe_gone_join(pair, inputs, was, old)
             continue
         after.remove(now)
-        told = [called(part) for part in _differences(was, now, old, new)]
+        told = [called(part) for part in _describe_join_differences(was, now, old, new)]
         if not told:
             continue
-        yield Observation(
+        yield RuleObservation(
             CHANGED,
             f"The join of `{called(was.target)}` changes: {'; '.join(told)}.",
             "the owner confirms which rows meet, and which are dropped or kept",
             model=pair.after,
-            subject=(_subject(was, old, inputs),),
+            subject=(_join_subject(was, old, inputs),),
             anchors=(f"JOIN {called(was.target)}", called(was.target), "JOIN"),
         )
     for came in after:
         if came.how == "INNER":
-            partner = inputs.names.within(came.target)
-            yield Observation(
+            partner = inputs.names.shorten_in_text(came.target)
+            yield RuleObservation(
                 CHANGED,
                 f"`{partner}` is joined newly, and rows without a match are dropped.",
                 "every row has a match, or the others are meant to go",
                 severity="medium",
                 model=pair.after,
-                subject=(_subject(came, new, inputs),),
+                subject=(_join_subject(came, new, inputs),),
                 anchors=(f"JOIN {partner}", partner, "JOIN"),
             )
 
 
-def _stands_in(join: Join, its: Meaning, other: Meaning) -> bool:
+def _stands_in(join: JoinMeaning, its: QueryMeaning, other: QueryMeaning) -> bool:
     """Whether the other version reads the partner and asks the conditions of an inner join, too.
 
     It may read it first and join the others to it, and ask in WHERE.
@@ -72,7 +72,9 @@ def _stands_in(join: Join, its: Meaning, other: Meaning) -> bool:
     )
 
 
-def _differences(was: Join, now: Join, old: Meaning, new: Meaning) -> list[str]:
+def _describe_join_differences(
+    was: JoinMeaning, now: JoinMeaning, old: QueryMeaning, new: QueryMeaning
+) -> list[str]:
     """How two joins of one partner differ, in words."""
     gone, came = set(was.on - now.on), set(now.on - was.on)
     if was.is_inner and now.is_inner:
@@ -84,48 +86,53 @@ def _differences(was: Join, now: Join, old: Meaning, new: Meaning) -> list[str]:
     if not told and not gone:
         # Both sides got the column: as long as neither had it, nothing was compared otherwise.
         came = {key for key in came if not _is_of_new_columns(now.places[key], old)}
-    told += sorted(f"no longer on {old.show(key)}" for key in gone)
-    told += sorted(f"now on {new.show(key)}" for key in came)
+    told += sorted(f"no longer on {old.show_key(key)}" for key in gone)
+    told += sorted(f"now on {new.show_key(key)}" for key in came)
     return told
 
 
-def _is_of_new_columns(places: frozenset[tuple[str, str]], old: Meaning) -> bool:
+def _is_of_new_columns(places: frozenset[tuple[str, str]], old: QueryMeaning) -> bool:
     return bool(places) and all(
         target in old.columns and column not in old.columns[target] for target, column in places
     )
 
 
-def _gone(pair: Pair, inputs: RuleInputs, was: Join, old: Meaning) -> Observation:
+def _observe_gone_join(
+    pair: ModelPair, inputs: RuleInputs, was: JoinMeaning, old: QueryMeaning
+) -> RuleObservation:
     filters = was.how not in {"LEFT", "FULL"}
-    on = inputs.names.within(" and ".join(sorted(old.show(key) for key in was.on)))
-    return Observation(
+    on = inputs.names.shorten_in_text(" and ".join(sorted(old.show_key(key) for key in was.on)))
+    return RuleObservation(
         CHANGED,
-        f"`{inputs.names.within(was.target)}` is no longer joined{f' on {on}' if on else ''}"
+        f"`{inputs.names.shorten_in_text(was.target)}` is no longer "
+        f"joined{f' on {on}' if on else ''}"
         + ("; rows that it dropped come back." if filters else "."),
         "the owner confirms that the partner is not needed",
         severity=None if filters else "medium",
         model=pair.after,
-        subject=(_subject(was, old, inputs),),
+        subject=(_join_subject(was, old, inputs),),
         anchors=("FROM",),
     )
 
 
-def _subject(join: Join, its: Meaning, inputs: RuleInputs) -> str:
+def _join_subject(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs) -> str:
     """The join: one partner may be joined twice, on other conditions."""
-    return inputs.names.within(" ".join([join.target, *sorted(map(its.show, join.on))]))
+    return inputs.names.shorten_in_text(
+        " ".join([join.target, *sorted(map(its.show_key, join.on))])
+    )
 
 
 @on_change(MULTIPLIES)
-def may_multiply(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def may_multiply(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """New joins whose condition does not fix one row of the partner."""
-    if pair.meanings is None or pair.query_after is None:
+    if pair.both_meanings is None or pair.query_after is None:
         return
-    old, new = pair.meanings
+    old, new = pair.both_meanings
     fresh_nodes = [join.node for join in new.joins if join not in old.joins]
     if not fresh_nodes:
         return
-    models = {plain(name): model for name, model in inputs.after.items()}
-    for scope in selects(pair.query_after.root):
+    models = {plain_name(name): model for name, model in inputs.after.items()}
+    for scope in iterate_selects(pair.query_after.root):
         for join in scope.expression.args.get("joins") or []:
             if not any(join is node for node in fresh_nodes):
                 continue
@@ -137,11 +144,11 @@ def may_multiply(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             if not keys or any(key <= fixed for key in keys) or join.kind == "CROSS":
                 continue
             key = min(keys, key=lambda item: (len(item - fixed), sorted(item)))
-            partner = inputs.names.of(table_name(source))
-            yield Observation(
+            partner = inputs.names.short_name(table_name(source))
+            yield RuleObservation(
                 MULTIPLIES,
-                f"A row of `{partner}` is identified by {names(key)}, but the "
-                f"join fixes {names(fixed) or 'none of it'}: one row may meet several and be "
+                f"A row of `{partner}` is identified by {quote_names(key)}, but the "
+                f"join fixes {quote_names(fixed) or 'none of it'}: one row may meet several and be "
                 "counted several times.",
                 "the join compares the whole key, or its partner is reduced to one row first",
                 model=pair.after,

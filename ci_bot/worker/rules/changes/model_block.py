@@ -8,39 +8,39 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql import column_names, promises
+from ci_bot.worker.sql import column_names, read_promises
 
-KIND = rule("kind-changed")
-EMBEDDED = rule("model-embedded")
-TIME_COLUMN = rule("time-column-changed")
-UNIQUE_KEY = rule("unique-key-not-unique")
-START = rule("start-moved-later")
-LOOKBACK = rule("lookback-removed")
-DIALECT = rule("model-dialect-changed")
-GATEWAY = rule("model-gateway-changed")
-IGNORED = rule("lint-rules-ignored")
+KIND = find_rule("kind-changed")
+EMBEDDED = find_rule("model-embedded")
+TIME_COLUMN = find_rule("time-column-changed")
+UNIQUE_KEY = find_rule("unique-key-not-unique")
+START = find_rule("start-moved-later")
+LOOKBACK = find_rule("lookback-removed")
+DIALECT = find_rule("model-dialect-changed")
+GATEWAY = find_rule("model-gateway-changed")
+IGNORED = find_rule("lint-rules-ignored")
 
 _WEIGHTY = frozenset({"FULL", "VIEW"})
 
 
-def _name(model: Any) -> str:
+def _kind_name(model: Any) -> str:
     return str(getattr(model.kind.name, "value", model.kind.name))
 
 
 @on_change(KIND, EMBEDDED)
-def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_kind_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Tables that become views, increments that become full builds, and back."""
-    old, new = _name(pair.before), _name(pair.after)
+    old, new = _kind_name(pair.before), _kind_name(pair.after)
     if old == new:
         return
     if new == "EMBEDDED":
-        yield Observation(
+        yield RuleObservation(
             EMBEDDED,
             f"{old} becomes EMBEDDED: the model exists inside the queries of its readers only, and "
             "whoever reads it from outside the project finds nothing any more.",
@@ -49,7 +49,7 @@ def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             anchors=("kind",),
         )
         return
-    yield Observation(
+    yield RuleObservation(
         KIND,
         f"{old} becomes {new}: "
         + (
@@ -65,14 +65,14 @@ def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
 
 
 @on_change(TIME_COLUMN)
-def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def time_column(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The column that intervals are deleted and written by."""
     old, new = pair.before.time_column, pair.after.time_column
     if old is None or new is None:
         return
     before, after = old.column.name, new.column.name
     if before.lower() != after.lower():
-        yield Observation(
+        yield RuleObservation(
             TIME_COLUMN,
             f"Intervals are written by `{after}`, no longer by `{before}`: rows that are stored "
             "under the old column are neither found nor replaced, and readers filter on the old.",
@@ -80,8 +80,8 @@ def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             model=pair.after,
             anchors=("time_column",),
         )
-    elif _format(old) != _format(new) and not _is_temporal(pair.after, after):
-        yield Observation(
+    elif _time_format(old) != _time_format(new) and not _is_temporal(pair.after, after):
+        yield RuleObservation(
             TIME_COLUMN,
             f"The format of `{after}` changes from {old.format} to {new.format}.",
             "the stored values have the new format",
@@ -96,13 +96,13 @@ def _is_temporal(model: Any, column: str) -> bool:
     return kind is not None and kind.this in exp.DataType.TEMPORAL_TYPES
 
 
-def _format(time_column: Any) -> str:
+def _time_format(time_column: Any) -> str:
     """The format as it is meant: a definition from the state has its percent signs doubled."""
     return str(time_column.format).replace("%%", "%")
 
 
 @on_change(UNIQUE_KEY)
-def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def unique_key(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Another key for the merge, without anything that proves it."""
     old = frozenset(column_names(pair.before.unique_key))
     new = frozenset(column_names(pair.after.unique_key))
@@ -111,19 +111,21 @@ def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     if old < new:
         # Whatever proves the new key: a row of the old one that changes in what was added is no
         # longer replaced, it is stored a second time.
-        yield Observation(
+        yield RuleObservation(
             UNIQUE_KEY,
-            f"The key grows from {names(old)} to {names(new)}: one {names(old)} may now have "
+            f"The key grows from {quote_names(old)} to {quote_names(new)}: one {quote_names(old)} "
+            "may now have "
             "several rows.",
             "readers expect several rows for each of the old keys",
             model=pair.after,
             anchors=("unique_key",),
         )
         return
-    if promises(pair.after).makes_unique(new) or _groups_by(pair, new):
-        yield Observation(
+    if read_promises(pair.after).makes_unique(new) or _groups_by(pair, new):
+        yield RuleObservation(
             UNIQUE_KEY,
-            f"The key changes from {names(old)} to {names(new)}; rows stored under the old key "
+            f"The key changes from {quote_names(old)} to {quote_names(new)}; rows stored under "
+            "the old key "
             "stay beside the new ones.",
             "the table is built again",
             severity="medium",
@@ -132,9 +134,10 @@ def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
         return
     proof = "fewer columns" if new < old else "other columns"
-    yield Observation(
+    yield RuleObservation(
         UNIQUE_KEY,
-        f"The key changes from {names(old)} to {names(new)} ({proof}), and nothing shows that it "
+        f"The key changes from {quote_names(old)} to {quote_names(new)} ({proof}), and nothing "
+        "shows that it "
         "is unique: rows that share it overwrite or close each other.",
         "an audit proves the new key, or the old one is back",
         model=pair.after,
@@ -142,23 +145,23 @@ def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     )
 
 
-def _groups_by(pair: Pair, key: frozenset[str]) -> bool:
+def _groups_by(pair: ModelPair, key: frozenset[str]) -> bool:
     """Whether the query groups by the key, or a grain that the old version had says so."""
     if any(grain and grain <= key for grain in grain_of(pair.before)):
         return True
-    grouped = pair.forms[1].grouped_by if pair.forms is not None else frozenset()
+    grouped = pair.both_forms[1].grouped_by if pair.both_forms is not None else frozenset()
     return bool(grouped) and grouped <= key
 
 
 @on_change(START)
-def start(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_start_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """A start that moves forward leaves a hole where history was."""
     old, new = pair.before.start, pair.after.start
     if str(old) == str(new) or pair.after.kind.is_view or pair.after.kind.is_symbolic:
         return
     rebuilt = pair.before.data_hash != pair.after.data_hash
     if old is not None and new is None:
-        yield Observation(
+        yield RuleObservation(
             START,
             f"`start` was removed (it was {old}). New history begins at the parents' start, or "
             "yesterday.",
@@ -167,10 +170,10 @@ def start(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             anchors=("kind", "name"),
         )
         return
-    if new is not None and (old is None or _later(old, new)):
+    if new is not None and (old is None or _is_later(old, new)):
         if old is None and not pair.before.kind.is_incremental:
             return
-        yield Observation(
+        yield RuleObservation(
             START,
             f"The history starts at {new}"
             + (f", no longer at {old}" if old is not None else ", where it had no bound before")
@@ -185,7 +188,7 @@ def start(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _later(old: Any, new: Any) -> bool:
+def _is_later(old: Any, new: Any) -> bool:
     from sqlmesh.utils.date import to_datetime
 
     base = datetime(2000, 1, 1)
@@ -196,11 +199,11 @@ def _later(old: Any, new: Any) -> bool:
 
 
 @on_change(LOOKBACK)
-def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_lookback_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Intervals that are read once more for data that come late."""
     old, new = int(pair.before.lookback or 0), int(pair.after.lookback or 0)
     if new < old and pair.after.kind.is_incremental:
-        yield Observation(
+        yield RuleObservation(
             LOOKBACK,
             f"lookback falls from {old} to {new}: data that arrive later than that are never read.",
             "the source delivers nothing late, or the lookback is back",
@@ -210,7 +213,7 @@ def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
 
 
 @on_change(DIALECT, GATEWAY)
-def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def dialect_or_gateway(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The same text, read or run elsewhere."""
     # A changed default is one finding on the project, not one on each of its models.
     path, files = inputs.path_of(pair.after), inputs.changed_files
@@ -218,7 +221,7 @@ def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         files is None or path not in files
     )
     if pair.before.dialect != pair.after.dialect and not default_moved:
-        yield Observation(
+        yield RuleObservation(
             DIALECT,
             f"Read as {pair.after.dialect or 'the default dialect'}, no longer as "
             f"{pair.before.dialect}: division, functions and quotes may mean other things.",
@@ -227,7 +230,7 @@ def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             anchors=("dialect",),
         )
     if pair.before.gateway != pair.after.gateway:
-        yield Observation(
+        yield RuleObservation(
             GATEWAY,
             f"Runs on gateway {pair.after.gateway or '(default)'}, no longer on "
             f"{pair.before.gateway or '(default)'}: its table is built in another place.",
@@ -238,7 +241,7 @@ def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
 
 
 @on_change(IGNORED)
-def ignored_rules(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def ignored_rules(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Lint rules that no longer look at this model."""
     # Stored models do not keep the setting, so only the file can say what is new.
     path = inputs.path_of(pair.after)
@@ -246,9 +249,9 @@ def ignored_rules(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         return
     old = (inputs.text_before(path) or "").lower()
     if pair.after.ignored_rules and "ignored_rules" not in old:
-        yield Observation(
+        yield RuleObservation(
             IGNORED,
-            f"The linter skips {names(pair.after.ignored_rules)} on this model.",
+            f"The linter skips {quote_names(pair.after.ignored_rules)} on this model.",
             "the rule is satisfied, or a reviewer agrees",
             model=pair.after,
             anchors=("ignored_rules",),

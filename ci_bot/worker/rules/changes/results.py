@@ -9,24 +9,24 @@ from typing import Any
 from sqlglot import exp
 from sqlmesh.core import dialect as d
 
-from ci_bot.protocol.rules import rule
-from ci_bot.redaction import hide, shortened
+from ci_bot.protocol.rules import find_rule
+from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.forward_only import validity_columns
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.statement_rules import model_statements
 from ci_bot.worker.sql import (
     WHOLE,
-    Interner,
-    Query,
+    KeyInterner,
+    ModelQuery,
     TermKey,
     column_changes,
     form_of,
     is_pure,
-    plain,
-    unquoted,
+    plain_name,
+    strip_quotes,
 )
 
 # Whether a changed query is only another spelling of the old one, at any time that it may run.
@@ -35,7 +35,7 @@ from ci_bot.worker.sql import (
 _TIMES = ("start_", "end_", "execution_")
 
 
-def gives_the_same(pair: Pair) -> bool:
+def gives_the_same(pair: ModelPair) -> bool:
     """Whether it is proved that both versions give the same rows, whatever the data and the time.
 
     While a project is loaded, start and end are one and the same moment; so the proof is made once
@@ -52,7 +52,7 @@ def gives_the_same(pair: Pair) -> bool:
     )
 
 
-def _same_frame(pair: Pair) -> bool:
+def _same_frame(pair: ModelPair) -> bool:
     """Whether the model around the query is the same."""
     before, after = pair.before, pair.after
     return bool(
@@ -73,19 +73,19 @@ def _declared_types(model: Any) -> dict[str, str]:
     return {name: kind.sql(dialect="spark") for name, kind in declared.items()}
 
 
-def _same_macros(pair: Pair, old: Query, new: Query) -> bool:
+def _same_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
     """Whether macros are called alike, and are the same ones.
 
     A macro's call may be spelled otherwise, come or go, where the macro only writes its arguments
     down: one of SQLMesh's own, or one whose code shows it. None of its arguments may be a time,
     which it might compare with another.
     """
-    before, after = _calls(old), _calls(new)
+    before, after = _count_calls(old), _count_calls(new)
     if not before and not after:
         return True
-    if _definitions(pair.before) != _definitions(pair.after):
+    if _list_definitions(pair.before) != _list_definitions(pair.after):
         return False
-    code, was = _code(pair.after), _code(pair.before)
+    code, was = _code_texts(pair.after), _code_texts(pair.before)
     for name in code.keys() | was.keys():
         one, other = was.get(name), code.get(name)
         if one != other and ((one is not None and other is not None) or not is_pure(one or other)):
@@ -93,20 +93,22 @@ def _same_macros(pair: Pair, old: Query, new: Query) -> bool:
     projects_own = {name.lower(): text for name, text in (*was.items(), *code.items())}
     differing = [*(before - after).elements(), *(after - before).elements()]
     calls = {
-        call.sql(): call for query in (old, new) for call in query.written_tree.all(d.MacroFunc)
+        call.sql(): call
+        for query in (old, new)
+        for call in query.written_tree.find_all(d.MacroFunc)
     }
     return not any(
         _mentions_time(calls[text])
-        or ((own := projects_own.get(_name(calls[text]))) is not None and not is_pure(own))
+        or ((own := projects_own.get(_call_name(calls[text]))) is not None and not is_pure(own))
         for text in differing
     )
 
 
-def _calls(query: Query) -> Counter[str]:
-    return Counter(call.sql() for call in query.written_tree.all(d.MacroFunc))
+def _count_calls(query: ModelQuery) -> Counter[str]:
+    return Counter(call.sql() for call in query.written_tree.find_all(d.MacroFunc))
 
 
-def _name(call: Any) -> str:
+def _call_name(call: Any) -> str:
     return str(call.this.name or call.name).lower()
 
 
@@ -114,17 +116,17 @@ def _mentions_time(call: Any) -> bool:
     return any(var.name.lower().startswith(_TIMES) for var in call.find_all(d.MacroVar))
 
 
-def _code(model: Any) -> dict[str, str]:
+def _code_texts(model: Any) -> dict[str, str]:
     """The text of the macros and variables that a model uses."""
     return {name: str(item.payload) for name, item in model.python_env.items()}
 
 
-def _definitions(model: Any) -> list[str]:
+def _list_definitions(model: Any) -> list[str]:
     return [definition.sql() for definition in model.macro_definitions]
 
 
-def _same_at_other_times(pair: Pair, old: Query, new: Query) -> bool:
-    if not any(query.written_tree.has(d.MacroVar, d.MacroFunc) for query in (old, new)):
+def _same_at_other_times(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
+    if not any(query.written_tree.has_any(d.MacroVar, d.MacroFunc) for query in (old, new)):
         return True
     stages = (
         (old.rendered_apart, new.rendered_apart),
@@ -133,45 +135,45 @@ def _same_at_other_times(pair: Pair, old: Query, new: Query) -> bool:
     return all(_is_proved_same(pair, before, after) for before, after in stages)
 
 
-def _is_proved_same(pair: Pair, before: Any, after: Any) -> bool:
+def _is_proved_same(pair: ModelPair, before: Any, after: Any) -> bool:
     if before is None or after is None:
         return False
-    keys = Interner()
+    keys = KeyInterner()
     was, now = form_of(before, keys, pair.new_names), form_of(after, keys)
     if was is None or now is None:
         return False
     return was.proves_same(now, one_text=pair.is_one_text(before, after))
 
 
-RETYPED = rule("column-retyped")
+RETYPED = find_rule("column-retyped")
 
-DIVISION = rule("division-changed")
+DIVISION = find_rule("division-changed")
 
-AGGREGATE = rule("aggregate-changed")
+AGGREGATE = find_rule("aggregate-changed")
 
-SAME = rule("same-result")
+SAME = find_rule("same-result")
 
 # An expression is told whole up to here.
 SHOWN = 120
 
 
 @on_change(RETYPED)
-def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Types that hold less than before, or something else."""
     if not pair.has_inferred_types:  # what made them others stands in the seed's file
         yield from observe_retyped(pair, inputs)
 
 
-def observe_retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The columns of another type: those that hold less, something else, or more."""
     old, new = column_changes.known_types(pair.before), column_changes.known_types(pair.after)
     if old is None or new is None:
         return
     dialect = pair.after.dialect
-    readers = {change.name: change.readers for change in pair.columns}
+    readers = {change.name: change.readers for change in pair.column_changes}
     # The validity columns of a dimension are SQLMesh's; state gives their type back otherwise.
     own = validity_columns(pair.after)
-    models = {plain(fqn): model for fqn, model in inputs.before.items()}
+    models = {plain_name(fqn): model for fqn, model in inputs.before.items()}
 
     def supposed(name: str, kind: Any, replaced: Any) -> bool:
         whole = (kind.this.value, replaced.this.value) == ("BIGINT", "INT")
@@ -183,7 +185,7 @@ def observe_retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             for name, kind in old.items()
             if name in new
             and name not in own
-            and column_changes.retyped(kind, new[name]) == how
+            and column_changes.compare_types(kind, new[name]) == how
             and not (how == "narrower" and supposed(name, kind, new[name]))
         ]
         if not found:
@@ -192,11 +194,11 @@ def observe_retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"{n} {old[n].sql(dialect=dialect)} to {new[n].sql(dialect=dialect)}" for n in found
         ]
         read = {reader for name in found for reader in readers.get(name, [])}
-        yield Observation(
+        yield RuleObservation(
             RETYPED,
-            f"Retyped: {names(told)}"
+            f"Retyped: {quote_names(told)}"
             + ("; values that do not fit are rounded, cut or NULL." if how == "narrower" else ".")
-            + (f" Read by {names(map(inputs.names.of, read))}." if read else ""),
+            + (f" Read by {quote_names(map(inputs.names.short_name, read))}." if read else ""),
             "readers and stored values fit the new type",
             # A model whose own text is the same follows one above it, and that one is judged.
             severity="low" if pair.same_query else severity,  # type: ignore[arg-type]
@@ -207,21 +209,22 @@ def observe_retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
 
 
 @on_change(RETYPED)
-def casts(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Casts inside an expression, whose own type may hide that values no longer fit."""
     if pair.query_before is None or pair.query_after is None or pair.same_query:
         return
-    old, new = _casts(pair.query_before), _casts(pair.query_after)
+    old, new = _list_casts(pair.query_before), _list_casts(pair.query_after)
     dialect = pair.after.dialect
     found = {
         text: f"{text} from {old[text].sql(dialect=dialect)} to {new[text].sql(dialect=dialect)}"
         for text in old.keys() & new.keys()
-        if column_changes.retyped(old[text], new[text]) == "narrower"
+        if column_changes.compare_types(old[text], new[text]) == "narrower"
     }
     if found:
-        yield Observation(
+        yield RuleObservation(
             RETYPED,
-            f"Cast to a type that holds less: {names(found.values())}; values that do not fit are "
+            f"Cast to a type that holds less: {quote_names(found.values())}; values that do not "
+            "fit are "
             "rounded, cut or NULL.",
             "the values fit the new type",
             model=pair.after,
@@ -230,34 +233,34 @@ def casts(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _casts(query: Query) -> dict[str, Any]:
+def _list_casts(query: ModelQuery) -> dict[str, Any]:
     """The type that each expression is cast to, where it is cast to one type only."""
     found: dict[str, Any] = {}
-    for node in query.tree.all(exp.Cast, exp.TryCast):
+    for node in query.tree.find_all(exp.Cast, exp.TryCast):
         if isinstance(node.parent, exp.Alias | exp.Select):
             continue  # the type of the column itself, which `retyped` compares
-        text = shortened(hide(unquoted(node.this.sql())), SHOWN)
+        text = shorten_redacted(hide_shapes(strip_quotes(node.this.sql())), SHOWN)
         found[text] = None if found.get(text, node.to) != node.to else node.to
     return {text: kind for text, kind in found.items() if kind is not None}
 
 
 @on_change(DIVISION)
-def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_changed_divisions(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Quotients that are cut to whole numbers or divide by something else."""
-    if pair.meanings is None:
+    if pair.both_meanings is None:
         return
-    old, new = (side.quotients for side in pair.meanings)
+    old, new = (side.list_quotients for side in pair.both_meanings)
     for name in sorted(set(old) & set(new)):
         was, now = old[name], new[name]
         if now[WHOLE] > was[WHOLE]:
             told = "is cut to whole numbers"
         elif now[WHOLE] < was[WHOLE]:
             told = "is no longer cut to whole numbers"
-        elif _below(was) != _below(now) and _below(was) and _below(now):
+        elif _count_below(was) != _count_below(now) and _count_below(was) and _count_below(now):
             told = "divides by something else"
         else:
             continue
-        yield Observation(
+        yield RuleObservation(
             DIVISION,
             f"The quotient in `{name}` {told}.",
             "the owner confirms the new figure",
@@ -267,25 +270,25 @@ def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _below(bag: Counter[TermKey]) -> dict[TermKey, int]:
+def _count_below(bag: Counter[TermKey]) -> dict[TermKey, int]:
     return {key: count for key, count in bag.items() if key != WHOLE}
 
 
 @on_change(AGGREGATE)
-def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_changed_aggregates(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Columns that keep their name and sum up otherwise, here or in a CTE below."""
-    if pair.meanings is None:
+    if pair.both_meanings is None:
         return
-    old, new = (side.totals for side in pair.meanings)
+    old, new = (side.list_totals for side in pair.both_meanings)
     changed = {
         name: f"{name} from {_in_words(old[name])} to {_in_words(new[name])}"
         for name in sorted(set(old) & set(new))
         if set(old[name]) != set(new[name]) and old[name]
     }
     if changed:
-        yield Observation(
+        yield RuleObservation(
             AGGREGATE,
-            f"Aggregated differently: {names(changed.values())}.",
+            f"Aggregated differently: {quote_names(changed.values())}.",
             "the owner confirms the new meaning of the columns",
             model=pair.after,
             subject=tuple(changed),
@@ -298,12 +301,14 @@ def _in_words(bag: Counter[str]) -> str:
 
 
 @on_change(SAME)
-def same_result(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def same_result(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """A rewrite that is proven to give the same rows on any data."""
     if pair.same_query or not gives_the_same(pair):
         return
-    order = pair.forms is not None and list(pair.forms[0].results) != list(pair.forms[1].results)
-    yield Observation(
+    order = pair.both_forms is not None and list(pair.both_forms[0].results) != list(
+        pair.both_forms[1].results
+    )
+    yield RuleObservation(
         SAME,
         "Only the spelling differs: names, nesting, or the order of what has no order. Filters, "
         "joins, groups and columns mean the same"

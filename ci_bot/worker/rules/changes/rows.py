@@ -8,26 +8,26 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import rule
-from ci_bot.redaction import hide, shortened
+from ci_bot.protocol.rules import find_rule
+from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.join_fan_out import keys_of
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.models.query_shape import UnionColumnOrder, list_moved_names
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import (
     ClauseKey,
-    Meaning,
-    Query,
+    ModelQuery,
+    QueryMeaning,
     TermKey,
     describe_moved,
     expression_text,
     list_clauses,
     list_keys,
-    outer,
-    plain,
+    list_outer_scopes,
+    plain_name,
     table_name,
 )
 from ci_bot.worker.sqlmesh_compat import FROM
@@ -35,9 +35,9 @@ from ci_bot.worker.sqlmesh_compat import FROM
 # Changes of which rows pass, and of what window functions make of them.
 
 
-FILTER = rule("filter-changed")
+FILTER = find_rule("filter-changed")
 
-TIES = rule("nondeterministic-order")
+TIES = find_rule("nondeterministic-order")
 
 SHOWN = 200
 
@@ -48,81 +48,81 @@ _PICKING = (
 )  # fmt: skip
 
 
-def shown(meaning: Meaning, key: TermKey, inputs: RuleInputs) -> str:
+def show_condition(meaning: QueryMeaning, key: TermKey, inputs: RuleInputs) -> str:
     """A condition of a query as it is written there, with the models in it called as everywhere."""
-    return shortened(hide(inputs.names.within(meaning.show(key))), SHOWN)
+    return shorten_redacted(hide_shapes(inputs.names.shorten_in_text(meaning.show_key(key))), SHOWN)
 
 
 @on_change(FILTER)
-def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_changed_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Conditions on rows, wherever in the query they stand; not those on the interval."""
-    if pair.meanings is None:
+    if pair.both_meanings is None:
         return
-    old, new = pair.meanings
+    old, new = pair.both_meanings
     # An inner join's own conditions filter like a WHERE: moving one there changes nothing.
     lost = [key for key in (old.filters - new.filters) if key not in new.inner_conditions]
     came = [key for key in (new.filters - old.filters) if key not in old.inner_conditions]
     if not lost and not came:
         return
-    gone = Counter(shown(old, key, inputs) for key in lost)
-    fresh = Counter(shown(new, key, inputs) for key in came)
+    gone = Counter(show_condition(old, key, inputs) for key in lost)
+    fresh = Counter(show_condition(new, key, inputs) for key in came)
     told = [f"removed {text}" for text in gone - fresh]
     told += [f"added {text}" for text in fresh - gone]
     if not told and _only_decides_more(pair):
         return
     # The words are the same, and what stands behind one of them is computed differently.
     told += [f"{text}, of other values" for text in gone & fresh]
-    yield Observation(
+    yield RuleObservation(
         FILTER,
-        f"The conditions on rows differ: {names(told, 4)}.",
+        f"The conditions on rows differ: {quote_names(told, 4)}.",
         "the owner confirms which rows belong to the model",
         model=pair.after,
-        anchors=(*(new.show(key)[:60] for key in came), "WHERE", "HAVING", "QUALIFY", "FROM"),
+        anchors=(*(new.show_key(key)[:60] for key in came), "WHERE", "HAVING", "QUALIFY", "FROM"),
     )
 
 
 @on_change(FILTER)
-def moved(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_moved_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Conditions that stay, and go to the other side of a window function."""
-    if pair.meanings is None:
+    if pair.both_meanings is None:
         return
-    old, new = pair.meanings
+    old, new = pair.both_meanings
     for key in sorted(old.filters.keys() & new.filters.keys()):
         if old.filters[key] != new.filters[key]:
             continue  # told as a condition that comes or goes
         was, now = old.before_windows[key], new.before_windows[key]
         if was != now:
-            text = shown(new, key, inputs)
+            text = show_condition(new, key, inputs)
             where = "before" if now > was else "after"
-            yield Observation(
+            yield RuleObservation(
                 FILTER,
                 f"`{text}` is applied {where} a window function looks at the rows now: its ranks, "
                 "sums or neighbours are those of other rows than before.",
                 "the owner confirms which rows the window function is to see",
                 model=pair.after,
                 subject=("around a window function",),
-                anchors=(new.show(key)[:60], "WHERE", "OVER"),
+                anchors=(new.show_key(key)[:60], "WHERE", "OVER"),
             )
 
 
 @on_change(FILTER)
-def limited(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """LIMIT keeps the first rows of an order; of another order these are other rows."""
     if pair.query_before is None or pair.query_after is None or pair.same_text:
         return
-    if not pair.query_after.rendered_tree.has(exp.Limit, exp.Fetch):
+    if not pair.query_after.rendered_tree.has_any(exp.Limit, exp.Fetch):
         return
     for old, new in list_clauses(pair.query_before, pair.query_after, "order"):
         if old.args.get("limit") is None or new.args.get("limit") is None:
             continue
         before, after = list_keys(old, "order"), list_keys(new, "order")
-        same = [was.means(now) for was, now in zip(before, after, strict=False)]
+        same = [was.means_same_column(now) for was, now in zip(before, after, strict=False)]
         if all(same) and len(before) <= len(after):
             continue
         told = describe_moved(before, after, "ORDER BY") or [
             f"the order is {_in_order(after)}, no longer {_in_order(before)}"
         ]
-        yield Observation(
+        yield RuleObservation(
             FILTER,
             f"LIMIT keeps other rows: {'; '.join(told)}.",
             "the owner confirms which rows belong to the model, and ORDER BY names its columns",
@@ -133,28 +133,29 @@ def limited(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
 
 
 def _in_order(keys: list[ClauseKey]) -> str:
-    return ", ".join(f"`{hide(key.name)}{key.direction}`" for key in keys) or "any"
+    return ", ".join(f"`{hide_shapes(key.name)}{key.direction}`" for key in keys) or "any"
 
 
 @on_change(TIES)
-def ties(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """An ORDER BY of a window that decided which row comes first, and does so no more."""
-    if pair.meanings is None or pair.query_before is None or pair.query_after is None:
+    if pair.both_meanings is None or pair.query_before is None or pair.query_after is None:
         return
-    models = {plain(fqn): model for fqn, model in inputs.after.items()}
-    old, new = _orders(pair.query_before), _orders(pair.query_after)
+    models = {plain_name(fqn): model for fqn, model in inputs.after.items()}
+    old, new = _map_orders(pair.query_before), _map_orders(pair.query_after)
     for what, windows in new.items():
         earlier = old.get(what, [])
         if len(earlier) != len(windows):
             continue  # which of them is which is not known
         for before, after in zip(earlier, windows, strict=True):
-            lost = _order(before) - _order(after)
-            if not lost or not _order(after) < _order(before):
+            lost = _order_columns(before) - _order_columns(after)
+            if not lost or not _order_columns(after) < _order_columns(before):
                 continue
-            if not _decides(after, models) and not _equal_among_equals(after):
-                yield Observation(
+            if not _decides_order(after, models) and not _equal_among_equals(after):
+                yield RuleObservation(
                     TIES,
-                    f"The window of {what[0].upper()} is no longer ordered by {names(lost)}: of "
+                    f"The window of {what[0].upper()} is no longer ordered by "
+                    f"{quote_names(lost)}: of "
                     "rows that are equal in what is left, chance decides which comes first, and "
                     "the next run may decide differently.",
                     "the order ends with columns that tell every row from the others",
@@ -164,11 +165,11 @@ def ties(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
                 )
 
 
-def _only_decides_more(pair: Pair) -> bool:
+def _only_decides_more(pair: ModelPair) -> bool:
     """Whether picking windows changed, and each only in that its order goes on where it ended."""
     if pair.query_before is None or pair.query_after is None:
         return False
-    old, new = _orders(pair.query_before), _orders(pair.query_after)
+    old, new = _map_orders(pair.query_before), _map_orders(pair.query_after)
     if old.keys() != new.keys() or any(len(old[what]) != len(new[what]) for what in old):
         return False
     sides = [pair for what in old for pair in zip(old[what], new[what], strict=True)]
@@ -189,16 +190,16 @@ def _equal_among_equals(window: Any) -> bool:
     value = function.this if isinstance(function.this, exp.Expression) else None
     if value is None or isinstance(function, exp.RowNumber | exp.Ntile):
         return False
-    known = _order(window) | {
+    known = _order_columns(window) | {
         expression_text(part) for part in window.args.get("partition_by") or []
     }
     return expression_text(value) in known
 
 
-def _orders(query: Query) -> dict[tuple[str, frozenset[str]], list[Any]]:
+def _map_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[Any]]:
     """The picking windows by their function and partition, as they stand."""
     found: dict[tuple[str, frozenset[str]], list[Any]] = {}
-    for window in query.rendered_tree.all(exp.Window):
+    for window in query.rendered_tree.find_all(exp.Window):
         function = window.this
         while isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
             function = function.this
@@ -208,7 +209,7 @@ def _orders(query: Query) -> dict[tuple[str, frozenset[str]], list[Any]]:
     return found
 
 
-def _order(window: Any) -> set[str]:
+def _order_columns(window: Any) -> set[str]:
     order = window.args.get("order")
     keys = order.expressions if order is not None else []
     return {
@@ -218,7 +219,7 @@ def _order(window: Any) -> set[str]:
     }
 
 
-def _decides(window: Any, models: dict[str, Any]) -> bool:
+def _decides_order(window: Any, models: dict[str, Any]) -> bool:
     """Whether partition and order together hold a key of the only table that is read."""
     select = window.find_ancestor(exp.Select)
     source = select.args.get(FROM) if select is not None else None
@@ -228,30 +229,30 @@ def _decides(window: Any, models: dict[str, Any]) -> bool:
     return any(key <= held for key in keys_of(models.get(table_name(source.this))))
 
 
-GRAIN = rule("grain-changed")
+GRAIN = find_rule("grain-changed")
 
-DISTINCT = rule("distinct-changed")
+DISTINCT = find_rule("distinct-changed")
 
-UNION = rule("union-changed")
+UNION = find_rule("union-changed")
 
 
 @on_change(GRAIN)
-def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What one row stands for."""
     told = ""
-    if pair.meanings is not None:
-        old, new = pair.meanings
+    if pair.both_meanings is not None:
+        old, new = pair.both_meanings
         if (
             old.groups
             and new.groups
             and old.groups[-1] != new.groups[-1]
             and (len(old.groups) == len(new.groups))
         ):
-            less = {shown(old, text, inputs) for text in old.groups[-1] - new.groups[-1]}
-            more = {shown(new, text, inputs) for text in new.groups[-1] - old.groups[-1]}
+            less = {show_condition(old, text, inputs) for text in old.groups[-1] - new.groups[-1]}
+            more = {show_condition(new, text, inputs) for text in new.groups[-1] - old.groups[-1]}
             parts = [
-                f"without {names(less)}" if less else "",
-                f"with {names(more)}" if more else "",
+                f"without {quote_names(less)}" if less else "",
+                f"with {quote_names(more)}" if more else "",
             ]
             # Where the words are the same, a key of that name is computed differently.
             if less != more:
@@ -263,7 +264,7 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         told = f"{told} {'; '.join(moved)}.".lstrip()
     declared_old, declared_new = set(grain_of(pair.before)), set(grain_of(pair.after))
     if told:
-        yield Observation(
+        yield RuleObservation(
             GRAIN,
             f"{told} One row stands for something else than before.",
             "the owner confirms the new meaning of a row, and readers do not sum it twice",
@@ -271,11 +272,11 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             anchors=("GROUP BY",),
         )
     elif declared_old and declared_old != declared_new:
-        yield Observation(
+        yield RuleObservation(
             GRAIN,
             "The declared grain changes from "
-            f"{names(column for key in declared_old for column in key)} to "
-            f"{names(column for key in declared_new for column in key) or 'none'}.",
+            f"{quote_names(column for key in declared_old for column in key)} to "
+            f"{quote_names(column for key in declared_new for column in key) or 'none'}.",
             "the declared grain is what identifies a row",
             severity="medium" if declared_new else "low",
             model=pair.after,
@@ -283,27 +284,27 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _list_moved_groups(pair: Pair) -> list[str]:
+def _list_moved_groups(pair: ModelPair) -> list[str]:
     """Positions in GROUP BY that mean another column, so that the groups are others."""
     if pair.query_before is None or pair.query_after is None or pair.same_text:
         return []
     found: list[str] = []
     for old, new in list_clauses(pair.query_before, pair.query_after, "group"):
         before, after = list_keys(old, "group"), list_keys(new, "group")
-        if not all(any(was.means(now) for now in after) for was in before):
+        if not all(any(was.means_same_column(now) for now in after) for was in before):
             found += describe_moved(before, after, "GROUP BY")
     return found
 
 
 @on_change(DISTINCT)
-def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_distinct_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """DISTINCT that hides duplicates, or no longer removes them."""
-    if pair.meanings is None:
+    if pair.both_meanings is None:
         return
-    old, new = pair.meanings
+    old, new = pair.both_meanings
     if new.distincts > old.distincts:
         joined = len(new.joins) > len(old.joins)
-        yield Observation(
+        yield RuleObservation(
             DISTINCT,
             "DISTINCT is new"
             + (
@@ -318,7 +319,7 @@ def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             anchors=("DISTINCT",),
         )
     elif new.distincts < old.distincts and not len(new.groups) > len(old.groups):
-        yield Observation(
+        yield RuleObservation(
             DISTINCT,
             "DISTINCT is gone: rows that were dropped as duplicates now count.",
             "the rows are unique without it",
@@ -329,11 +330,11 @@ def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
 
 
 @on_change(UNION)
-def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_union_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """UNION against UNION ALL, and branches that come or go."""
-    if pair.meanings is None:
+    if pair.both_meanings is None:
         return
-    old, new = pair.meanings
+    old, new = pair.both_meanings
     if old.unions == new.unions:
         return
     lost, came = old.unions - new.unions, new.unions - old.unions
@@ -341,9 +342,9 @@ def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     told += [f"{n} {kind} new" for kind, n in came.items()]
     dedups = came["UNION"] > 0
     in_parts = _is_full_join_in_parts(old, new) or _is_full_join_in_groups(pair, old, new)
-    yield Observation(
+    yield RuleObservation(
         UNION,
-        f"Set operations change: {names(told)}."
+        f"Set operations change: {quote_names(told)}."
         + (" UNION without ALL drops equal rows of all branches." if dedups else "")
         + (" The same tables were brought together by a full join." if in_parts else ""),
         "the owner confirms which rows come together, and whether equal ones count once",
@@ -354,27 +355,27 @@ def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
 
 
 @on_change(UnionColumnOrder.spec)
-def branches(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_branch_order_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Branches of a union that were in line: one gets a column at another place than the other.
 
     In a model that reads whole tables, a table does it whose columns are others now.
     """
     query = pair.query_after
-    by_name = query.tree.all(exp.SetOperation) if query is not None else ()
+    by_name = query.tree.find_all(exp.SetOperation) if query is not None else ()
     if not pair.same_text and not any(map(list_moved_names, by_name)):
-        yield from _moved_in_branches(pair.after, *pair.trees)
+        yield from _moved_in_branches(pair.after, *pair.both_trees)
     if list(pair.before.columns_to_types or ()) == list(pair.after.columns_to_types or ()):
         return
     for reader in pair.readers:
         before = inputs.before.get(reader.fqn)
         if before is None or before.data_hash != reader.data_hash:
             continue  # it has a pair of its own
-        old, new = pair.queries.of(before), pair.queries.of(reader)
+        old, new = pair.queries.query_of(before), pair.queries.query_of(reader)
         if old is not None and new is not None:
-            yield from _moved_in_branches(reader, old.rendered, new.rendered)
+            yield from _moved_in_branches(reader, old.rendered_query, new.rendered_query)
 
 
-def _moved_in_branches(model: Any, *trees: Any) -> Iterator[Observation]:
+def _moved_in_branches(model: Any, *trees: Any) -> Iterator[RuleObservation]:
     old, new = map(_list_branches, trees)
     moved: set[str] = set()
     for before, after in zip(old, new, strict=True) if len(old) == len(new) else ():
@@ -388,9 +389,10 @@ def _moved_in_branches(model: Any, *trees: Any) -> Iterator[Observation]:
             if was[name] != now[name] and kept.get(was[name], name) != name
         }
     if moved:
-        yield Observation(
+        yield RuleObservation(
             UnionColumnOrder.spec,
-            f"A union goes by position, and its branches are no longer in line: {names(moved)} "
+            "A union goes by position, and its branches are no longer in line: "
+            f"{quote_names(moved)} "
             f"{'takes its' if len(moved) == 1 else 'take their'} values from another column of "
             "the other branch.",
             "all branches list their columns in the same order",
@@ -414,20 +416,20 @@ def _list_branches(tree: Any) -> list[list[tuple[str, str]]]:
     ]
 
 
-def _is_full_join_in_parts(old: Meaning, new: Meaning) -> bool:
+def _is_full_join_in_parts(old: QueryMeaning, new: QueryMeaning) -> bool:
     """Whether UNION ALL stands where full joins stood, over the same tables."""
     tables = [{join.target for join in side.joins} | set(+side.reads) for side in (old, new)]
     return _stand_for_full_joins(old, new) and tables[0] == tables[1]
 
 
-def _is_full_join_in_groups(pair: Pair, old: Meaning, new: Meaning) -> bool:
+def _is_full_join_in_groups(pair: ModelPair, old: QueryMeaning, new: QueryMeaning) -> bool:
     """Whether a GROUP BY over UNION ALL brings together what full joins brought together.
 
     The parts are grouped after the union, where each was grouped before the join; without a group
     at the end a row of each part stands for itself.
     """
-    query, (before, after) = pair.query_after, pair.trees
-    grouped = outer(query.root) if query is not None else []
+    query, (before, after) = pair.query_after, pair.both_trees
+    grouped = list_outer_scopes(query.root) if query is not None else []
     return (
         _stand_for_full_joins(old, new)
         and len(grouped) == 1
@@ -437,7 +439,7 @@ def _is_full_join_in_groups(pair: Pair, old: Meaning, new: Meaning) -> bool:
     )
 
 
-def _stand_for_full_joins(old: Meaning, new: Meaning) -> bool:
+def _stand_for_full_joins(old: QueryMeaning, new: QueryMeaning) -> bool:
     lost, came = old.unions - new.unions, new.unions - old.unions
     fulls = [sum(join.how == "FULL" for join in side.joins) for side in (old, new)]
     return not lost and set(came) == {"UNION ALL"} and fulls[0] - fulls[1] >= came["UNION ALL"]

@@ -17,15 +17,15 @@ from sqlglot.tokens import Tokenizer
 from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import RuntimeStage
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.rules.changes.results import gives_the_same
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change
 
-CHANGED_IN_RUNS = rule("changed-in-runs")
+CHANGED_IN_RUNS = find_rule("changed-in-runs")
 
 # Names that stand for something else in a run than while the project is loaded.
 _KNOWN_TO_RUNS = re.compile(
@@ -44,7 +44,7 @@ RunDifference = Literal["shown", "unknown"]
 
 
 @on_change(CHANGED_IN_RUNS)
-def check_runs(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def check_runs(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Queries and statements that are rendered otherwise in a run, and alike while loading."""
     before, after = pair.before, pair.after
     if not (before.is_sql and after.is_sql and after.is_metadata_only_change(before)):
@@ -57,7 +57,7 @@ def check_runs(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         if found == "shown"
         else "The next run may compute it otherwise"
     )
-    yield Observation(
+    yield RuleObservation(
         CHANGED_IN_RUNS,
         f"{what}: the edit changes what a run renders (its dates, its stage, or what earlier runs "
         "left). SQLMesh compares texts without a run, calls this edit metadata and builds nothing, "
@@ -69,7 +69,7 @@ def check_runs(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     )
 
 
-def compare_runs(pair: Pair) -> RunDifference | None:
+def compare_runs(pair: ModelPair) -> RunDifference | None:
     """Whether runs of two definitions that load alike are rendered otherwise; None where not.
 
     "unknown" where two texts differ in a part that no rendering has reached.
@@ -133,7 +133,7 @@ def _text_of(render: RunRendering, model: Any) -> str | None:
     return ";\n".join(part.sql(dialect=model.dialect, comments=False) for part in parts)
 
 
-def _has_one_meaning(pair: Pair) -> bool:
+def _has_one_meaning(pair: ModelPair) -> bool:
     """Whether two texts that were rendered alike each time can only be rendered alike."""
     before, after = pair.before, pair.after
     if not any(isinstance(part, d.Jinja) for model in (before, after) for part in _parsed(model)):

@@ -7,16 +7,16 @@ from datetime import datetime
 from typing import Any
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import always_ready
 
-CRON = rule("cron-changed")
-END = rule("model-end-set")
-SIGNAL = rule("signal-removed")
+CRON = find_rule("cron-changed")
+END = find_rule("model-end-set")
+SIGNAL = find_rule("signal-removed")
 
 # A run that comes half as often delays its readers; one that skips a week is missed by people.
 RARER, MUCH_RARER = 2, 7
@@ -25,7 +25,7 @@ MUCH_MORE_OFTEN = 10
 
 
 @on_change(CRON)
-def cron(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_cron_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Another schedule: the same data at another time, less often, or at a higher price."""
     before, after = pair.before, pair.after
     unit = before.interval_unit != after.interval_unit and after.kind.is_incremental
@@ -38,7 +38,7 @@ def cron(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         told.append(f"The schedule changes from {before.cron} to {after.cron}")
     if zone:
         told.append(f"the time zone of the schedule is {after.cron_tz or 'UTC'} now")
-    old, new = _period(before), _period(after)
+    old, new = _run_period(before), _run_period(after)
     if old and new and new >= RARER * old:
         told.append("readers see new data later than before")
         severity = "high" if new >= MUCH_RARER * old else "medium"
@@ -51,7 +51,7 @@ def cron(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"{before.interval_unit.value}: what is stored does not fit the new intervals"
         )
         severity = "high"
-    yield Observation(
+    yield RuleObservation(
         CRON,
         f"{'; '.join(told)[:1].upper()}{'; '.join(told)[1:]}.",
         "readers expect the new schedule, and its cost is accepted",
@@ -67,7 +67,7 @@ def _is_computed_whole(model: Any) -> bool:
     return bool(kind.is_full or kind.is_scd_type_2 or stored_view)
 
 
-def _period(model: Any) -> float | None:
+def _run_period(model: Any) -> float | None:
     """Seconds between two runs, seen from a fixed day."""
     try:
         first = model.croniter(datetime(2024, 1, 1)).get_next()
@@ -78,14 +78,14 @@ def _period(model: Any) -> float | None:
 
 
 @on_change(END)
-def end(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_end_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """A last day: the table stands still from then on, and everything above it looks healthy."""
     old, new = pair.before.end, pair.after.end
     if new is None or str(old) == str(new) or pair.after.kind.is_symbolic:
         return
-    if old is not None and not _earlier(new, old):
+    if old is not None and not _is_earlier(new, old):
         return
-    yield Observation(
+    yield RuleObservation(
         END,
         f"The model ends at {new}"
         + (f", no longer at {old}" if old is not None else "")
@@ -96,7 +96,7 @@ def end(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     )
 
 
-def _earlier(one: Any, other: Any) -> bool:
+def _is_earlier(one: Any, other: Any) -> bool:
     from sqlmesh.utils.date import to_datetime
 
     base = datetime(2000, 1, 1)
@@ -107,15 +107,16 @@ def _earlier(one: Any, other: Any) -> bool:
 
 
 @on_change(SIGNAL)
-def signals(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Signals hold a run back until its data are there."""
-    old, new = _signals(pair.before), _signals(pair.after)
+    old, new = _signal_arguments(pair.before), _signal_arguments(pair.after)
     gone = sorted(set(old) - set(new))
     other = sorted(name for name in set(old) & set(new) if old[name] != new[name])
     if gone:
-        yield Observation(
+        yield RuleObservation(
             SIGNAL,
-            f"The model no longer waits for {names(gone)}: an interval whose data are not there "
+            f"The model no longer waits for {quote_names(gone)}: an interval whose data are not "
+            "there "
             "yet is computed without them, and counts as done.",
             "the data are there when the model runs, or the signal is back",
             model=pair.after,
@@ -123,9 +124,9 @@ def signals(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             anchors=("signals", "name"),
         )
     if other:
-        yield Observation(
+        yield RuleObservation(
             SIGNAL,
-            f"The model waits for something else: the arguments of {names(other)} change.",
+            f"The model waits for something else: the arguments of {quote_names(other)} change.",
             "the owner confirms what the model waits for",
             severity="medium",
             model=pair.after,
@@ -133,13 +134,13 @@ def signals(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             anchors=("signals",),
         )
     rewritten = {
-        name: _bodies(pair.after).get(name)
+        name: _code_bodies(pair.after).get(name)
         for name in sorted(set(old) & set(new))
-        if _bodies(pair.before).get(name) != _bodies(pair.after).get(name)
+        if _code_bodies(pair.before).get(name) != _code_bodies(pair.after).get(name)
     }
     for name, body in rewritten.items():
         lets_all = always_ready(body)
-        yield Observation(
+        yield RuleObservation(
             SIGNAL,
             f"The code of the signal `{name}` changes"
             + (
@@ -156,12 +157,12 @@ def signals(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _bodies(model: Any) -> dict[str, str]:
+def _code_bodies(model: Any) -> dict[str, str]:
     """The code that SQLMesh stored with a model, by the name of each function."""
     return {name: str(item.payload) for name, item in model.python_env.items()}
 
 
-def _signals(model: Any) -> dict[str, str]:
+def _signal_arguments(model: Any) -> dict[str, str]:
     """Arguments by name of the signal, as text that state and file give alike."""
     return {
         str(name): ", ".join(

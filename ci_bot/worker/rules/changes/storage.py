@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import column_names
 
-BATCH = rule("batch-size-removed")
-GUARDS = rule("guard-removed")
-LAYOUT = rule("table-layout-changed")
-MERGE = rule("merge-logic-changed")
+BATCH = find_rule("batch-size-removed")
+GUARDS = find_rule("guard-removed")
+LAYOUT = find_rule("table-layout-changed")
+MERGE = find_rule("merge-logic-changed")
 
 
 @on_change(BATCH)
-def batch_size(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def batch_size(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Batches that are gone or ten times larger."""
     old, new = pair.before.batch_size, pair.after.batch_size
     if old is None or not pair.after.kind.is_incremental_by_time_range:
         return
     if pair.before.kind.name == pair.after.kind.name and (new is None or new >= 10 * old):
-        yield Observation(
+        yield RuleObservation(
             BATCH,
             f"batch_size changes from {old} to {'none' if new is None else new}: one job computes "
             "far more intervals.",
@@ -36,7 +36,7 @@ def batch_size(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
 
 
 @on_change(GUARDS)
-def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_guard_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Settings that keep a table from being rebuilt, emptied or altered by mistake."""
     old, new = pair.before.kind, pair.after.kind
     lost: list[str] = []
@@ -63,9 +63,9 @@ def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     if _writes_prod_directly(pair.after) and not _writes_prod_directly(pair.before):
         lost.append("virtual_environment_mode dev_only (prod's table is written directly)")
     if lost:
-        yield Observation(
+        yield RuleObservation(
             GUARDS,
-            f"Changed: {names(lost)}.",
+            f"Changed: {quote_names(lost)}.",
             "the owner confirms that the guard may go",
             model=pair.after,
             subject=tuple(item.split(" (")[0] for item in lost),
@@ -79,24 +79,24 @@ def _writes_prod_directly(model: Any) -> bool:
 
 
 @on_change(LAYOUT)
-def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Partitions, clustering and formats: another table with the same rows."""
     if pair.before.kind.name != pair.after.kind.name:
         return
     changed: list[str] = []
-    before, after = _partitions(pair.before), _partitions(pair.after)
+    before, after = _list_partitions(pair.before), _list_partitions(pair.after)
     if before != after:
         changed.append(f"partitioned_by {', '.join(after) or 'none'}")
     for name in ("table_format", "storage_format"):
         if getattr(pair.before, name) != getattr(pair.after, name):
             changed.append(f"{name} {getattr(pair.after, name) or 'default'}")
-    if _texts(pair.before.clustered_by) != _texts(pair.after.clustered_by):
-        changed.append(f"clustered_by {', '.join(_texts(pair.after.clustered_by)) or 'none'}")
+    if _list_texts(pair.before.clustered_by) != _list_texts(pair.after.clustered_by):
+        changed.append(f"clustered_by {', '.join(_list_texts(pair.after.clustered_by)) or 'none'}")
     replaced = pair.after.kind.is_incremental_by_partition and before != after
     if changed:
-        yield Observation(
+        yield RuleObservation(
             LAYOUT,
-            f"The physical layout changes: {names(changed)}."
+            f"The physical layout changes: {quote_names(changed)}."
             + (
                 " A forward-only table keeps its old layout until someone rebuilds it."
                 if pair.after.forward_only
@@ -111,17 +111,17 @@ def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _partitions(model: Any) -> list[str]:
+def _list_partitions(model: Any) -> list[str]:
     """Partition columns by name: state gives some functions back in another form."""
     return sorted(column_names(list(model.partitioned_by)))
 
 
-def _texts(items: Any) -> list[str]:
+def _list_texts(items: Any) -> list[str]:
     return [item.sql() for item in items or []]
 
 
 @on_change(MERGE)
-def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def merge_logic(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """WHEN MATCHED, merge filters, and validity settings of dimensions."""
     old, new = pair.before.kind, pair.after.kind
     if old.name != new.name:
@@ -139,15 +139,15 @@ def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             "execution_time_as_valid_from",
             "insert_overwrite",
         )
-        if _sql(getattr(old, name, None)) != _sql(getattr(new, name, None))
+        if _value_text(getattr(old, name, None)) != _value_text(getattr(new, name, None))
     ]
     watched_old, watched_new = getattr(old, "columns", None), getattr(new, "columns", None)
-    if watched_old is not None and _sql(watched_old) != _sql(watched_new):
+    if watched_old is not None and _value_text(watched_old) != _value_text(watched_new):
         changed.append("columns")
     if changed:
-        yield Observation(
+        yield RuleObservation(
             MERGE,
-            f"Stored rows are matched or closed differently: {names(changed)} changed.",
+            f"Stored rows are matched or closed differently: {quote_names(changed)} changed.",
             "the owner confirms what happens to rows that are already stored",
             model=pair.after,
             subject=tuple(changed),
@@ -155,7 +155,7 @@ def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _sql(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(sorted(_sql(item) for item in value))
+        return ", ".join(sorted(_value_text(item) for item in value))
     return str(value.sql()).lower() if hasattr(value, "sql") else str(value)

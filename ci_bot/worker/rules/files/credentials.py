@@ -10,26 +10,26 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ci_bot.protocol.limits import is_read
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import (
     BEGIN_KEY,
     EVERY,
     OBJECT_OF_VALUE,
     SHORTEST,
-    Holds,
-    Likeness,
-    Shapes,
-    holds,
+    SecretLikeness,
+    SettingContent,
+    ShapeSet,
+    classify_setting,
+    find_issued_credentials,
+    find_placed_credentials,
     is_random,
     is_sample,
-    issued,
-    likeness,
+    judge_likeness,
     list_entry_passwords,
-    placed,
     stands_for_one,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_file
 
 # Credentials in the lines of a file: what kind it is, and how sure that is. Never the value.
@@ -101,7 +101,7 @@ _SCHEME = re.compile(r"(?i)(basic|bearer|token|digest)\s+")
 _KEY_TEXT = re.compile(r"[A-Za-z0-9+/]{30,}|Proc-Type:")
 
 
-class Credential(NamedTuple):
+class FoundSecret(NamedTuple):
     """What a line holds.
 
     Attributes:
@@ -116,11 +116,11 @@ class Credential(NamedTuple):
 class FoundCredential(NamedTuple):
     """A credential and its value, which is compared and never shown."""
 
-    credential: Credential
+    credential: FoundSecret
     value: str
 
 
-def may_hold_one(text: str, path: str, shapes: Shapes) -> bool:
+def may_hold_one(text: str, path: str, shapes: ShapeSet) -> bool:
     """Whether looking at the lines of a file can find anything; most files of a change end here.
 
     Args:
@@ -136,14 +136,14 @@ def may_hold_one(text: str, path: str, shapes: Shapes) -> bool:
 
 
 def credential_in(
-    lines: Sequence[str], number: int, path: str, shapes: Shapes = EVERY
-) -> Credential | None:
+    lines: Sequence[str], number: int, path: str, shapes: ShapeSet = EVERY
+) -> FoundSecret | None:
     """The first credential in one line of a file, the surest before others; None for none."""
     return next((found.credential for found in list_credentials(lines, number, path, shapes)), None)
 
 
 def list_credentials(
-    lines: Sequence[str], number: int, path: str, shapes: Shapes = EVERY
+    lines: Sequence[str], number: int, path: str, shapes: ShapeSet = EVERY
 ) -> list[FoundCredential]:
     """The credentials in one line of a file with their values, the surest first.
 
@@ -153,23 +153,27 @@ def list_credentials(
         path: The file, whose name and suffix say how it is written.
         shapes: Those that the lines may hold.
     """
-    return sorted(_all(lines, number, path, shapes), key=lambda found: not found.credential.sure)
+    return sorted(
+        _list_credentials(lines, number, path, shapes), key=lambda found: not found.credential.sure
+    )
 
 
-def _all(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterator[FoundCredential]:
+def _list_credentials(
+    lines: Sequence[str], number: int, path: str, shapes: ShapeSet
+) -> Iterator[FoundCredential]:
     line = lines[number]
-    for shape, (start, end) in issued(line, shapes):
+    for shape, (start, end) in find_issued_credentials(line, shapes):
         if not is_sample(line[start:end]):
-            yield FoundCredential(Credential(shape.what, sure=True), line[start:end])
+            yield FoundCredential(FoundSecret(shape.what, sure=True), line[start:end])
     key = _key_begun(lines, number)
     if key is not None:
-        yield FoundCredential(Credential("a private key", sure=True), key)
+        yield FoundCredential(FoundSecret("a private key", sure=True), key)
     if len(line) > LONGEST_LINE:
         return
     yield from _by_place(lines, number, path, shapes)
     yield from _by_file(lines, number, path.rpartition("/")[2])
     if _QUICK.search(line.lower()):
-        yield from _defaults(line)
+        yield from _list_default_values(line)
         yield from _by_name(line, path)
 
 
@@ -186,35 +190,35 @@ def _key_begun(lines: Sequence[str], number: int) -> str | None:
 
 
 def _by_place(
-    lines: Sequence[str], number: int, path: str, shapes: Shapes
+    lines: Sequence[str], number: int, path: str, shapes: ShapeSet
 ) -> Iterator[FoundCredential]:
     text, offset = lines[number], 0
     if path.lower().endswith(".xml") and number > 0:  # a name, and its value in the next line
         text = f"{lines[number - 1]}\n{text}"
         offset = len(lines[number - 1]) + 1
-    for shape, (start, end) in placed(text, shapes):
+    for shape, (start, end) in find_placed_credentials(text, shapes):
         if start >= offset:
             # A header without a scheme is as likely an expression.
             header = shape.marks == ("authorization",)
             grade = _grade_placed(text[start:end], header=header, address=shape.marks == ("://",))
             address = shape.marks == ("://",) and _LOOPBACK.match(text, end) is not None
-            if address and grade is Likeness.YES and not is_random(text[start:end]):
-                yield FoundCredential(Credential(OF_SAME_MACHINE, sure=False), text[start:end])
+            if address and grade is SecretLikeness.YES and not is_random(text[start:end]):
+                yield FoundCredential(FoundSecret(OF_SAME_MACHINE, sure=False), text[start:end])
             else:
-                yield from _graded(shape.what, grade, text[start:end])
+                yield from _grade_credential(shape.what, grade, text[start:end])
 
 
-def _grade_placed(value: str, *, header: bool, address: bool) -> Likeness:
+def _grade_placed(value: str, *, header: bool, address: bool) -> SecretLikeness:
     scheme = _SCHEME.match(value)
     if scheme is None:
-        return likeness(value, made_by_people=not header, may_be_path=not address)
+        return judge_likeness(value, made_by_people=not header, may_be_path=not address)
     rest = value[scheme.end() :]
     if scheme[1].lower() == "basic":
         try:
             rest = base64.b64decode(rest, validate=True).decode("utf-8").partition(":")[2]
         except (binascii.Error, ValueError):
-            return Likeness.NO
-    return likeness(rest, made_by_people=True)
+            return SecretLikeness.NO
+    return judge_likeness(rest, made_by_people=True)
 
 
 def _by_file(lines: Sequence[str], number: int, name: str) -> Iterator[FoundCredential]:
@@ -225,20 +229,22 @@ def _by_file(lines: Sequence[str], number: int, name: str) -> Iterator[FoundCred
         found = [match.span(1) for match in re.finditer(r"\bpassword\s+(\S+)", line)]
     for start, end in found:
         value = line[start:end]
-        yield from _graded("a password", likeness(value, made_by_people=True), value)
+        yield from _grade_credential(
+            "a password", judge_likeness(value, made_by_people=True), value
+        )
     if name in _PGPASS:
         parts = re.split(r"(?<!\\):", line.strip(), maxsplit=4)
         if len(parts) == 5 and not line.startswith("#"):  # noqa: PLR2004 - host to password
-            grade = likeness(parts[4], made_by_people=True)
-            yield from _graded("a password", grade, parts[4])
+            grade = judge_likeness(parts[4], made_by_people=True)
+            yield from _grade_credential("a password", grade, parts[4])
 
 
-def _defaults(line: str) -> Iterator[FoundCredential]:
+def _list_default_values(line: str) -> Iterator[FoundCredential]:
     for pattern in (_DEFAULT, _SHELL_DEFAULT):
         for found in pattern.finditer(line):
-            grade = _grade(found["name"], found["value"])
+            grade = _grade_literal(found["name"], found["value"])
             what = "a credential as the default of an environment variable"
-            yield from _graded(what, grade, found["value"])
+            yield from _grade_credential(what, grade, found["value"])
 
 
 def _by_name(line: str, path: str) -> Iterator[FoundCredential]:
@@ -254,18 +260,18 @@ def _by_name(line: str, path: str) -> Iterator[FoundCredential]:
     for pattern in patterns:
         for found in pattern.finditer(line):
             value = found["value"]
-            literal = _literal(value)
+            literal = _parse_literal(value)
             if literal is None and (settings or pattern is _IN_SQL):
                 literal = value.strip("\"'")
             if literal is None:
                 continue
-            grade = _grade(found["name"], literal)
-            if pattern is _ARGUMENTS and grade is Likeness.WORD:
+            grade = _grade_literal(found["name"], literal)
+            if pattern is _ARGUMENTS and grade is SecretLikeness.WORD:
                 continue  # `IN ('password', 'magic_link')`
             if suffix in _SQL and pattern is _NAMED and not _is_setting(found["name"]):
                 # A column that is compared with a literal, whatever its name.
-                grade = Likeness.WORD if grade is Likeness.YES else Likeness.NO
-            yield from _graded(what, grade, literal)
+                grade = SecretLikeness.WORD if grade is SecretLikeness.YES else SecretLikeness.NO
+            yield from _grade_credential(what, grade, literal)
 
 
 def _is_setting(name: str) -> bool:
@@ -273,7 +279,7 @@ def _is_setting(name: str) -> bool:
     return name.startswith("'") or name.upper().startswith(_STORES)
 
 
-def _literal(value: str) -> str | None:
+def _parse_literal(value: str) -> str | None:
     """What a quoted literal says; None for an expression, also one inside of quotes."""
     bare = value.lstrip("rbfuRBFU")
     if bare[:1] not in ("'", '"'):
@@ -283,21 +289,21 @@ def _literal(value: str) -> str | None:
     return bare[1:-1]
 
 
-def _grade(name: str, literal: str) -> Likeness:
-    kind = holds(name)
-    if kind is Holds.NOTHING:
-        return Likeness.NO
-    return likeness(literal, made_by_people=kind is Holds.PASSWORD)
+def _grade_literal(name: str, literal: str) -> SecretLikeness:
+    kind = classify_setting(name)
+    if kind is SettingContent.NOTHING:
+        return SecretLikeness.NO
+    return judge_likeness(literal, made_by_people=kind is SettingContent.PASSWORD)
 
 
-def _graded(what: str, grade: Likeness, value: str) -> Iterator[FoundCredential]:
-    if grade is not Likeness.NO:
-        yield FoundCredential(Credential(what, sure=grade is Likeness.YES), value.strip())
+def _grade_credential(what: str, grade: SecretLikeness, value: str) -> Iterator[FoundCredential]:
+    if grade is not SecretLikeness.NO:
+        yield FoundCredential(FoundSecret(what, sure=grade is SecretLikeness.YES), value.strip())
 
 
-SECRET = rule("hardcoded-secret")
+SECRET = find_rule("hardcoded-secret")
 
-ENV_FILE = rule("env-file-tracked")
+ENV_FILE = find_rule("env-file-tracked")
 
 # The lines of one kind of credential that are named; the others are counted.
 LINES_NAMED = 3
@@ -306,18 +312,18 @@ _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example
 
 
 @on_file(SECRET)
-def hard_coded(inputs: RuleInputs) -> Iterator[Observation]:
+def hard_coded(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Credentials in lines that the change adds: one observation for each kind and file."""
     for path in inputs.changed_files or ():
         after = inputs.text_after(path) if is_read(path) else None
         if after is None:
             continue
-        shapes = Shapes.that_may_be_in(after)
+        shapes = ShapeSet.that_may_be_in(after)
         if not may_hold_one(after, path, shapes):
             continue
         lines = after.splitlines()
         known = set((inputs.text_before(path) or "").splitlines())
-        found: dict[tuple[Credential, bool], list[int]] = {}
+        found: dict[tuple[FoundSecret, bool], list[int]] = {}
         for number, line in enumerate(lines):
             here = [] if line in known else list_credentials(lines, number, path, shapes)
             if here:
@@ -325,7 +331,7 @@ def hard_coded(inputs: RuleInputs) -> Iterator[Observation]:
                 held = credential.sure and _is_held_by_base(inputs, here)
                 found.setdefault((credential, held), []).append(number + 1)
         for (credential, held), numbers in found.items():
-            yield _observation(inputs, path, numbers, credential, held=held)
+            yield _observe_credential(inputs, path, numbers, credential, held=held)
 
 
 def _is_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bool:
@@ -339,7 +345,7 @@ def _is_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bo
 
 
 def _list_values(text: str, path: str) -> Iterator[str]:
-    shapes = Shapes.that_may_be_in(text)
+    shapes = ShapeSet.that_may_be_in(text)
     if may_hold_one(text, path, shapes):
         lines = text.splitlines()
         for number in range(len(lines)):
@@ -347,9 +353,9 @@ def _list_values(text: str, path: str) -> Iterator[str]:
                 yield one.value
 
 
-def _observation(
-    inputs: RuleInputs, path: str, numbers: list[int], credential: Credential, *, held: bool
-) -> Observation:
+def _observe_credential(
+    inputs: RuleInputs, path: str, numbers: list[int], credential: FoundSecret, *, held: bool
+) -> RuleObservation:
     models = inputs.models_by_file.get(path, [])
     rest = len(numbers) - LINES_NAMED
     named = ", ".join(str(number) for number in numbers[:LINES_NAMED])
@@ -357,7 +363,7 @@ def _observation(
     if rest > 0:
         where = f"Lines {named} and {rest} more hold"
     if held:
-        return Observation(
+        return RuleObservation(
             SECRET,
             f"{where} {credential.what} in plain text. It is not new: the base branch holds the "
             "same value already, and this pull request moves or copies it, or edits its line.",
@@ -377,7 +383,7 @@ def _observation(
             else "what may be a credential: the name of a setting says so, and its value is a "
             "plain word."
         )
-        return Observation(
+        return RuleObservation(
             SECRET,
             f"{where} {why}",
             "it is no credential, or it is read from the environment or a secret store",
@@ -387,7 +393,7 @@ def _observation(
             subject=("perhaps", credential.what),
             line=numbers[0],
         )
-    return Observation(
+    return RuleObservation(
         SECRET,
         f"{where} {credential.what} in plain text."
         + (" SQLMesh copies the source of a model into its state as well." if models else ""),
@@ -401,7 +407,7 @@ def _observation(
 
 
 @on_file(ENV_FILE)
-def env_file(inputs: RuleInputs) -> Iterator[Observation]:
+def env_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """An .env file that the change adds or edits; SQLMesh reads it by itself."""
     for path in inputs.changed_files or ():
         name = PurePosixPath(path).name
@@ -415,7 +421,7 @@ def env_file(inputs: RuleInputs) -> Iterator[Observation]:
             for line in after.splitlines()
             if "=" in line
         )
-        yield Observation(
+        yield RuleObservation(
             ENV_FILE,
             "The file is tracked by git"
             + (", with values in it." if filled else "; its values look empty.")
@@ -425,14 +431,14 @@ def env_file(inputs: RuleInputs) -> Iterator[Observation]:
             path=path,
             line=1,
         )
-    yield from _unignored(inputs)
+    yield from _find_unignored(inputs)
 
 
 def _is_filled(value: str) -> bool:
     return len(value) >= SHORTEST and not stands_for_one(value)
 
 
-def _unignored(inputs: RuleInputs) -> Iterator[Observation]:
+def _find_unignored(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         if PurePosixPath(path).name != ".gitignore":
             continue
@@ -441,7 +447,7 @@ def _unignored(inputs: RuleInputs) -> Iterator[Observation]:
             _ignores_env(inputs.text_after(path)),
         )
         if before and not after:
-            yield Observation(
+            yield RuleObservation(
                 ENV_FILE,
                 "`.env` is no longer ignored by git, so the next `git add` takes it along.",
                 "`.env` is in .gitignore",

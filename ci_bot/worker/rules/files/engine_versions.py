@@ -9,12 +9,12 @@ from pathlib import PurePosixPath
 
 from ci_bot.protocol.limits import is_read
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation, line_of
+from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_file
 
-CHANGED = rule("engine-version-changed")
+CHANGED = find_rule("engine-version-changed")
 
 _SPARK = (
     "Another major version of Spark has other defaults, which change values and make casts fail "
@@ -91,21 +91,21 @@ class VersionBound:
 
 
 @on_file(CHANGED)
-def changed(inputs: RuleInputs) -> Iterator[Observation]:
+def find_version_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Another major version, or none that is held any more."""
     for path in inputs.changed_files or ():
-        if not _says_versions(path):
+        if not _is_version_file(path):
             continue
         before, after = inputs.text_before(path), inputs.text_after(path)
         if before is None or after is None:
             continue
         old, new = held_versions(path, before), held_versions(path, after)
         for name in sorted(old.keys() & new.keys()):
-            told = _difference(name, old[name], new[name])
+            told = _compare_versions(name, old[name], new[name])
             if told is None:
                 continue
             evidence, severity = told
-            yield Observation(
+            yield RuleObservation(
                 CHANGED,
                 evidence,
                 "prod is known to run this version already, or the results of both are compared",
@@ -116,7 +116,7 @@ def changed(inputs: RuleInputs) -> Iterator[Observation]:
             )
 
 
-def _difference(
+def _compare_versions(
     name: str, old: VersionBound, new: VersionBound
 ) -> tuple[str, Severity | None] | None:
     why = _PACKAGES.get(name, _SPARK)
@@ -128,7 +128,7 @@ def _difference(
     return None
 
 
-def _says_versions(path: str) -> bool:
+def _is_version_file(path: str) -> bool:
     if not is_read(path):
         return False
     pure = PurePosixPath(path)
@@ -147,26 +147,30 @@ def held_versions(path: str, text: str) -> Mapping[str, VersionBound]:
     name = PurePosixPath(path).name.lower()
     if name in _LOCKS:
         found = _LOCKED.finditer(text)
-        return {_package(one): _held(one["asked"], is_exact=True) for one in found}
+        return {_package_name(one): _parse_bound(one["asked"], is_exact=True) for one in found}
     if name == "pipfile.lock":
         found = _PIPFILE_LOCK.finditer(text)
-        return {_package(one): _held(one["asked"], is_exact=True) for one in found}
+        return {_package_name(one): _parse_bound(one["asked"], is_exact=True) for one in found}
     bare = "\n".join(line.partition(" #")[0] for line in text.splitlines() if line[:1] != "#")
     held: dict[str, VersionBound] = {}
     for one in _REQUIREMENT.finditer(bare):
         if one["asked"] is not None or _stands_alone(one, bare):
-            held.setdefault(_package(one), _held((one["asked"] or "").strip(" (,"), is_exact=False))
+            held.setdefault(
+                _package_name(one), _parse_bound((one["asked"] or "").strip(" (,"), is_exact=False)
+            )
     if name in {"pyproject.toml", "pipfile"}:
         for one in _KEY.finditer(bare):
             # A version without a sign is a caret for Poetry: up to the next major version.
-            held[_package(one)] = _held(one["asked"], is_exact=one["asked"][:1].isdigit())
+            held[_package_name(one)] = _parse_bound(
+                one["asked"], is_exact=one["asked"][:1].isdigit()
+            )
     for pattern in (_SPARK_IMAGE, _SPARK_NAMED):
         for one in pattern.finditer(bare):
-            held.setdefault("spark", _held(one["asked"], is_exact=True))
+            held.setdefault("spark", _parse_bound(one["asked"], is_exact=True))
     return held
 
 
-def _package(match: re.Match[str]) -> str:
+def _package_name(match: re.Match[str]) -> str:
     return match["name"].lower()
 
 
@@ -176,7 +180,7 @@ def _stands_alone(match: re.Match[str], text: str) -> bool:
     return before[-1:] in {"", "\n", '"', "'"} and after[:1] in {"", "\n", '"', "'", "\r"}
 
 
-def _held(text: str, *, is_exact: bool) -> VersionBound:
+def _parse_bound(text: str, *, is_exact: bool) -> VersionBound:
     version = _VERSION.search(text)
     major = int(version[1]) if version is not None else None
     if is_exact or re.match(r"\s*(===|==|\^|~)", text):

@@ -23,15 +23,15 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import MacroDialect
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.files.raw_sql import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_file
-from ci_bot.worker.sqlmesh_compat import list_evaluated, objection
+from ci_bot.worker.sqlmesh_compat import find_objection, list_evaluated
 
-PYTHON = rule("macro-runs-python")
+PYTHON = find_rule("macro-runs-python")
 
 _YAML = frozenset({".yaml", ".yml"})
 # `@name(`, with blanks and comments where the parser passes over them, and texts: `@'...'`. A file
@@ -56,22 +56,22 @@ _MOST_PARTS = 20_000
 
 
 @on_file(PYTHON)
-def evaluated(inputs: RuleInputs) -> Iterator[Observation]:
+def find_evaluated_arguments(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Arguments, in files that the change adds or edits, that hold more than SQL."""
     for path in inputs.changed_files or ():
         suffix = PurePosixPath(path).suffix.lower()
         if suffix != ".sql" and suffix not in _YAML:
             continue
-        new = _seen(inputs, path, inputs.text_after(path))
+        new = _list_evaluated(inputs, path, inputs.text_after(path))
         if not new:
             continue
-        old = Counter(sql for sql, _, _ in _seen(inputs, path, inputs.text_before(path)))
+        old = Counter(sql for sql, _, _ in _list_evaluated(inputs, path, inputs.text_before(path)))
         told: set[tuple[str, int]] = set()
         for sql, why, line in new:
             old[sql] -= 1
             if old[sql] < 0 and (why, line) not in told:
                 told.add((why, line))
-                yield Observation(
+                yield RuleObservation(
                     PYTHON,
                     f"SQLMesh evaluates arguments of macros as Python, and in this one {why}. "
                     "Whoever loads this branch runs it.",
@@ -82,19 +82,19 @@ def evaluated(inputs: RuleInputs) -> Iterator[Observation]:
                 )
 
 
-def _seen(inputs: RuleInputs, path: str, text: str | None) -> list[tuple[str, str, int]]:
+def _list_evaluated(inputs: RuleInputs, path: str, text: str | None) -> list[tuple[str, str, int]]:
     """(the argument as SQL, why, its line) of everything in a file that would run as Python."""
     if text is None or not _MACRO.search(text):
         return []
-    pieces = _strings(text) if PurePosixPath(path).suffix.lower() in _YAML else [text]
+    pieces = _list_strings(text) if PurePosixPath(path).suffix.lower() in _YAML else [text]
     return [
-        (sql, why, _line(text, sql))
+        (sql, why, _find_line(text, sql))
         for piece in pieces
-        for sql, why in _objections(piece, dialects_of(inputs, path))
+        for sql, why in _iterate_objections(piece, dialects_of(inputs, path))
     ]
 
 
-def _strings(text: str) -> list[str]:
+def _list_strings(text: str) -> list[str]:
     """The texts of a YAML file that may be SQL with macros."""
     found: list[str] = []
     todo: list[Any] = [load_yaml(_JINJA.sub(" ", text))]
@@ -109,16 +109,16 @@ def _strings(text: str) -> list[str]:
     return found
 
 
-def _objections(text: str, dialects: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _iterate_objections(text: str, dialects: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """(the argument as SQL, why) of everything that would run as Python."""
     left = [_MOST_PARTS]
     for dialect in dialects[:1] if d.DIALECT_PATTERN.search(text) else dialects:
         scan = _ArgumentScan(dialect, left, own_macros=bool(_DEFINES_MACROS.search(text)))
-        for expression in _parsed(text, dialect):
-            yield from scan.objections(expression)
+        for expression in _parse_text(text, dialect):
+            yield from scan.find_objections(expression)
 
 
-def _parsed(text: str, dialect: str) -> list[Any]:
+def _parse_text(text: str, dialect: str) -> list[Any]:
     try:
         return list(d.parse(text, default_dialect=dialect or None))
     except _UNPARSED:
@@ -137,20 +137,24 @@ class _ArgumentScan:
     left: list[int]
     own_macros: bool
 
-    def objections(self, tree: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
+    def find_objections(self, tree: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
         for argument in list_evaluated(tree, own_macros=self.own_macros):
             yield from self._in_argument(argument, depth)
         for template in tree.find_all(d.Jinja) if depth < _DEEPEST else ():
             # Its text becomes SQL, and the macros in that are evaluated.
-            for inner in _parsed(_JINJA.sub(" ", template.name), self.dialect):
-                yield from self.objections(inner, depth + 1)
+            for inner in _parse_text(_JINJA.sub(" ", template.name), self.dialect):
+                yield from self.find_objections(inner, depth + 1)
 
     def _in_argument(self, argument: Any, depth: int) -> Iterator[tuple[str, str]]:
         for part in argument.walk():
             self.left[0] -= 1
             if self.left[0] < 0:
                 return
-            why = None if _names_columns(part) else objection(_python(part), may_read=True)
+            why = (
+                None
+                if _names_columns(part)
+                else find_objection(_render_python(part), may_read=True)
+            )
             if why is not None:
                 yield part.sql(dialect=self.dialect or None, comments=False), why
                 return
@@ -178,10 +182,10 @@ def _is_plain(name: Any) -> bool:
     return isinstance(name, exp.Identifier) and bool(_PLAIN_NAME.fullmatch(name.name))
 
 
-def _python(part: Any) -> str:
+def _render_python(part: Any) -> str:
     """The Python that SQLMesh makes of a part; "" where it fails to."""
     try:
-        return str(_generator().generate(part.transform(_without_names)))
+        return str(_python_generator().generate(part.transform(_without_names)))
     except Exception:
         # The generator is SQLMesh's, and says in many ways that it has no Python for a part.
         return ""
@@ -201,11 +205,11 @@ def _without_names(node: Any) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _generator() -> Any:
+def _python_generator() -> Any:
     return MacroDialect().generator()
 
 
-def _line(text: str, sql: str) -> int:
+def _find_line(text: str, sql: str) -> int:
     """The line where the argument's longest word stands."""
     for word in sorted(set(re.findall(r"[^\s,()]+", sql)), key=len, reverse=True):
         at = text.find(word)

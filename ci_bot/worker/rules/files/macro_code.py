@@ -12,37 +12,43 @@ from typing import Any
 
 from sqlmesh.core import dialect as d
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.current_time import CurrentTime, RandomValue
-from ci_bot.worker.rules.observation import Observation, line_of, names
+from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
 from ci_bot.worker.rules.registry import on_change, on_file, on_new_model
 from ci_bot.worker.rules.statement_rules import SETTING
-from ci_bot.worker.sql import Queries, clock_calls_in, parse, random_calls_in, side_effects_in
+from ci_bot.worker.sql import (
+    ModelQueries,
+    clock_calls_in,
+    parse_python,
+    random_calls_in,
+    side_effects_in,
+)
 from ci_bot.worker.sql_effects import effects_of, meaning_of, spelling_of
 
-SIDE_EFFECT = rule("macro-side-effect")
+SIDE_EFFECT = find_rule("macro-side-effect")
 
 
 @on_file(SIDE_EFFECT, CurrentTime.spec, RandomValue.spec)
-def macros(inputs: RuleInputs) -> Iterator[Observation]:
+def find_macro_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Changed macro files: each rule looks at what the change adds."""
     for path in inputs.changed_files or ():
-        tree, old = _trees(inputs, path)
+        tree, old = _parse_both_sides(inputs, path)
         if tree is not None:
-            yield from _found(path, inputs.text_after(path) or "", tree, old)
+            yield from _observe_macro(path, inputs.text_after(path) or "", tree, old)
 
 
 def list_new_calls(
     inputs: RuleInputs, path: str, calls_in: Callable[[list[ast.AST]], list[str]]
 ) -> list[str]:
     """The calls that a changed file of macros has more often than before."""
-    tree, old = _trees(inputs, path)
-    return _more(calls_in([tree]), calls_in([old])) if tree is not None else []
+    tree, old = _parse_both_sides(inputs, path)
+    return _list_more_calls(calls_in([tree]), calls_in([old])) if tree is not None else []
 
 
-def _trees(inputs: RuleInputs, path: str) -> tuple[ast.AST | None, ast.AST]:
+def _parse_both_sides(inputs: RuleInputs, path: str) -> tuple[ast.AST | None, ast.AST]:
     """A file of macros after and before the change; no tree where it is none or does not parse."""
     nothing = ast.Module(body=[], type_ignores=[])
     inside = inputs.in_project(path)
@@ -50,51 +56,52 @@ def _trees(inputs: RuleInputs, path: str) -> tuple[ast.AST | None, ast.AST]:
     if inside is None or not is_python or "macros" not in PurePosixPath(inside).parts:
         return None, nothing
     text = inputs.text_after(path)
-    tree = parse(text) if text is not None else None
-    return tree, parse(inputs.text_before(path) or "") or nothing
+    tree = parse_python(text) if text is not None else None
+    return tree, parse_python(inputs.text_before(path) or "") or nothing
 
 
-def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observation]:
-    effects = _more(side_effects_in(tree), side_effects_in(old))
+def _observe_macro(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[RuleObservation]:
+    effects = _list_more_calls(side_effects_in(tree), side_effects_in(old))
     if effects:
-        yield Observation(
+        yield RuleObservation(
             SIDE_EFFECT,
-            f"{names(effects)}: macros run while the project is loaded, for every model that uses "
+            f"{quote_names(effects)}: macros run while the project is loaded, for every model "
+            "that uses "
             "them, also on laptops and in CI.",
             "the macro returns SQL and does nothing else",
             path=path,
-            line=line_of(text, _anchors(effects)),
+            line=line_of(text, _call_anchors(effects)),
             subject=tuple(effects),
         )
-    clocks = _more(clock_calls_in([tree]), clock_calls_in([old]))
+    clocks = _list_more_calls(clock_calls_in([tree]), clock_calls_in([old]))
     if clocks:
-        yield Observation(
+        yield RuleObservation(
             CurrentTime.spec,
-            f"A macro reads the clock ({names(clocks)}), so the query that it makes, and the "
+            f"A macro reads the clock ({quote_names(clocks)}), so the query that it makes, and the "
             "fingerprint of each model that uses it, changes from load to load.",
             "the macro uses @execution_ts or start and end",
             path=path,
-            line=line_of(text, _anchors(clocks)),
+            line=line_of(text, _call_anchors(clocks)),
             subject=tuple(clocks),
         )
-    chances = _more(random_calls_in([tree]), random_calls_in([old]))
+    chances = _list_more_calls(random_calls_in([tree]), random_calls_in([old]))
     if chances:
-        yield Observation(
+        yield RuleObservation(
             RandomValue.spec,
-            f"A macro uses chance ({names(chances)}), so each load makes another query.",
+            f"A macro uses chance ({quote_names(chances)}), so each load makes another query.",
             "the macro returns the same SQL for the same arguments",
             path=path,
-            line=line_of(text, _anchors(chances)),
+            line=line_of(text, _call_anchors(chances)),
             subject=tuple(chances),
         )
 
 
-def _more(new: list[str], old: list[str]) -> list[str]:
+def _list_more_calls(new: list[str], old: list[str]) -> list[str]:
     """The calls that are there more often than before."""
     return list((Counter(new) - Counter(old)).elements())
 
 
-def _anchors(calls: list[str]) -> tuple[str, ...]:
+def _call_anchors(calls: list[str]) -> tuple[str, ...]:
     return tuple(part for call in calls for part in (call, call.rpartition(".")[2]))
 
 
@@ -105,7 +112,7 @@ _EXECUTES = frozenset({"sql", "execute"})
 
 
 @dataclass(frozen=True)
-class _Set:
+class _SettingCall:
     """One call that changes a setting: its key ("" where it is computed), and its value."""
 
     key: str
@@ -114,18 +121,20 @@ class _Set:
 
 
 @on_file(SETTING)
-def settings_in_python(inputs: RuleInputs) -> Iterator[Observation]:
+def settings_in_python(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What changed Python files of a project set that they did not set before."""
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix != ".py" or inputs.in_project(path) is None:
             continue
-        old = Counter((found.key, found.value) for found in _settings(inputs.text_before(path)))
-        for found in _settings(inputs.text_after(path)):
+        old = Counter(
+            (found.key, found.value) for found in _iterate_settings(inputs.text_before(path))
+        )
+        for found in _iterate_settings(inputs.text_after(path)):
             old[found.key, found.value] -= 1
             if old[found.key, found.value] >= 0:
                 continue
             key = spelling_of(found.key) or found.key
-            yield Observation(
+            yield RuleObservation(
                 SETTING,
                 (f"Python sets `{key}`" if key else "Python sets a setting whose name it computes")
                 + ", which changes what queries give or where they read and write. SQLMesh builds "
@@ -138,20 +147,20 @@ def settings_in_python(inputs: RuleInputs) -> Iterator[Observation]:
             )
 
 
-def _settings(text: str | None) -> Iterator[_Set]:
+def _iterate_settings(text: str | None) -> Iterator[_SettingCall]:
     """The calls in a file that set what is not known to be harmless."""
-    tree = parse(text) if text is not None else None
+    tree = parse_python(text) if text is not None else None
     for node in ast.walk(tree) if tree is not None else ():
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         for key, value in _set_by(node, node.func):
             if not key or meaning_of(key, value) in ("values", "places", "unknown"):
-                yield _Set(key, value, node.lineno)
+                yield _SettingCall(key, value, node.lineno)
 
 
 def _set_by(call: ast.Call, function: ast.Attribute) -> Iterator[tuple[str, str]]:
     """(key, value) of what a call sets; the key is empty where it is computed."""
-    first, second = (_constant(call, at) for at in (0, 1))
+    first, second = (_constant_argument(call, at) for at in (0, 1))
     if function.attr == "set" and _is_conf(function.value) and call.args:
         yield first or "", second or ""
     elif function.attr in ("set", "config") and first is not None and first.startswith("spark."):
@@ -162,7 +171,7 @@ def _set_by(call: ast.Call, function: ast.Attribute) -> Iterator[tuple[str, str]
                 yield effect.detail.partition(":")[0], ""
 
 
-def _constant(call: ast.Call, at: int) -> str | None:
+def _constant_argument(call: ast.Call, at: int) -> str | None:
     argument = call.args[at] if at < len(call.args) else None
     return str(argument.value) if isinstance(argument, ast.Constant) else None
 
@@ -187,7 +196,7 @@ _JINJA_CALL = re.compile(r"\b(\w+)\s*\(")
 
 
 @dataclass(frozen=True)
-class Macro:
+class MacroFunction:
     """A function that helps to write a query; `imports` are those of all code of its model."""
 
     source: str
@@ -196,20 +205,20 @@ class Macro:
 
 
 @on_change(CurrentTime.spec, RandomValue.spec)
-def macros_of_changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def macros_of_changed(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What the macros of a model read now and did not read before."""
-    yield from _observe(pair.after, pair.before, inputs, pair.queries)
+    yield from _observe_pair(pair.after, pair.before, inputs, pair.queries)
 
 
 @on_new_model(CurrentTime.spec, RandomValue.spec)
-def macros_of_new(model: Any, inputs: RuleInputs) -> Iterator[Observation]:
+def macros_of_new(model: Any, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What the macros of a new model read."""
-    yield from _observe(model, None, inputs, Queries())
+    yield from _observe_pair(model, None, inputs, ModelQueries())
 
 
-def _observe(
-    after: Any, before: Any, inputs: RuleInputs, queries: Queries
-) -> Iterator[Observation]:
+def _observe_pair(
+    after: Any, before: Any, inputs: RuleInputs, queries: ModelQueries
+) -> Iterator[RuleObservation]:
     if not after.is_sql:
         return
     now = _list_macros(after, queries)
@@ -219,18 +228,19 @@ def _observe(
         (CurrentTime.spec, clock_calls_in, "reads the clock", _FROM_THE_RUN),
         (RandomValue.spec, random_calls_in, "uses chance", _FROM_ITS_ARGUMENTS),
     ):
-        old = Counter(_calls(was.values(), calls_in))
+        old = Counter(_list_calls(was.values(), calls_in))
         found: dict[str, list[str]] = {}
         for name, macro in now.items():
-            calls = Counter(_calls([macro], calls_in)) - old
+            calls = Counter(_list_calls([macro], calls_in)) - old
             # A file of macros that changes says it once, for all models that use them.
-            if calls and (own_file or not _is_told_of_file(macro, inputs, calls_in)):
+            if calls and (own_file or not _has_new_calls_in_file(macro, inputs, calls_in)):
                 found[name] = sorted(calls)
         if found:
-            yield Observation(
+            yield RuleObservation(
                 spec,
-                f"The macro {names(f'@{name}' for name in found)} {told} "
-                f"({names(call for calls in found.values() for call in calls)}) while it writes "
+                f"The macro {quote_names(f'@{name}' for name in found)} {told} "
+                f"({quote_names(call for calls in found.values() for call in calls)}) while it "
+                "writes "
                 "the query: each load makes another query, so every plan may find a change, and "
                 "prod keeps what was true when its plan was made.",
                 clears,
@@ -242,46 +252,52 @@ def _observe(
             )
 
 
-def _list_macros(model: Any, queries: Queries) -> Mapping[str, Macro]:
+def _list_macros(model: Any, queries: ModelQueries) -> Mapping[str, MacroFunction]:
     """The code that writes a model's query: the macros that it calls, and what these call.
 
     Signals and the macros of audits and statements are stored with the model as well.
     """
-    code = {name: item for name, item in model.python_env.items() if _kind(item) == "definition"}
+    code = {
+        name: item for name, item in model.python_env.items() if _macro_kind(item) == "definition"
+    }
     if not code:
         return {}
     imported = "\n".join(
-        item.payload for item in model.python_env.values() if _kind(item) == "import"
+        item.payload for item in model.python_env.values() if _macro_kind(item) == "import"
     )
-    query = queries.of(model)
+    query = queries.query_of(model)
     if query is None:
         return {}
     if query.written is None:
         used = {name.lower() for name in _JINJA_CALL.findall(str(model.query_.sql))}
     else:
-        used = {str(c.this.name or c.name).lower() for c in query.written_tree.all(d.MacroFunc)}
+        used = {
+            str(c.this.name or c.name).lower() for c in query.written_tree.find_all(d.MacroFunc)
+        }
     waiting = [name for name in code if name.lower() in used]
-    found: dict[str, Macro] = {}
+    found: dict[str, MacroFunction] = {}
     while waiting:
         name = waiting.pop()
         if name not in found:
-            found[name] = Macro(code[name].payload, imported, code[name].path)
+            found[name] = MacroFunction(code[name].payload, imported, code[name].path)
             words = set(re.findall(r"\w+", code[name].payload))
             waiting += [other for other in code if other in words]
     return found
 
 
-def _kind(item: Any) -> str:
+def _macro_kind(item: Any) -> str:
     return str(getattr(item.kind, "value", item.kind))
 
 
-def _calls(macros: Iterable[Macro], calls_in: Callable[[list[Any]], list[str]]) -> list[str]:
+def _list_calls(
+    macros: Iterable[MacroFunction], calls_in: Callable[[list[Any]], list[str]]
+) -> list[str]:
     texts = [text for macro in macros for text in (macro.imports, macro.source)]
-    return calls_in([tree for tree in map(parse, texts) if tree is not None])
+    return calls_in([tree for tree in map(parse_python, texts) if tree is not None])
 
 
-def _is_told_of_file(
-    macro: Macro, inputs: RuleInputs, calls_in: Callable[[list[Any]], list[str]]
+def _has_new_calls_in_file(
+    macro: MacroFunction, inputs: RuleInputs, calls_in: Callable[[list[Any]], list[str]]
 ) -> bool:
     return any(
         bool(list_new_calls(inputs, path, calls_in))

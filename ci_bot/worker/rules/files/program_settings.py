@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ci_bot.protocol.rules import rule
-from ci_bot.worker.rules.files.settings import is_project_yaml, read
+from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.rules.files.settings import flatten_configuration, is_project_yaml
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation, line_of, names
+from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
 from ci_bot.worker.rules.registry import on_file
 
-RUNS_CODE = rule("setting-runs-code")
+RUNS_CODE = find_rule("setting-runs-code")
 
 _CONNECTIONS = re.compile(r"(^|_)connection$")
 # Native libraries and classes by name: DuckDB's extensions, ODBC drivers, an identity provider's
@@ -45,21 +45,25 @@ _STARTING_OPTION = re.compile(
 
 
 @on_file(RUNS_CODE)
-def settings(inputs: RuleInputs) -> Iterator[Observation]:
+def find_program_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """New or changed settings of that kind in a project's YAML configuration."""
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
             continue
-        old, new = read(inputs.text_before(path)) or {}, read(inputs.text_after(path)) or {}
+        old, new = (
+            flatten_configuration(inputs.text_before(path)) or {},
+            flatten_configuration(inputs.text_after(path)) or {},
+        )
         found = [
             key.split("\x00")
             for key, value in new.items()
-            if old.get(key) != value and _starts(key.split("\x00"), value)
+            if old.get(key) != value and _starts_program(key.split("\x00"), value)
         ]
         if found:
-            yield Observation(
+            yield RuleObservation(
                 RUNS_CODE,
-                f"{names('.'.join(parts) for parts in found)}: what is named there is loaded or "
+                f"{quote_names('.'.join(parts) for parts in found)}: what is named there is "
+                "loaded or "
                 "started when the connection is opened, in a review for the unit tests already.",
                 "a person has read what it loads and where that comes from",
                 path=path,
@@ -68,7 +72,7 @@ def settings(inputs: RuleInputs) -> Iterator[Observation]:
             )
 
 
-def _starts(parts: list[str], value: Any) -> bool:
+def _starts_program(parts: list[str], value: Any) -> bool:
     if "env_vars" in parts:
         return True  # JAVA_TOOL_OPTIONS, PYSPARK_PYTHON, and what else a started program reads
     place = next((n for n, part in enumerate(parts) if _CONNECTIONS.search(part)), len(parts))
@@ -76,22 +80,22 @@ def _starts(parts: list[str], value: Any) -> bool:
     if not setting or value in (None, "", [], {}):
         return False
     if setting[0] in _PASTED:
-        breaks_out = any(map(_BREAKS_OUT.search, [*setting[1:], *_texts(value)]))
+        breaks_out = any(map(_BREAKS_OUT.search, [*setting[1:], *_iterate_texts(value)]))
         return breaks_out or any(map(_DUCKDB.search, setting[1:]))
     if setting[0] == "config":
         return _starts_from_spark(".".join(setting[1:]), str(value))
     return setting[0] in _LOADERS
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _iterate_texts(value: Any) -> Iterator[str]:
     """Every key and value inside a list or mapping."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield str(key)
-            yield from _texts(inner)
+            yield from _iterate_texts(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _texts(inner)
+            yield from _iterate_texts(inner)
     else:
         yield str(value)
 

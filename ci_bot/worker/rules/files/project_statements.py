@@ -6,20 +6,20 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from ci_bot.protocol.rules import rule
-from ci_bot.redaction import hide, shortened
+from ci_bot.protocol.rules import find_rule
+from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import gone, renamed
-from ci_bot.worker.rules.observation import Observation, line_of, names
+from ci_bot.worker.rules.model_pair import list_gone_models, list_renamed_models
+from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
 from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.rules.statement_rules import place_of_text
-from ci_bot.worker.sql import plain
+from ci_bot.worker.sql import plain_name
 
-ADDED = rule("environment-statement")
-STILL_READ = rule("removed-model-read")
-RENAMED = rule("model-renamed")
+ADDED = find_rule("environment-statement")
+STILL_READ = find_rule("removed-model-read")
+RENAMED = find_rule("model-renamed")
 
 LONGEST = 3_999  # what is longer is cut where the plan is described
 
@@ -27,7 +27,7 @@ _AUDIT = re.compile(r"^\s*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOT
 
 
 @on_project(ADDED)
-def statements(inputs: RuleInputs) -> Iterator[Observation]:
+def find_added_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """before_all and after_all: they run with every plan and run, in PR environments too."""
     told = {
         (item.statement.slot, item.statement.source[:LONGEST])
@@ -38,8 +38,8 @@ def statements(inputs: RuleInputs) -> Iterator[Observation]:
         if change == "unchanged" or (change == "added" and (when, sql[:LONGEST]) in told):
             continue
         path, line = place_of_text(inputs, sql)
-        shown = shortened(hide(sql), 200)
-        yield Observation(
+        shown = shorten_redacted(hide_shapes(sql), 200)
+        yield RuleObservation(
             ADDED,
             f"{'New in' if change == 'added' else 'Gone from'} {when}: {shown}",
             "a reviewer agrees that it runs with every plan and every run",
@@ -50,19 +50,19 @@ def statements(inputs: RuleInputs) -> Iterator[Observation]:
 
 
 @on_file(AUDIT_REMOVED, AUDIT_WEAKENED)
-def standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
+def standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Audit files that no model has attached: SQLMesh runs them by themselves."""
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() != ".sql":
             continue
-        before = _heads(inputs.text_before(path))
-        after = _heads(inputs.text_after(path))
+        before = _list_heads(inputs.text_before(path))
+        after = _list_heads(inputs.text_after(path))
         for name, head in before.items():
             if not re.search(r"\bstandalone\s+true\b", head, re.IGNORECASE):
                 continue
             new = after.get(name)
             if new is None:
-                yield Observation(
+                yield RuleObservation(
                     AUDIT_REMOVED,
                     f"The standalone audit `{name}` is gone.",
                     "the audit is back, or its owner agrees that it may go",
@@ -70,8 +70,8 @@ def standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
                     line=1,
                     subject=(name,),
                 )
-            elif _skips(new) and not _skips(head):
-                yield Observation(
+            elif _skips_head(new) and not _skips_head(head):
+                yield RuleObservation(
                     AUDIT_WEAKENED,
                     f"The standalone audit `{name}` is skipped from now on.",
                     "the audit runs again",
@@ -81,11 +81,11 @@ def standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
                 )
 
 
-def _skips(head: str) -> bool:
+def _skips_head(head: str) -> bool:
     return bool(re.search(r"\bskip\s+true\b", head, re.IGNORECASE))
 
 
-def _heads(text: str | None) -> dict[str, str]:
+def _list_heads(text: str | None) -> dict[str, str]:
     found: dict[str, str] = {}
     for match in _AUDIT.finditer(text or ""):
         name = re.search(r"\bname\s+([\w.\"`]+)", match.group("head"), re.IGNORECASE)
@@ -95,37 +95,37 @@ def _heads(text: str | None) -> dict[str, str]:
 
 
 @on_project(STILL_READ)
-def removed_and_read(inputs: RuleInputs) -> Iterator[Observation]:
+def removed_and_read(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Models that go while others still read them; SQLMesh refuses such a plan."""
-    moved = {old for old, _ in renamed(inputs)}
-    for name in gone(inputs):
+    moved = {old for old, _ in list_renamed_models(inputs)}
+    for name in list_gone_models(inputs):
         readers = sorted(
             reader for reader, model in inputs.after.items() if name in model.depends_on
         )
         if readers:
-            yield Observation(
+            yield RuleObservation(
                 STILL_READ,
-                f"{inputs.names.of(name)} goes away"
+                f"{inputs.names.short_name(name)} goes away"
                 + (" under this name" if name in moved else "")
-                + f", and {names(map(inputs.names.of, readers))} still read it.",
+                + f", and {quote_names(map(inputs.names.short_name, readers))} still read it.",
                 "no model reads it any more, or it stays",
                 model=inputs.before[name],
             )
 
 
 @on_project(RENAMED)
-def renamed_models(inputs: RuleInputs) -> Iterator[Observation]:
+def renamed_models(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The same definition under another name: a removal and a full build."""
     pairs = [
         (old, new)
-        for old, new in renamed(inputs)
+        for old, new in list_renamed_models(inputs)
         # A moved catalog is one change of the configuration, not one of each model.
-        if plain(old).partition(".")[2] != plain(new).partition(".")[2]
+        if plain_name(old).partition(".")[2] != plain_name(new).partition(".")[2]
     ]
     for old, new in pairs:
         model = inputs.after[new]
-        before, after = inputs.names.of(old), inputs.names.of(new)
-        yield Observation(
+        before, after = inputs.names.short_name(old), inputs.names.short_name(new)
+        yield RuleObservation(
             RENAMED,
             f"{before} is called {after} now. For SQLMesh that is a removal and a new model with "
             "all of its history to build; readers outside lose the old name.",

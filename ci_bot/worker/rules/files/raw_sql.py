@@ -13,10 +13,10 @@ from sqlglot import Dialects
 
 from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation, line_of
+from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_written_statement
 from ci_bot.worker.rules.statement_rules import CODE, SETTING, STATEMENT, rule_of, subject_of
-from ci_bot.worker.sql_effects import JudgedEffect, of_file
+from ci_bot.worker.sql_effects import JudgedEffect, read_raw_file
 
 # Where nothing is said: one that quotes with backticks, one that does with double quotes.
 _UNKNOWN = ("spark", "duckdb")
@@ -33,13 +33,13 @@ def dialects_of(inputs: RuleInputs, path: str) -> tuple[str, ...]:
 
     A MODEL block that names its own comes first: the parser looks there by itself.
     """
-    found = _default(inputs, path)
+    found = _default_dialect(inputs, path)
     return (found,) if found in _KNOWN else _UNKNOWN
 
 
-def _default(inputs: RuleInputs, path: str) -> str | None:
+def _default_dialect(inputs: RuleInputs, path: str) -> str | None:
     if inputs.default_dialect:
-        return _name(inputs.default_dialect)
+        return _dialect_name(inputs.default_dialect)
     inside = inputs.in_project(path)
     root = PurePosixPath(path[: len(path) - len(inside)] if inside is not None else "")
     for name in ("config.yaml", "config.yml"):
@@ -55,7 +55,7 @@ def _in_yaml(text: str) -> str | None:
     """`model_defaults: {dialect: spark}` in a config.yaml."""
     settings = load_yaml(_JINJA.sub("jinja", text))
     defaults = settings.get("model_defaults") if isinstance(settings, dict) else None
-    return _name(defaults.get("dialect") if isinstance(defaults, dict) else None)
+    return _dialect_name(defaults.get("dialect") if isinstance(defaults, dict) else None)
 
 
 @lru_cache(maxsize=_PROJECTS)
@@ -78,11 +78,11 @@ def _in_python(text: str) -> str | None:
             ]
         for value in values:
             if isinstance(value, ast.Constant):
-                return _name(value.value)
+                return _dialect_name(value.value)
     return None
 
 
-def _name(value: object) -> str | None:
+def _dialect_name(value: object) -> str | None:
     """`spark` of `spark, normalization_strategy=lowercase`."""
     return value.split(",")[0].strip().lower() if isinstance(value, str) else None
 
@@ -95,21 +95,23 @@ def _name(value: object) -> str | None:
 
 
 @on_written_statement(CODE, STATEMENT, SETTING)
-def written(inputs: RuleInputs) -> Iterator[Observation]:
+def find_written_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Statements that a change adds to a file, and that do something to others."""
     for path in inputs.changed_files or ():
         if not path.endswith((".sql", ".yaml", ".yml")) or inputs.in_project(path) is None:
             continue
         after = inputs.text_after(path)
-        new = _blockers(inputs, path, after)
+        new = _list_blockers(inputs, path, after)
         if after is None or not new:
             continue
-        old = Counter(_key(item) for item in _blockers(inputs, path, inputs.text_before(path)))
+        old = Counter(
+            _deed_key(item) for item in _list_blockers(inputs, path, inputs.text_before(path))
+        )
         for item in new:
-            old[_key(item)] -= 1
-            if old[_key(item)] < 0:
+            old[_deed_key(item)] -= 1
+            if old[_deed_key(item)] < 0:
                 words = item.statement.source.split()
-                yield Observation(
+                yield RuleObservation(
                     rule_of(item),
                     f"In {item.statement.slot}, as it stands in the file: it {item.said}.",
                     "the statement is gone, or a person has run it once instead",
@@ -121,12 +123,12 @@ def written(inputs: RuleInputs) -> Iterator[Observation]:
                 )
 
 
-def _blockers(inputs: RuleInputs, path: str, text: str | None) -> list[JudgedEffect]:
+def _list_blockers(inputs: RuleInputs, path: str, text: str | None) -> list[JudgedEffect]:
     if text is None:
         return []
-    reading = of_file(path, text, dialects_of(inputs, path)[0])
+    reading = read_raw_file(path, text, dialects_of(inputs, path)[0])
     return [item for item in reading.judged if item.severity == "blocker"]
 
 
-def _key(item: JudgedEffect) -> tuple[str, ...]:
+def _deed_key(item: JudgedEffect) -> tuple[str, ...]:
     return *subject_of(item), item.statement.source

@@ -15,20 +15,20 @@ from typing import Any
 from sqlglot import exp
 from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
 
-from ci_bot.protocol.rules import rule
-from ci_bot.redaction import hide, shortened
+from ci_bot.protocol.rules import find_rule
+from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.results import RETYPED, observe_retyped
-from ci_bot.worker.rules.files.seeds import seeds_changed, table
+from ci_bot.worker.rules.files.seeds import read_seed_table, seeds_changed
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import Pair
+from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change, on_file_and_models
 from ci_bot.worker.sql import known_types
 
-MISREAD = rule("seed-misread")
+MISREAD = find_rule("seed-misread")
 
-VALUES = rule("seed-values-changed")
+VALUES = find_rule("seed-values-changed")
 
 _ISO = re.compile(r"^\d{4}-\d{2}-\d{2}")
 
@@ -44,30 +44,30 @@ LONGEST = 40
 
 
 @on_file_and_models(MISREAD)
-def misread(inputs: RuleInputs) -> Iterator[Observation]:
+def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Values that are loaded as another text than the file has, or as nothing."""
     for path, model in seeds_changed(inputs):
         declared = (getattr(model, "columns_to_types_", None) or {}) if model is not None else {}
-        after = table(inputs, path, model, before=False)
+        after = read_seed_table(inputs, path, model, before=False)
         content = inputs.files_after(path)
         if model is None or not after or content is None:
             continue
-        known = list_cells(table(inputs, path, model, before=True))
-        read = _read(content, model)
+        known = list_cells(read_seed_table(inputs, path, model, before=True))
+        read = _read_as_sqlmesh(content, model)
         for name, values in list_cells(after).items():
             kind = next((k for column, k in declared.items() if column.lower() == name), None)
             new = set(values) - set(known.get(name, ()))
             told = (
-                ("" if declared else _inferred(values, read.get(name), known.get(name)))
+                ("" if declared else _describe_inferred(values, read.get(name), known.get(name)))
                 if kind is None
-                else _texts(values, read.get(name), known.get(name))
+                else _describe_text_changes(values, read.get(name), known.get(name))
                 if kind.this in exp.DataType.TEXT_TYPES
-                else _dates(new)
+                else _describe_dates(new)
                 if kind.this in exp.DataType.TEMPORAL_TYPES
                 else ""
             )
             if told:
-                yield Observation(
+                yield RuleObservation(
                     MISREAD,
                     f"`{name}` {told}",
                     "the values read as they are written: `csv_settings` of the seed keep them, "
@@ -88,7 +88,7 @@ def list_cells(rows: list[list[str]] | None) -> dict[str, list[str]]:
     return {name: [row[index] for row in full] for index, name in enumerate(header)}
 
 
-def _read(content: bytes, model: Any) -> Mapping[str, list[str | None]]:
+def _read_as_sqlmesh(content: bytes, model: Any) -> Mapping[str, list[str | None]]:
     """The same values as SQLMesh's own reader gives them; nothing where it refuses the file."""
     from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
 
@@ -107,7 +107,9 @@ def _read(content: bytes, model: Any) -> Mapping[str, list[str | None]]:
     return read
 
 
-def _texts(written: list[str], read: list[str | None] | None, known: list[str] | None) -> str:
+def _describe_text_changes(
+    written: list[str], read: list[str | None] | None, known: list[str] | None
+) -> str:
     """What becomes of text, where it is not what is written and was not before."""
     if read is None or len(read) != len(written):
         return ""
@@ -121,18 +123,20 @@ def _texts(written: list[str], read: list[str | None] | None, known: list[str] |
             f"is NULL where the file says {quote_some(lost)}, which the reader takes for missing."
         )
     if other:
-        texts = [f"{_quoted(was)} as {_quoted(now)}" for was, now in other[:_EXAMPLES]]
+        texts = [f"{_quote_value(was)} as {_quote_value(now)}" for was, now in other[:_EXAMPLES]]
         return f"reads {', '.join(texts)}: all of its values look like numbers now."
     return ""
 
 
-def _inferred(written: list[str], read: list[str | None] | None, known: list[str] | None) -> str:
+def _describe_inferred(
+    written: list[str], read: list[str | None] | None, known: list[str] | None
+) -> str:
     """The same where the model declares no types, so that values which look like numbers are some.
 
     Codes begin with a zero, as no number is written that is meant as one.
     """
     if not _all_numbers([value or "" for value in read or ()]):
-        return _texts(written, read, known)
+        return _describe_text_changes(written, read, known)
     if known is not None and any(_LEADING_ZERO.match(value.strip()) for value in known):
         return ""  # they were read like this before, or the type of the column is told to change
     codes = sorted({value for value in written if _LEADING_ZERO.match(value.strip())})
@@ -153,7 +157,7 @@ def _all_numbers(values: list[str]) -> bool:
     return bool(filled) and all(number(value) for value in filled)
 
 
-def _dates(new: set[str]) -> str:
+def _describe_dates(new: set[str]) -> str:
     """Dates in which day and month can be taken for each other."""
     doubtful = sorted(
         value
@@ -171,18 +175,20 @@ def _dates(new: set[str]) -> str:
 
 
 def quote_some(values: list[str]) -> str:
-    return ", ".join(_quoted(value) for value in values[:_EXAMPLES])
+    return ", ".join(_quote_value(value) for value in values[:_EXAMPLES])
 
 
-def _quoted(value: str) -> str:
-    return f"`{shortened(hide(value.strip()), LONGEST)}`"
+def _quote_value(value: str) -> str:
+    return f"`{shorten_redacted(hide_shapes(value.strip()), LONGEST)}`"
 
 
 @on_file_and_models(VALUES)
-def overwritten(inputs: RuleInputs) -> Iterator[Observation]:
+def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Rows that keep their key and get other values; and rows that are added."""
     for path, model in seeds_changed(inputs):
-        before, after = (table(inputs, path, model, before=side) for side in (True, False))
+        before, after = (
+            read_seed_table(inputs, path, model, before=side) for side in (True, False)
+        )
         if model is None or not before or not after:
             continue
         key = _key_of(model, before, after)
@@ -209,9 +215,9 @@ def overwritten(inputs: RuleInputs) -> Iterator[Observation]:
             ]
             if columns:
                 most = max(changed[name] for name in columns)
-                yield Observation(
+                yield RuleObservation(
                     VALUES,
-                    f"{names(columns)} {'has' if len(columns) == 1 else 'have'} other "
+                    f"{quote_names(columns)} {'has' if len(columns) == 1 else 'have'} other "
                     f"{'texts' if is_text else 'values'} in {most} of {rows} rows: "
                     + (
                         "what compares with the old texts finds them no more."
@@ -228,7 +234,7 @@ def overwritten(inputs: RuleInputs) -> Iterator[Observation]:
                 )
         added = len(new.keys() - old.keys())
         if added:
-            yield Observation(
+            yield RuleObservation(
                 VALUES,
                 f"{added} {'row is' if added == 1 else 'rows are'} added.",
                 "nothing to do",
@@ -288,17 +294,17 @@ class SeedRows:
     removed: int = 0
 
     @property
-    def sentence(self) -> str | None:
+    def describe_rows(self) -> str | None:
         """How the rows differ; None where there are the same ones."""
         parts = []
         if self.added:
-            parts.append(f"gets {self.added:,} more row{_s(self.added)}")
+            parts.append(f"gets {self.added:,} more row{plural_suffix(self.added)}")
         if self.removed:
-            parts.append(f"loses {self.removed:,} row{_s(self.removed)}")
+            parts.append(f"loses {self.removed:,} row{plural_suffix(self.removed)}")
         return f"It {' and '.join(parts)}." if parts else None
 
 
-def _s(number: int) -> str:
+def plural_suffix(number: int) -> str:
     return "" if number == 1 else "s"
 
 
@@ -313,9 +319,11 @@ def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
         old = inputs.before.get(model.fqn) if model is not None else None
         if old is None or not getattr(old, "is_seed", False):
             continue
-        before, after = (table(inputs, path, model, before=side) for side in (True, False))
+        before, after = (
+            read_seed_table(inputs, path, model, before=side) for side in (True, False)
+        )
         if before and after and _is_content(inputs, path, old):
-            rows = _difference(before, after)
+            rows = _compare_rows(before, after)
             if rows is not None:
                 found[model.fqn] = rows
     return found
@@ -333,23 +341,25 @@ def _is_content(inputs: RuleInputs, path: str, model: Any) -> bool:
     return bool(hashes == model.column_hashes)
 
 
-def _difference(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
+def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
     """None where the columns of both versions cannot be told apart."""
-    old, new = (_records(rows) for rows in (before, after))
+    old, new = (_read_records(rows) for rows in (before, after))
     if old is None or new is None:
         return None
     common = [name for name in old.header if name in new.header]
-    left, right = old.of(common), new.of(common)
+    left, right = old.values_of(common), new.values_of(common)
     gone, come = Counter(left) - Counter(right), Counter(right) - Counter(left)
     if len(left) != len(right):
         return SeedRows((), come.total(), gone.total())
     # As many rows as before: the first that is gone became the first that is new, and so on.
-    pairs = list(zip(_taken(left, gone), _taken(right, come), strict=True))
+    pairs = list(zip(_take_rows(left, gone), _take_rows(right, come), strict=True))
     differ = [any(one[i] != other[i] for one, other in pairs) for i in range(len(common))]
     return SeedRows(tuple(name for name, yes in zip(common, differ, strict=True) if yes))
 
 
-def _taken(rows: list[tuple[str, ...]], wanted: Counter[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _take_rows(
+    rows: list[tuple[str, ...]], wanted: Counter[tuple[str, ...]]
+) -> list[tuple[str, ...]]:
     """The rows that `wanted` counts, in their order in the file."""
     left = Counter(wanted)
     taken = []
@@ -361,18 +371,22 @@ def _taken(rows: list[tuple[str, ...]], wanted: Counter[tuple[str, ...]]) -> lis
 
 
 @dataclass(frozen=True)
-class _Records:
+class _SeedRecords:
     header: Mapping[str, int]
     rows: list[list[str]]
 
-    def of(self, names: list[str]) -> list[tuple[str, ...]]:
+    def values_of(self, names: list[str]) -> list[tuple[str, ...]]:
         return [tuple(row[self.header[name]] for name in names) for row in self.rows]
 
 
-def _records(rows: list[list[str]]) -> _Records | None:
+def _read_records(rows: list[list[str]]) -> _SeedRecords | None:
     header = [name.strip().lower() for name in rows[0]]
     whole = all(len(row) == len(header) for row in rows[1:])
-    return _Records(dict(zip(header, range(len(header)), strict=True)), rows[1:]) if whole else None
+    return (
+        _SeedRecords(dict(zip(header, range(len(header)), strict=True)), rows[1:])
+        if whole
+        else None
+    )
 
 
 # The types of a seed that declares none: its values decide them, so one new value changes them.
@@ -386,7 +400,7 @@ _TRUTH = re.compile(r"^(true|false)$", re.IGNORECASE)
 
 
 @on_change(RETYPED)
-def inferred_types(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+def inferred_types(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Columns of another type, with the value that made it so."""
     if not pair.has_inferred_types:
         return
@@ -394,7 +408,7 @@ def inferred_types(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         columns = found.subject
         yield replace(
             found,
-            evidence=found.told + _describe_cause(pair.after, columns, inputs),
+            evidence=found.described_text + _describe_cause(pair.after, columns, inputs),
             clears=f"{found.clears}, or the seed's model declares its `columns`",
             severity=found.severity
             if any(_needs_whole_numbers(pair, name) for name in columns)
@@ -408,7 +422,9 @@ def _describe_cause(model: Any, columns: Iterable[str], inputs: RuleInputs) -> s
     path = next((path for path, reader in seeds_changed(inputs) if reader is model), None)
     if path is None:
         return f"{told}."
-    before, after = (list_cells(table(inputs, path, model, before=side)) for side in (True, False))
+    before, after = (
+        list_cells(read_seed_table(inputs, path, model, before=side)) for side in (True, False)
+    )
     # What all old values were, and a new one is not.
     for name in columns:
         was = [value for value in before.get(name, ()) if value.strip()]
@@ -422,7 +438,7 @@ def _describe_cause(model: Any, columns: Iterable[str], inputs: RuleInputs) -> s
     return f"{told}."
 
 
-def _needs_whole_numbers(pair: Pair, name: str) -> bool:
+def _needs_whole_numbers(pair: ModelPair, name: str) -> bool:
     """Whether readers see more of a column's new type than that numbers may have fractions."""
     old, new = known_types(pair.before) or {}, known_types(pair.after) or {}
     if not (old[name].this in exp.DataType.INTEGER_TYPES and new[name].is_type("DOUBLE")):
@@ -430,8 +446,8 @@ def _needs_whole_numbers(pair: Pair, name: str) -> bool:
     if any(name in grain for grain in grain_of(pair.after)):
         return True
     for reader in pair.readers:
-        query = pair.queries.of(reader)
-        for column in query.rendered_tree.all(exp.Column) if query is not None else ():
+        query = pair.queries.query_of(reader)
+        for column in query.rendered_tree.find_all(exp.Column) if query is not None else ():
             cast = column.find_ancestor(exp.Cast, exp.TryCast)
             if column.name.lower() == name and (
                 column.find_ancestor(exp.Join, exp.Concat, exp.ConcatWs, exp.DPipe) is not None

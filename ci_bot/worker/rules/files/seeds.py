@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_file_and_models
 
-NOT_UTF8 = rule("seed-not-utf8")
-BROKEN = rule("seed-broken")
-TOO_LARGE = rule("seed-too-large")
-KEYS = rule("seed-keys-changed")
+NOT_UTF8 = find_rule("seed-not-utf8")
+BROKEN = find_rule("seed-broken")
+TOO_LARGE = find_rule("seed-too-large")
+KEYS = find_rule("seed-keys-changed")
 
 MAX_BYTES = 100_000_000
 LARGE_BYTES = 10_000_000
@@ -37,17 +37,17 @@ _NUMERIC = re.compile(r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
 
 def seeds_changed(inputs: RuleInputs) -> Iterator[tuple[str, Any]]:
     """Changed CSV files with the seed model that reads each, from whichever side knows it."""
-    sides = [_Readers(inputs, side) for side in (inputs.after, inputs.before)]
+    sides = [_SeedReaders(inputs, side) for side in (inputs.after, inputs.before)]
     for path in inputs.changed_files or ():
         pure = PurePosixPath(path)
         if pure.suffix.lower() not in {".csv", ".tsv"}:
             continue
-        model = next((found for side in sides if (found := side.of(pure)) is not None), None)
+        model = next((found for side in sides if (found := side.reader_of(pure)) is not None), None)
         if model is not None or "seeds" in pure.parts:
             yield path, model
 
 
-class _Readers:
+class _SeedReaders:
     """Which seed model of one side reads a file; asked for every changed file of a large change."""
 
     def __init__(self, inputs: RuleInputs, side: Mapping[str, Any]) -> None:
@@ -60,21 +60,21 @@ class _Readers:
             defined = inputs.path_of(model)
             if defined is not None and not own.is_absolute() and "$root" not in str(own):
                 joined = PurePosixPath(defined).parent / own
-                self._by_path.setdefault(tuple(_normal(joined.parts)), model)
+                self._by_path.setdefault(tuple(_normalize_parts(joined.parts)), model)
             else:
                 # A model from state does not know its file: the tail of the path has to do.
                 tail = tuple(part for part in own.parts if part not in {"..", ".", "/", "$root"})
                 self._by_tail.setdefault(tail, model)
         self._lengths = sorted({len(tail) for tail in self._by_tail})
 
-    def of(self, path: PurePosixPath) -> Any:
+    def reader_of(self, path: PurePosixPath) -> Any:
         """The model; None where none reads this file."""
         found = self._by_path.get(path.parts)
         tails = (self._by_tail.get(path.parts[-length:]) for length in self._lengths)
         return found if found is not None else next((m for m in tails if m is not None), None)
 
 
-def _normal(parts: tuple[str, ...]) -> list[str]:
+def _normalize_parts(parts: tuple[str, ...]) -> list[str]:
     found: list[str] = []
     for part in parts:
         if part == ".." and found:
@@ -85,19 +85,19 @@ def _normal(parts: tuple[str, ...]) -> list[str]:
 
 
 @on_file_and_models(NOT_UTF8)
-def readable(inputs: RuleInputs) -> Iterator[Observation]:
+def find_unreadable_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Files that SQLMesh cannot decode. A byte order mark is fine: its reader skips it."""
     for path, model in seeds_changed(inputs):
         content = inputs.files_after(path)
         if content is None:
             continue
-        encoding = _encoding(model)
+        encoding = _seed_encoding(model)
         try:
             content.decode(encoding)
         except (UnicodeDecodeError, LookupError) as error:
             start = getattr(error, "start", 0)
             line = content.count(b"\n", 0, start) + 1
-            yield Observation(
+            yield RuleObservation(
                 NOT_UTF8,
                 f"Line {line} has a byte that is no {encoding.upper()}, so the project does not "
                 "load.",
@@ -119,7 +119,7 @@ def _name_in_files(inputs: RuleInputs, path: str) -> str | None:
     return None
 
 
-def _extent(inputs: RuleInputs, path: str, content: bytes | None) -> tuple[int, int]:
+def _measure_file(inputs: RuleInputs, path: str, content: bytes | None) -> tuple[int, int]:
     """Bytes and rows of the file; rows by its beginning, where it is too large to be read whole."""
     if content is not None:
         return len(content), content.count(b"\n")
@@ -131,17 +131,19 @@ def _extent(inputs: RuleInputs, path: str, content: bytes | None) -> tuple[int, 
     return size, int(part.count(b"\n") * size / max(len(part), 1))
 
 
-def _encoding(model: Any) -> str:
+def _seed_encoding(model: Any) -> str:
     settings = getattr(getattr(model, "kind", None), "csv_settings", None)
     return str(getattr(settings, "encoding", None) or "utf-8")
 
 
-def table(inputs: RuleInputs, path: str, model: Any, *, before: bool) -> list[list[str]] | None:
+def read_seed_table(
+    inputs: RuleInputs, path: str, model: Any, *, before: bool
+) -> list[list[str]] | None:
     content = (inputs.files_before if before else inputs.files_after)(path)
     if content is None or len(content) > LARGE_BYTES:
         return None
     try:
-        text = content.removeprefix(_BOM).decode(_encoding(model))
+        text = content.removeprefix(_BOM).decode(_seed_encoding(model))
     except (UnicodeDecodeError, LookupError):
         return None
     settings = getattr(getattr(model, "kind", None), "csv_settings", None)
@@ -160,14 +162,14 @@ def table(inputs: RuleInputs, path: str, model: Any, *, before: bool) -> list[li
 
 
 @on_file_and_models(TOO_LARGE, BROKEN)
-def contents(inputs: RuleInputs) -> Iterator[Observation]:
+def find_content_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Sizes, ragged rows, missing columns, and values that are not of the declared type."""
     for path, model in seeds_changed(inputs):
         content = inputs.files_after(path)
-        size, rows_count = _extent(inputs, path, content)
+        size, rows_count = _measure_file(inputs, path, content)
         if size > LARGE_BYTES or rows_count > MANY_ROWS:
             huge = size > MAX_BYTES or rows_count > MAX_ROWS
-            yield Observation(
+            yield RuleObservation(
                 TOO_LARGE,
                 f"{size / 1e6:,.0f} MB, about {rows_count:,} rows: SQLMesh keeps seeds in "
                 "its state and reads them whole.",
@@ -177,16 +179,16 @@ def contents(inputs: RuleInputs) -> Iterator[Observation]:
                 path=path,
                 line=1,
             )
-        rows = table(inputs, path, model, before=False)
+        rows = read_seed_table(inputs, path, model, before=False)
         if rows is not None:
-            yield from _shape(inputs, path, model, rows)
+            yield from _find_shape_faults(inputs, path, model, rows)
 
 
-def _shape(
+def _find_shape_faults(
     inputs: RuleInputs, path: str, model: Any, rows: list[list[str]]
-) -> Iterator[Observation]:
-    def broken(what: str, evidence: str, line: int, severity: Any = None) -> Observation:
-        return Observation(
+) -> Iterator[RuleObservation]:
+    def broken(what: str, evidence: str, line: int, severity: Any = None) -> RuleObservation:
+        return RuleObservation(
             BROKEN,
             evidence,
             "the file has the columns and types that the model declares",
@@ -218,20 +220,20 @@ def _shape(
             return
     repeated = [name for name, count in Counter(header).items() if count > 1]
     if repeated:
-        yield broken("header", f"The header repeats {names(repeated)}.", 1)
+        yield broken("header", f"The header repeats {quote_names(repeated)}.", 1)
     declared = (getattr(model, "columns_to_types_", None) or {}) if model is not None else {}
     lowered = [name.lower() for name in header]
     gone = [name for name in declared if name.lower() not in lowered]
     if gone:
         yield broken(
-            "columns", f"The model declares {names(gone)}, which the header does not have.", 1
+            "columns", f"The model declares {quote_names(gone)}, which the header does not have.", 1
         )
-    yield from _types(declared, lowered, rows, broken)
+    yield from _find_type_faults(declared, lowered, rows, broken)
 
 
-def _types(
+def _find_type_faults(
     declared: Any, header: list[str], rows: list[list[str]], broken: Any
-) -> Iterator[Observation]:
+) -> Iterator[RuleObservation]:
     for name, kind in declared.items():
         if name.lower() not in header or kind.this.value not in _NUMBER:
             continue
@@ -250,23 +252,24 @@ def _types(
 
 
 @on_file_and_models(KEYS)
-def keys(inputs: RuleInputs) -> Iterator[Observation]:
+def find_key_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Keys that are repeated now, and keys that readers may still join on."""
     for path, model in seeds_changed(inputs):
         if model is None:
             continue
         grains = [grain for grain in grain_of(model) if grain]
-        after = table(inputs, path, model, before=False)
+        after = read_seed_table(inputs, path, model, before=False)
         if not grains or not after:
             continue
-        new = _keys(after, grains[0])
+        new = _list_keys(after, grains[0])
         if new is None:
             continue
         repeated = [key for key, count in Counter(new).items() if count > 1]
         if repeated:
-            yield Observation(
+            yield RuleObservation(
                 KEYS,
-                f"{len(repeated)} keys ({names(grains[0])}) occur more than once: joins on them "
+                f"{len(repeated)} keys ({quote_names(grains[0])}) occur more than once: joins on "
+                "them "
                 "multiply rows.",
                 "each key occurs once",
                 model=model,
@@ -274,14 +277,15 @@ def keys(inputs: RuleInputs) -> Iterator[Observation]:
                 line=1,
                 subject=("repeated",),
             )
-        before = table(inputs, path, model, before=True)
-        old = _keys(before, grains[0]) if before else None
+        before = read_seed_table(inputs, path, model, before=True)
+        old = _list_keys(before, grains[0]) if before else None
         gone = set(old or ()) - set(new)
         if old and gone:
             share = len(gone) / len(set(old))
-            yield Observation(
+            yield RuleObservation(
                 KEYS,
-                f"{len(gone)} of {len(set(old))} keys ({names(grains[0])}) are gone or renamed: "
+                f"{len(gone)} of {len(set(old))} keys ({quote_names(grains[0])}) are gone or "
+                "renamed: "
                 "rows that join on them find no partner.",
                 "the readers' data use the new keys, or the old ones stay",
                 severity=None if share >= 0.2 else "medium",  # noqa: PLR2004 - fewer may be corrections
@@ -292,7 +296,7 @@ def keys(inputs: RuleInputs) -> Iterator[Observation]:
             )
 
 
-def _keys(rows: list[list[str]], grain: frozenset[str]) -> list[tuple[str, ...]] | None:
+def _list_keys(rows: list[list[str]], grain: frozenset[str]) -> list[tuple[str, ...]] | None:
     header = [name.strip().lower() for name in rows[0]]
     if not all(name in header for name in grain):
         return None

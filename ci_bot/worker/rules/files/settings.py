@@ -9,38 +9,38 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import RuleSpec, rule
-from ci_bot.redaction import hide, is_suspect, shortened
+from ci_bot.protocol.rules import RuleSpec, find_rule
+from ci_bot.redaction import hide_shapes, is_suspect, shorten_redacted
 from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation, line_of
+from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.sql_effects import meaning_of
 
 # What a changed setting of the configuration does, key by key.
 
 
-PROJECT_KEY = rule("project-key-changed")
+PROJECT_KEY = find_rule("project-key-changed")
 
-DIALECT = rule("default-dialect-changed")
+DIALECT = find_rule("default-dialect-changed")
 
-GATEWAY = rule("gateway-changed")
+GATEWAY = find_rule("gateway-changed")
 
-STATE = rule("state-connection-changed")
+STATE = find_rule("state-connection-changed")
 
-LINTER = rule("linter-off")
+LINTER = find_rule("linter-off")
 
-NAMING = rule("naming-convention-changed")
+NAMING = find_rule("naming-convention-changed")
 
-SCHEMA = rule("physical-schema-changed")
+SCHEMA = find_rule("physical-schema-changed")
 
-DEFAULTS = rule("model-default-changed")
+DEFAULTS = find_rule("model-default-changed")
 
-SPARK = rule("spark-setting-changed")
+SPARK = find_rule("spark-setting-changed")
 
-PLAN = rule("plan-setting-changed")
+PLAN = find_rule("plan-setting-changed")
 
-OTHER = rule("configuration-changed")
+OTHER = find_rule("configuration-changed")
 
 SETTINGS = (
     PROJECT_KEY, DIALECT, GATEWAY, STATE, LINTER, NAMING, SCHEMA, DEFAULTS, SPARK, PLAN, OTHER,
@@ -98,7 +98,7 @@ SettingJudgement = tuple[RuleSpec, Severity | None, str, str]
 _CONFIRM = "the owner of the project confirms it"
 
 
-def judged(  # noqa: PLR0911 - one line for each kind of setting reads best
+def judge_setting(  # noqa: PLR0911 - one line for each kind of setting reads best
     parts: list[str], before: Any, after: Any
 ) -> SettingJudgement | None:
     head = parts[0]
@@ -111,15 +111,15 @@ def judged(  # noqa: PLR0911 - one line for each kind of setting reads best
             _CONFIRM,
         )
     if head == "model_defaults":
-        return _default(parts, before, after)
+        return _judge_default(parts, before, after)
     if head in {"gateways", "gateway"}:
-        return _gateway(parts, before, after)
+        return _judge_gateway(parts, before, after)
     if head in {"default_gateway", "default_connection"}:
         return GATEWAY, None, "every model runs in another place", _CONFIRM
     if head in {"state_connection", "default_state_connection", "state_schema"}:
-        return _state()
+        return _judge_state()
     if head == "linter":
-        return _linter(parts, before, after)
+        return _judge_linter(parts, before, after)
     if head == "physical_table_naming_convention":
         return (
             NAMING,
@@ -135,13 +135,13 @@ def judged(  # noqa: PLR0911 - one line for each kind of setting reads best
     }:  # fmt: skip
         return SCHEMA, None, "views and environments move to other names", _CONFIRM
     if head == "plan":
-        return _plan(parts, after)
+        return _judge_plan(parts, after)
     if head in {"before_all", "after_all"}:
         return None  # the statements themselves are judged
-    return _other(head)
+    return _judge_other(head)
 
 
-def _default(parts: list[str], before: Any, after: Any) -> SettingJudgement:
+def _judge_default(parts: list[str], before: Any, after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name == "dialect":
         return (
@@ -165,27 +165,27 @@ def _default(parts: list[str], before: Any, after: Any) -> SettingJudgement:
     return DEFAULTS, None, "it holds for every model without its own", _CONFIRM
 
 
-def _gateway(  # noqa: PLR0911 - one line for each part of a gateway reads best
+def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads best
     parts: list[str], before: Any, after: Any
 ) -> SettingJudgement | None:
     rest = parts[2:] if parts[0] == "gateways" else parts[1:]
     if not rest:
         return GATEWAY, None, "the gateway itself comes or goes", _CONFIRM
     if rest[0] in {"state_connection", "state_schema"}:
-        return _state()
+        return _judge_state()
     if rest[0] == "test_connection":
         return OTHER, "low", "unit tests run on another engine", "the tests still mean the same"
     if rest[0] == "variables":
-        return _other("variables")
+        return _judge_other("variables")
     if rest[0] == "model_defaults":
-        return _default(rest, before, after)
+        return _judge_default(rest, before, after)
     if len(rest) > 2 and rest[1] in _SESSIONS:  # noqa: PLR2004 - connection, mapping, key
-        return _session(".".join(rest[2:]), before if after is None else after)
+        return _judge_session(".".join(rest[2:]), before if after is None else after)
     # What is nested belongs to a setting that says what it is: `catalogs`, `session_properties`.
-    return _connection(rest[1] if len(rest) > 1 else rest[0], rest[-1])
+    return _judge_connection(rest[1] if len(rest) > 1 else rest[0], rest[-1])
 
 
-def _session(name: str, value: Any) -> SettingJudgement:
+def _judge_session(name: str, value: Any) -> SettingJudgement:
     meaning = meaning_of(name, str(value))
     if meaning in ("values", "places"):
         return SPARK, None, "the same query gives other results, or writes elsewhere", _CONFIRM
@@ -195,7 +195,7 @@ def _session(name: str, value: Any) -> SettingJudgement:
     return OTHER, "info", "a setting of the session", "nothing to do"
 
 
-def _connection(  # noqa: PLR0911 - one line for each kind of setting reads best
+def _judge_connection(  # noqa: PLR0911 - one line for each kind of setting reads best
     name: str, last: str
 ) -> SettingJudgement:
     """What a setting of a connection does.
@@ -219,7 +219,7 @@ def _connection(  # noqa: PLR0911 - one line for each kind of setting reads best
     return GATEWAY, None, "models are named for, or built in, another place", _CONFIRM
 
 
-def _state() -> SettingJudgement:
+def _judge_state() -> SettingJudgement:
     return (
         STATE,
         None,
@@ -228,7 +228,7 @@ def _state() -> SettingJudgement:
     )
 
 
-def _linter(parts: list[str], before: Any, after: Any) -> SettingJudgement:
+def _judge_linter(parts: list[str], before: Any, after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name == "enabled" or not name:
         off = after is False or after is None
@@ -238,7 +238,7 @@ def _linter(parts: list[str], before: Any, after: Any) -> SettingJudgement:
             "no model is checked any more" if off else "models are checked from now on",
             "the linter is on",
         )
-    old, new = _items(before), _items(after)
+    old, new = _list_items(before), _list_items(after)
     loosened = bool(new - old) if name == "ignored_rules" else bool(old - new)
     if name == "warn_rules":
         return LINTER, "medium" if loosened else "info", "which rules warn", "a reviewer agrees"
@@ -250,12 +250,12 @@ def _linter(parts: list[str], before: Any, after: Any) -> SettingJudgement:
     )
 
 
-def _items(value: Any) -> set[str]:
+def _list_items(value: Any) -> set[str]:
     items = value if isinstance(value, list) else [value] if value else []
     return {str(item).lower() for item in items}
 
 
-def _plan(parts: list[str], after: Any) -> SettingJudgement:
+def _judge_plan(parts: list[str], after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name in {"forward_only", "always_recreate_environment", "enable_preview"} and after is True:
         severity: Severity | None = "high" if name == "forward_only" else None
@@ -275,7 +275,7 @@ _WEIGHTY = {
 }
 
 
-def _other(head: str) -> SettingJudgement:
+def _judge_other(head: str) -> SettingJudgement:
     if head in {"time_column_format", "loader"}:
         return OTHER, "high", _WEIGHTY[head], _CONFIRM
     if head == "ignore_patterns":
@@ -287,7 +287,7 @@ def _other(head: str) -> SettingJudgement:
     return OTHER, "info", "a setting of the project", "nothing to do"
 
 
-SINGLE_WRITER = rule("single-writer-state")
+SINGLE_WRITER = find_rule("single-writer-state")
 
 _FILES = frozenset({"config.yaml", "config.yml"})
 
@@ -307,7 +307,7 @@ SETTINGS_SHOWN = 4
 Setting = tuple[str, Any, Any]
 
 
-def read(text: str | None) -> dict[str, Any] | None:
+def flatten_configuration(text: str | None) -> dict[str, Any] | None:
     """A YAML configuration flattened to dotted keys; None where it is no mapping.
 
     What Jinja gives depends on the machine, so a template is a value that equals itself alone.
@@ -315,7 +315,7 @@ def read(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     found = load_yaml(_JINJA.sub(_stand_in, text))
-    return dict(_flat(found, ())) if isinstance(found, dict) else None
+    return dict(_iterate_flat(found, ())) if isinstance(found, dict) else None
 
 
 def _stand_in(template: re.Match[str]) -> str:
@@ -326,21 +326,24 @@ def _stand_in(template: re.Match[str]) -> str:
     return f"jinja{sha256(words.encode()).hexdigest()[:_DIGITS]}"
 
 
-def _flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def _iterate_flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and value:
         for key, inner in value.items():
-            yield from _flat(inner, (*path, str(key)))
+            yield from _iterate_flat(inner, (*path, str(key)))
     else:
         yield "\x00".join(path), value
 
 
 @on_file(*SETTINGS)
-def changed(inputs: RuleInputs) -> Iterator[Observation]:
+def find_changed_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Every setting of a YAML file that differs, with what it does."""
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
             continue
-        old, new = read(inputs.text_before(path)), read(inputs.text_after(path))
+        old, new = (
+            flatten_configuration(inputs.text_before(path)),
+            flatten_configuration(inputs.text_after(path)),
+        )
         text = inputs.text_after(path) or ""
         if old is None or new is None:
             continue  # new projects have nothing to compare; broken files fail the load
@@ -350,9 +353,9 @@ def changed(inputs: RuleInputs) -> Iterator[Observation]:
             for key in sorted(old.keys() | new.keys())
             if old.get(key) != new.get(key) and _parse_gateway_name(key) not in added
         ]
-        yield from _observations(settings, path, text)
+        yield from _list_observations(settings, path, text)
         for name in sorted(added):
-            yield Observation(
+            yield RuleObservation(
                 OTHER,
                 f"The gateway `{name}` is added. Whatever runs without a gateway of its own runs "
                 "where it did.",
@@ -388,18 +391,20 @@ def is_project_yaml(inputs: RuleInputs, path: str) -> bool:
     return PurePosixPath(path).name in _FILES and inputs.in_project(path) in _FILES
 
 
-def _observations(settings: Iterable[Setting], path: str, text: str) -> Iterator[Observation]:
+def _list_observations(
+    settings: Iterable[Setting], path: str, text: str
+) -> Iterator[RuleObservation]:
     """One observation for all settings that do the same."""
     alike: dict[SettingJudgement, list[Setting]] = {}
     for setting in settings:
-        judgement = judged(setting[0].split("\x00"), setting[1], setting[2])
+        judgement = judge_setting(setting[0].split("\x00"), setting[1], setting[2])
         if judgement is not None:
             alike.setdefault(judgement, []).append(setting)
     for (spec, severity, effect, clears), members in alike.items():
-        told = [_told(*member) for member in members[:SETTINGS_SHOWN]]
+        told = [_describe_setting_change(*member) for member in members[:SETTINGS_SHOWN]]
         rest = len(members) - len(told)
         first = members[0][0].split("\x00")
-        yield Observation(
+        yield RuleObservation(
             spec,
             f"{', '.join(told)}{f' and {rest} more' if rest > 0 else ''}: {effect}.",
             clears,
@@ -410,15 +415,15 @@ def _observations(settings: Iterable[Setting], path: str, text: str) -> Iterator
         )
 
 
-def _told(key: str, before: Any, after: Any) -> str:
+def _describe_setting_change(key: str, before: Any, after: Any) -> str:
     name = key.replace("\x00", ".")
-    old, new = _shown(name, before), _shown(name, after)
+    old, new = _show_setting(name, before), _show_setting(name, after)
     if old == new and _STAND_IN.search(str(after)):
         new = "another template"
     return f"`{name}` from {old} to {new}"
 
 
-def _shown(name: str, value: Any) -> str:
+def _show_setting(name: str, value: Any) -> str:
     if value is None:
         return "nothing"
     if is_suspect(name):
@@ -426,12 +431,12 @@ def _shown(name: str, value: Any) -> str:
     if _STAND_IN.fullmatch(str(value)):
         return "a template"
     # Cut after hiding: half a credential no longer has its form.
-    text = _STAND_IN.sub("{{ … }}", hide(str(value).replace("\n", " ")))
-    return f"`{shortened(text, SHOWN)}`"
+    text = _STAND_IN.sub("{{ … }}", hide_shapes(str(value).replace("\n", " ")))
+    return f"`{shorten_redacted(text, SHOWN)}`"
 
 
 @on_project(*SETTINGS)
-def changed_objects(inputs: RuleInputs) -> Iterator[Observation]:
+def changed_objects(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The weightiest settings of a config.py, where both configurations are known."""
     old, new = inputs.config_before, inputs.config_after
     path = next(
@@ -445,22 +450,22 @@ def changed_objects(inputs: RuleInputs) -> Iterator[Observation]:
         if value != new.settings[key]
     ]
     text = inputs.text_after(path) or ""
-    yield from _observations(settings, path, text)
+    yield from _list_observations(settings, path, text)
 
 
 @on_file(SINGLE_WRITER)
-def single_writer(inputs: RuleInputs) -> Iterator[Observation]:
+def single_writer(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """A state in DuckDB or SQLite that the change introduces, with several tasks writing to it."""
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
             continue
-        old = read(inputs.text_before(path)) or {}
-        new = read(inputs.text_after(path))
+        old = flatten_configuration(inputs.text_before(path)) or {}
+        new = flatten_configuration(inputs.text_after(path))
         for key, tasks in single_writer_states(new or {}):
             if old.get(key) == (new or {}).get(key):
                 continue
             text = inputs.text_after(path) or ""
-            yield Observation(
+            yield RuleObservation(
                 SINGLE_WRITER,
                 f"The state is a file for one writer, and the connection runs {tasks} tasks at a "
                 "time: a second run, or a colleague, waits or fails with a lock.",

@@ -17,14 +17,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from ci_bot.worker.messages import load_yaml
-from ci_bot.worker.rules.observation import names
+from ci_bot.worker.rules.observation import quote_names
 
 ExpectedRow = Mapping[str, str | None]
 ReadText = Callable[[str], str | None]
 
 
 @dataclass(frozen=True)
-class Table:
+class ExpectedTable:
     """Rows that a test feeds or expects.
 
     Attributes:
@@ -38,17 +38,17 @@ class Table:
     partial: bool = False
 
     @property
-    def columns(self) -> set[str]:
+    def column_names(self) -> set[str]:
         return {column for row in self.rows or () for column in row}
 
 
 @dataclass(frozen=True)
-class Case:
+class UnitTestCase:
     """One unit test: what it feeds into a model and what it expects of it."""
 
     model: str
-    inputs: Mapping[str, Table]
-    outputs: Mapping[str, Table]
+    inputs: Mapping[str, ExpectedTable]
+    outputs: Mapping[str, ExpectedTable]
     variables: Mapping[str, str | None]
 
 
@@ -70,47 +70,48 @@ QUERY = "query"
 _TIMES = frozenset({"start", "end", "execution_time", "latest"})
 
 
-def case_of(body: Mapping[str, Any], read: ReadText) -> Case:
+def case_of(body: Mapping[str, Any], read: ReadText) -> UnitTestCase:
     """A test case as it stands in its file.
 
     Args:
         read: The text of another file of the project, by the path that the test names.
     """
-    outputs = _mapping(body.get("outputs"))
+    outputs = _as_mapping(body.get("outputs"))
     partial = bool(outputs.get("partial"))
     expected = {
-        name: _table(value, read, partial=partial)
-        for name, value in _mapping(outputs.get("ctes")).items()
+        name: _read_table(value, read, partial=partial)
+        for name, value in _as_mapping(outputs.get("ctes")).items()
     }
     expected = {f"CTE {name.lower()}": table for name, table in expected.items()}
     if outputs.get(QUERY) is not None:
-        expected[QUERY] = _table(outputs[QUERY], read, partial=partial)
-    return Case(
+        expected[QUERY] = _read_table(outputs[QUERY], read, partial=partial)
+    return UnitTestCase(
         model=str(body.get("model") or "").lower(),
         inputs={
-            name.lower(): _table(value, read)
-            for name, value in _mapping(body.get("inputs")).items()
+            name.lower(): _read_table(value, read)
+            for name, value in _as_mapping(body.get("inputs")).items()
         },
         outputs=expected,
         variables={
-            name.lower(): spelled(value) for name, value in _mapping(body.get("vars")).items()
+            name.lower(): spell_value(value)
+            for name, value in _as_mapping(body.get("vars")).items()
         },
     )
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _as_mapping(value: Any) -> dict[str, Any]:
     return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
-def _table(value: Any, read: ReadText, *, partial: bool = False) -> Table:
-    whole = _mapping(value) if isinstance(value, dict) else {"rows": value}
+def _read_table(value: Any, read: ReadText, *, partial: bool = False) -> ExpectedTable:
+    whole = _as_mapping(value) if isinstance(value, dict) else {"rows": value}
     partial = partial or bool(whole.get("partial"))
     text = repr(sorted((key, repr(item)) for key, item in whole.items() if key != "partial"))
-    rows = _rows(whole, read)
-    return Table(None if rows is None else tuple(map(_row, rows)), text, partial)
+    rows = _read_rows(whole, read)
+    return ExpectedTable(None if rows is None else tuple(map(_read_row, rows)), text, partial)
 
 
-def _rows(whole: Mapping[str, Any], read: ReadText) -> Sequence[Mapping[str, Any]] | None:
+def _read_rows(whole: Mapping[str, Any], read: ReadText) -> Sequence[Mapping[str, Any]] | None:
     rows, path = whole.get("rows"), whole.get("path")
     if path is not None:
         content = read(str(path))
@@ -126,11 +127,11 @@ def _rows(whole: Mapping[str, Any], read: ReadText) -> Sequence[Mapping[str, Any
     return rows
 
 
-def _row(row: Mapping[str, Any]) -> ExpectedRow:
-    return {str(column).lower(): spelled(value) for column, value in row.items()}
+def _read_row(row: Mapping[str, Any]) -> ExpectedRow:
+    return {str(column).lower(): spell_value(value) for column, value in row.items()}
 
 
-def spelled(value: Any) -> str | None:
+def spell_value(value: Any) -> str | None:
     """One spelling for values that SQLMesh takes for equal; None for NULL."""
     if value is None or value == "":
         return None
@@ -148,7 +149,7 @@ def spelled(value: Any) -> str | None:
     return format(number.normalize(), "f")
 
 
-def lost(old: Case, new: Case, shape: ModelShape) -> list[str]:
+def list_lost_checks(old: UnitTestCase, new: UnitTestCase, shape: ModelShape) -> list[str]:
     """What `old` checks and `new` does not, each in some words; nothing where `new` is as strict.
 
     What the model cannot have any more (a column, a CTE) need not be expected of it.
@@ -171,14 +172,14 @@ def _no_cte(part: str) -> str:
     return f"it no longer checks the CTE `{part.removeprefix('CTE ')}`"
 
 
-def _more_fed(old: Case, new: Case) -> int:
+def _more_fed(old: UnitTestCase, new: UnitTestCase) -> int:
     """How many input rows there are beside those that there were; 0 where one of these is gone."""
     more = 0
     for model, table in old.inputs.items():
         now = new.inputs.get(model)
         if now is None or table.rows is None or now.rows is None:
             return 0
-        left, unused = _unmatched(table.rows, now.rows, table.columns)
+        left, unused = _list_unmatched(table.rows, now.rows, table.column_names)
         if left:
             return 0
         more += len(unused)
@@ -186,7 +187,7 @@ def _more_fed(old: Case, new: Case) -> int:
 
 
 def _less_expected(
-    old: Table, new: Table, kept: Collection[str] | None, *, more: int, same: bool
+    old: ExpectedTable, new: ExpectedTable, kept: Collection[str] | None, *, more: int, same: bool
 ) -> list[str]:
     if old.rows is None or new.rows is None:
         return [] if old.text == new.text else ["it expects another result"]
@@ -195,19 +196,19 @@ def _less_expected(
         found.append("it compares some columns only (partial)")
     gone = {
         column
-        for column in old.columns - new.columns
+        for column in old.column_names - new.column_names
         if any(row.get(column) is not None for row in old.rows) or new.partial
     }
     gone = {column for column in gone if kept is None or column in kept}
     if gone:
-        found.append(f"it expects no value in {names(gone)} any more")
+        found.append(f"it expects no value in {quote_names(gone)} any more")
     compared = {
         column
-        for column in old.columns - gone
-        if kept is None or column in kept or column in new.columns
+        for column in old.column_names - gone
+        if kept is None or column in kept or column in new.column_names
     }
-    left, unused = _unmatched(old.rows, new.rows, compared)
-    changed = [pair for row in left if (pair := _nearest(row, unused, compared)) is not None]
+    left, unused = _list_unmatched(old.rows, new.rows, compared)
+    changed = [pair for row in left if (pair := _find_nearest(row, unused, compared)) is not None]
     # Of a model that is what it was, other values are what it makes of the rows that are new.
     if changed and not (more and same):
         column, before, after = changed[0]
@@ -222,7 +223,7 @@ def _less_expected(
     return found
 
 
-def _unmatched(
+def _list_unmatched(
     old: Sequence[ExpectedRow], new: Sequence[ExpectedRow], compared: Collection[str]
 ) -> tuple[list[ExpectedRow], list[ExpectedRow]]:
     """Rows of `old` that none of `new` stands for, each of which stands for one only."""
@@ -230,7 +231,7 @@ def _unmatched(
     left = []
     # Those that ask for most choose first; the others are content with more of the rows.
     for row in sorted(old, key=lambda item: -len(item)):
-        twin = next((other for other in unused if _covers(other, row, compared)), None)
+        twin = next((other for other in unused if _covers_row(other, row, compared)), None)
         if twin is None:
             left.append(row)
         else:
@@ -238,11 +239,11 @@ def _unmatched(
     return left, unused
 
 
-def _covers(new: ExpectedRow, old: ExpectedRow, compared: Collection[str]) -> bool:
+def _covers_row(new: ExpectedRow, old: ExpectedRow, compared: Collection[str]) -> bool:
     return all(new.get(column) == value for column, value in old.items() if column in compared)
 
 
-def _nearest(
+def _find_nearest(
     row: ExpectedRow, unused: list[ExpectedRow], compared: Collection[str]
 ) -> tuple[str, str, str] | None:
     """The value in which the most similar unused row differs; the row is used then."""
@@ -260,7 +261,7 @@ def _nearest(
     return None
 
 
-def _less_fed(old: Case, new: Case, shape: ModelShape) -> list[str]:
+def _less_fed(old: UnitTestCase, new: UnitTestCase, shape: ModelShape) -> list[str]:
     """Input rows that are gone: what the model did with them is not tested any more."""
     found = []
     for model, table in old.inputs.items():
@@ -270,10 +271,10 @@ def _less_fed(old: Case, new: Case, shape: ModelShape) -> list[str]:
         known = _columns_of(model, shape)
         compared = {
             column
-            for column in table.columns
-            if column in now.columns or (known is not None and column in known)
+            for column in table.column_names
+            if column in now.column_names or (known is not None and column in known)
         }
-        left, _ = _unmatched(table.rows, now.rows, compared)
+        left, _ = _list_unmatched(table.rows, now.rows, compared)
         if left:
             found.append(
                 f"it no longer feeds {'a row' if len(left) == 1 else f'{len(left)} rows'} "
@@ -289,7 +290,7 @@ def _columns_of(model: str, shape: ModelShape) -> Collection[str] | None:
     return None
 
 
-def new_variables(old: Case, new: Case) -> list[tuple[str, str | None]]:
+def new_variables(old: UnitTestCase, new: UnitTestCase) -> list[tuple[str, str | None]]:
     """Variables that `new` sets and `old` did not. Times are left out: they pin the test."""
     return [
         (name, value)

@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.files.test_expectations import (
-    Case,
     ModelShape,
     ReadText,
+    UnitTestCase,
     case_of,
-    lost,
+    list_lost_checks,
     new_variables,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import renamed
-from ci_bot.worker.rules.observation import Observation, line_of
+from ci_bot.worker.rules.model_pair import list_renamed_models
+from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_file, on_file_and_models
-from ci_bot.worker.sql import plain
+from ci_bot.worker.sql import plain_name
 
 # The files in which SQLMesh finds unit tests, and the tests in them, on both sides of a change.
 
@@ -35,31 +35,31 @@ _COMMENT_OR_BLANK = re.compile(r"\s*(#.*)?")
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenTest:
     """A test case where it stands."""
 
     path: str
     name: str
-    case: Case
+    case: UnitTestCase
 
 
 @dataclass(frozen=True)
-class Sides:
+class TestSides:
     """The tests of the changed files before and after; files that are no plain YAML after it."""
 
-    before: tuple[Written, ...]
-    after: tuple[Written, ...]
+    before: tuple[WrittenTest, ...]
+    after: tuple[WrittenTest, ...]
     unreadable: frozenset[str]
 
 
-def tests_of(inputs: RuleInputs) -> Sides:
+def tests_of(inputs: RuleInputs) -> TestSides:
     """Every test that the change can have touched, also through a file that the test reads."""
-    then, now = _reader(inputs, before=True), _reader(inputs, before=False)
-    paths = list(_touched(inputs))
-    return Sides(
-        before=tuple(case for path in paths for case in _cases(then(path), path, then)),
-        after=tuple(case for path in paths for case in _cases(now(path), path, now)),
-        unreadable=frozenset(path for path in paths if _unreadable(now(path))),
+    then, now = _side_reader(inputs, before=True), _side_reader(inputs, before=False)
+    paths = list(_iterate_touched(inputs))
+    return TestSides(
+        before=tuple(case for path in paths for case in _read_cases(then(path), path, then)),
+        after=tuple(case for path in paths for case in _read_cases(now(path), path, now)),
+        unreadable=frozenset(path for path in paths if _is_unreadable(now(path))),
     )
 
 
@@ -69,7 +69,7 @@ def is_test_file(inputs: RuleInputs, path: str) -> bool:
     return inside.parts[:1] == (FOLDER,) and bool(_TEST_FILE.fullmatch(inside.name))
 
 
-def _touched(inputs: RuleInputs) -> Iterator[str]:
+def _iterate_touched(inputs: RuleInputs) -> Iterator[str]:
     changed = inputs.changed_files or ()
     yield from (path for path in changed if is_test_file(inputs, path))
     data = {PurePosixPath(path).name for path in changed if not is_test_file(inputs, path)}
@@ -89,7 +89,7 @@ def _in_checkout(inputs: RuleInputs) -> Iterator[str]:
                 yield path
 
 
-def _reader(inputs: RuleInputs, *, before: bool) -> ReadText:
+def _side_reader(inputs: RuleInputs, *, before: bool) -> ReadText:
     """Reads a file of one side by its path in the repository, or in one of the projects."""
     changed = set(inputs.changed_files or ())
 
@@ -107,29 +107,29 @@ def _reader(inputs: RuleInputs, *, before: bool) -> ReadText:
     return text_of
 
 
-def _cases(text: str | None, path: str, read: ReadText) -> list[Written]:
+def _read_cases(text: str | None, path: str, read: ReadText) -> list[WrittenTest]:
     found = load_yaml(text) if text else None
     if not isinstance(found, dict):
         return []
     return [
-        Written(path, str(name), case_of(body, read))
+        WrittenTest(path, str(name), case_of(body, read))
         for name, body in found.items()
         if isinstance(body, dict) and "model" in body
     ]
 
 
-def _unreadable(text: str | None) -> bool:
+def _is_unreadable(text: str | None) -> bool:
     """Whether there is something that a YAML parser does not read: Jinja around keys, mostly."""
     if text is None or all(_COMMENT_OR_BLANK.fullmatch(line) for line in text.splitlines()):
         return False
     return not isinstance(load_yaml(text), dict)
 
 
-REMOVED = rule("unit-test-removed")
+REMOVED = find_rule("unit-test-removed")
 
-WEAKENED = rule("unit-test-weakened")
+WEAKENED = find_rule("unit-test-weakened")
 
-MOVING = rule("moving-date-test")
+MOVING = find_rule("moving-date-test")
 
 _MOVING = re.compile(
     r"(?i)\b(current_date|current_timestamp|now|getdate|sysdate|localtimestamp)\s*\(\s*\)|"
@@ -142,21 +142,25 @@ _MODEL = re.compile(r"\s+model:\s*['\"]?([\w.]+)")
 
 
 @on_file_and_models(REMOVED, WEAKENED)
-def removed(inputs: RuleInputs) -> Iterator[Observation]:
+def find_removed_tests(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Tests that are gone or check less, although the model that they tested is still there."""
     sides = tests_of(inputs)
-    moved = {plain(old): plain(new) for old, new in renamed(inputs)}
+    moved = {plain_name(old): plain_name(new) for old, new in list_renamed_models(inputs)}
     for test in sides.before:
-        model = _model(inputs.after, test.case.model)
-        tested = _now(test.case.model, moved)
+        model = _find_model(inputs.after, test.case.model)
+        tested = _name_after(test.case.model, moved)
         if model is None and inputs.loaded and tested == test.case.model:
             continue  # the model went too, and that is said elsewhere
         if test.path in sides.unreadable:
             continue
-        model = model or _model(inputs.after, tested) or _model(inputs.before, test.case.model)
-        yield from _judged(inputs, test, sides.after, tested, model)
+        model = (
+            model
+            or _find_model(inputs.after, tested)
+            or _find_model(inputs.before, test.case.model)
+        )
+        yield from _judge_test(inputs, test, sides.after, tested, model)
     for path in sorted(sides.unreadable & {test.path for test in sides.before}):
-        yield Observation(
+        yield RuleObservation(
             WEAKENED,
             f"`{path}` is no plain YAML any more, so what its tests check cannot be compared.",
             "the file is plain YAML again, or its owner has compared the tests",
@@ -165,21 +169,26 @@ def removed(inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _judged(
-    inputs: RuleInputs, test: Written, after: tuple[Written, ...], tested: str, model: Any
-) -> Iterator[Observation]:
-    shape = _shape(inputs, model)
+def _judge_test(
+    inputs: RuleInputs, test: WrittenTest, after: tuple[WrittenTest, ...], tested: str, model: Any
+) -> Iterator[RuleObservation]:
+    shape = _model_shape(inputs, model)
     case = replace(test.case, model=tested)
     same_model = [other for other in after if _same_model(other.case.model, tested)]
-    if any(not lost(case, other.case, shape) for other in same_model if other.name != test.name):
+    if any(
+        not list_lost_checks(case, other.case, shape)
+        for other in same_model
+        if other.name != test.name
+    ):
         return  # renamed, moved to another file, or covered by another test
     named = [other for other in same_model if other.name == test.name]
     # The same name can stand in several files; the own file comes first.
     twin = min(named, key=lambda other: other.path != test.path, default=None)
     if twin is None:
-        yield Observation(
+        yield RuleObservation(
             REMOVED,
-            f"The unit test `{test.name}` of {inputs.names.of(test.case.model)} is gone, and the "
+            f"The unit test `{test.name}` of {inputs.names.short_name(test.case.model)} is gone, "
+            "and the "
             "model is still there.",
             "the test is back, or its owner says what replaces it",
             model=model,
@@ -188,9 +197,9 @@ def _judged(
             subject=(test.name,),
         )
         return
-    told = lost(case, twin.case, shape) + _set_anew(inputs, test, twin, model)
+    told = list_lost_checks(case, twin.case, shape) + _set_anew(inputs, test, twin, model)
     if told:
-        yield Observation(
+        yield RuleObservation(
             WEAKENED,
             f"The unit test `{test.name}` no longer checks what it did: {'; '.join(told)}.",
             "the test is as strict as before, or its owner agrees",
@@ -201,7 +210,7 @@ def _judged(
         )
 
 
-def _set_anew(inputs: RuleInputs, old: Written, new: Written, model: Any) -> list[str]:
+def _set_anew(inputs: RuleInputs, old: WrittenTest, new: WrittenTest, model: Any) -> list[str]:
     """Variables that the test sets now, and that the model read before: it runs another way."""
     path = inputs.path_of(model) or ""
     changed = path in (inputs.changed_files or ())
@@ -213,22 +222,22 @@ def _set_anew(inputs: RuleInputs, old: Written, new: Written, model: Any) -> lis
     ]
 
 
-def _now(tested: str, moved: Mapping[str, str]) -> str:
+def _name_after(tested: str, moved: Mapping[str, str]) -> str:
     """The name of the tested model after the change."""
     return next((new for old, new in moved.items() if _same_model(old, tested)), tested)
 
 
 def _same_model(one: str, other: str) -> bool:
     """Whether two names, one of which may lack its catalog, are those of one model."""
-    one, other = plain(one), plain(other)
+    one, other = plain_name(one), plain_name(other)
     return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
 
 
-def _model(models: Mapping[str, Any], name: str) -> Any:
+def _find_model(models: Mapping[str, Any], name: str) -> Any:
     return next((model for fqn, model in models.items() if _same_model(fqn, name)), None)
 
 
-def _shape(inputs: RuleInputs, model: Any) -> ModelShape:
+def _model_shape(inputs: RuleInputs, model: Any) -> ModelShape:
     """What the tested model and those that it reads have after the change."""
     if model is None or not inputs.loaded:
         return ModelShape()
@@ -236,18 +245,18 @@ def _shape(inputs: RuleInputs, model: Any) -> ModelShape:
     found = getattr(query, "ctes", None)
     before = inputs.before.get(model.fqn)
     return ModelShape(
-        columns=_columns(model),
+        columns=_list_columns(model),
         same=before is not None and before.data_hash == model.data_hash,
         ctes=None if found is None else {cte.alias.lower() for cte in found},
         upstream={
-            plain(name): columns
+            plain_name(name): columns
             for name in model.depends_on
-            if name in inputs.after and (columns := _columns(inputs.after[name])) is not None
+            if name in inputs.after and (columns := _list_columns(inputs.after[name])) is not None
         },
     )
 
 
-def _columns(model: Any) -> set[str] | None:
+def _list_columns(model: Any) -> set[str] | None:
     known = model.columns_to_types
     return None if not known or "*" in known else {column.lower() for column in known}
 
@@ -261,7 +270,7 @@ def _yaml_files(inputs: RuleInputs) -> Iterator[str]:
 
 
 @on_file(MOVING)
-def moving_dates(inputs: RuleInputs) -> Iterator[Observation]:
+def moving_dates(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Dates in tests that follow the clock."""
     for path in _yaml_files(inputs):
         after = inputs.text_after(path)
@@ -274,7 +283,7 @@ def moving_dates(inputs: RuleInputs) -> Iterator[Observation]:
                 continue
             found = _MOVING.search(f"{code}\n")
             if found:
-                yield Observation(
+                yield RuleObservation(
                     MOVING,
                     f"Line {number} follows the clock (`{found.group(0).strip(' :,}')}`), so the "
                     "test passes today and may fail tomorrow.",

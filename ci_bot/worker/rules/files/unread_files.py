@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import (
     FIX,
     list_files_below,
@@ -17,12 +17,12 @@ from ci_bot.worker.project import (
     list_pointers,
     list_seed_files,
 )
-from ci_bot.worker.rules.files.settings import is_project_yaml, read
+from ci_bot.worker.rules.files.settings import flatten_configuration, is_project_yaml
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation, line_of, names
+from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
 from ci_bot.worker.rules.registry import on_file, on_file_and_models, on_project
 
-IGNORED = rule("files-ignored")
+IGNORED = find_rule("files-ignored")
 
 KEY = "ignore_patterns"
 # Folders that SQLMesh loads, what their files are, and what it means that they are not seen.
@@ -41,25 +41,28 @@ MOST_FILES = 20_000
 
 
 @on_file(IGNORED)
-def ignored(inputs: RuleInputs) -> Iterator[Observation]:
+def find_ignored_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Patterns of a YAML configuration that match files of the project, and did not before."""
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
             continue
-        old, new = read(inputs.text_before(path)), read(inputs.text_after(path))
+        old, new = (
+            flatten_configuration(inputs.text_before(path)),
+            flatten_configuration(inputs.text_after(path)),
+        )
         if old is None or new is None:
             continue
-        yield from _observations(
+        yield from _observe_patterns(
             inputs,
             path,
             PurePosixPath(path).parent,
-            _patterns(old.get(KEY)),
-            _patterns(new.get(KEY)),
+            _list_patterns(old.get(KEY)),
+            _list_patterns(new.get(KEY)),
         )
 
 
 @on_project(IGNORED)
-def ignored_by_objects(inputs: RuleInputs) -> Iterator[Observation]:
+def ignored_by_objects(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The same of a config.py, where both configurations are known."""
     before, after = inputs.config_before, inputs.config_after
     path = next(
@@ -67,36 +70,36 @@ def ignored_by_objects(inputs: RuleInputs) -> Iterator[Observation]:
     )
     if before is None or after is None or path is None or KEY not in after.settings:
         return
-    yield from _observations(
+    yield from _observe_patterns(
         inputs,
         path,
         PurePosixPath(path).parent,
-        _patterns(before.settings.get(KEY)),
-        _patterns(after.settings.get(KEY)),
+        _list_patterns(before.settings.get(KEY)),
+        _list_patterns(after.settings.get(KEY)),
     )
 
 
-def _patterns(value: object) -> list[str]:
+def _list_patterns(value: object) -> list[str]:
     items = value if isinstance(value, list | tuple) else [value] if value else []
     return [str(item) for item in items]
 
 
-def _observations(
+def _observe_patterns(
     inputs: RuleInputs, path: str, project: PurePosixPath, old: list[str], new: list[str]
-) -> Iterator[Observation]:
+) -> Iterator[RuleObservation]:
     added = [pattern for pattern in new if pattern not in old]
     if not added:
         return
     root = inputs.repository / project
     for folder, suffixes, what, effect in _FOLDERS:
-        files = _files(root / folder, suffixes)
-        hidden = _matched(root, folder, files, added) - _matched(root, folder, files, old)
+        files = _list_files(root / folder, suffixes)
+        hidden = _match_files(root, folder, files, added) - _match_files(root, folder, files, old)
         if hidden:
             shown = sorted(file.relative_to(root).as_posix() for file in hidden)
             severity: Severity | None = "medium" if folder in _PLANNED else None
-            yield Observation(
+            yield RuleObservation(
                 IGNORED,
-                f"`{KEY}` takes {what} out of sight that are still there ({names(shown)}): "
+                f"`{KEY}` takes {what} out of sight that are still there ({quote_names(shown)}): "
                 f"{effect}.",
                 "the pattern matches none of them, or they are deleted on purpose",
                 severity=severity,
@@ -106,7 +109,7 @@ def _observations(
             )
 
 
-def _files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
+def _list_files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
     if folder.is_symlink() or not folder.is_dir():
         return []
     found: list[Path] = []
@@ -118,7 +121,9 @@ def _files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
     return sorted(found)
 
 
-def _matched(root: Path, folder: str, files: Sequence[Path], patterns: Sequence[str]) -> set[Path]:
+def _match_files(
+    root: Path, folder: str, files: Sequence[Path], patterns: Sequence[str]
+) -> set[Path]:
     """The files that SQLMesh's loader leaves out.
 
     It matches a pattern from the right, and expands it from the project's root as well, but for
@@ -139,11 +144,11 @@ def _matched(root: Path, folder: str, files: Sequence[Path], patterns: Sequence[
 # Files that the plan reads and of which the checkout holds a pointer of Git LFS only.
 
 
-POINTER = rule("lfs-pointer")
+POINTER = find_rule("lfs-pointer")
 
 
 @on_file_and_models(POINTER)
-def pointers(inputs: RuleInputs) -> Iterator[Observation]:
+def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Pointers that the plan takes for data or code, whether or not the pull request changes them.
 
     What the load has opened is known, and so are the seeds; where nothing could be loaded, it is
@@ -161,32 +166,34 @@ def pointers(inputs: RuleInputs) -> Iterator[Observation]:
         read = sorted({*read, *list_loaded(below)})
     if read:
         verb, them = ("is", "it") if len(read) == 1 else ("are", "them")
-        yield Observation(
+        yield RuleObservation(
             POINTER,
-            f"{names(_relative(read, inputs))} {verb} in Git LFS, and the checkout holds only a "
+            f"{quote_names(_relative_paths(read, inputs))} {verb} in Git LFS, and the checkout "
+            "holds only a "
             f"pointer for {them}. The plan takes the pointer's text for the content, and so would "
             "the tables that it builds and that prod takes over.",
             FIX,
             model=next((seeds[path] for path in read if path in seeds), None),
-            path=_relative(read, inputs)[0],
+            path=_relative_paths(read, inputs)[0],
             line=1,
         )
     rest = list_named_in_code([path for path in below if path not in read], directories)
     if rest:
-        yield Observation(
+        yield RuleObservation(
             POINTER,
-            f"{names(_relative(rest, inputs))} in Git LFS: the checkout holds a pointer only, and "
+            f"{quote_names(_relative_paths(rest, inputs))} in Git LFS: the checkout holds a "
+            "pointer only, and "
             "a model or macro names the file. What reads it while a model runs gets the pointer's "
             "text.",
             FIX,
             severity="high",
-            path=_relative(rest, inputs)[0],
+            path=_relative_paths(rest, inputs)[0],
             line=1,
             subject=("named in code",),
         )
 
 
-def _relative(paths: Iterable[Path], inputs: RuleInputs) -> list[str]:
+def _relative_paths(paths: Iterable[Path], inputs: RuleInputs) -> list[str]:
     return sorted(
         path.relative_to(inputs.repository).as_posix()
         if path.is_relative_to(inputs.repository)

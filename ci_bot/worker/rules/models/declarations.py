@@ -11,10 +11,16 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.sql import Query, plain, selects, table_name, trees
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.sql import (
+    ModelQuery,
+    iterate_code_trees,
+    iterate_selects,
+    plain_name,
+    table_name,
+)
 
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"})
 
@@ -23,9 +29,9 @@ _SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"
 class ExternalUnregistered(ModelRule):
     """A table that SQLMesh does not know can change without any plan seeing it."""
 
-    spec = rule("external-unregistered")
+    spec = find_rule("external-unregistered")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         if model.kind.is_external:
             return
         unknown = [
@@ -37,8 +43,8 @@ class ExternalUnregistered(ModelRule):
             return
         registers = any(item.kind.is_external for item in self.project.models.values())
         for name in unknown:
-            called = self.project.called(name)
-            yield self.observation(
+            called = self.project.name_of_table(name)
+            yield self.make_observation(
                 model,
                 f"`{called}` is no model and is not in external_models.yaml: its columns are "
                 "not known, and no plan sees it change.",
@@ -46,12 +52,12 @@ class ExternalUnregistered(ModelRule):
                 subject=[called],
                 # Where a project registers nothing at all, that is its habit and not this change.
                 severity=None if registers else "medium",
-                anchors=(called, plain(name).rpartition(".")[2]),
+                anchors=(called, plain_name(name).rpartition(".")[2]),
             )
 
 
 def _is_system(name: str) -> bool:
-    parts = plain(name).split(".")
+    parts = plain_name(name).split(".")
     return any(part in _SYSTEM_SCHEMAS for part in parts[:-1])
 
 
@@ -59,11 +65,11 @@ def _is_system(name: str) -> bool:
 class ExternalWithoutAudits(ModelRule):
     """The border of a project is where data should be checked first."""
 
-    spec = rule("external-without-audits")
+    spec = find_rule("external-without-audits")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         if model.kind.is_external and not model.audits:
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 "Nothing checks what arrives in this table.",
                 "the entry in external_models.yaml has audits, for instance not_null on its key",
@@ -75,29 +81,29 @@ class ExternalWithoutAudits(ModelRule):
 class SelectStar(ModelRule):
     """A star passes on whatever the source has today."""
 
-    spec = rule("select-star")
+    spec = find_rule("select-star")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
         if query is None:
             return
         root = query.written_root if query.written is not None else query.root
         tree = query.written_tree if query.written is not None else query.rendered_tree
-        if not any(not isinstance(star.parent, exp.Count) for star in tree.all(exp.Star)):
+        if not any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
             return
-        for scope in selects(root):
+        for scope in iterate_selects(root):
             for item in scope.expression.expressions:
                 if not item.is_star or isinstance(item.unalias(), exp.Count):
                     continue
-                tables = sorted(set(_stored(item, scope)))
+                tables = sorted(set(_iterate_stored(item, scope)))
                 if not tables:
                     continue
                 known = [self.project.by_table.get(name) for name in tables]
-                called = [self.project.called(name) for name in tables]
+                called = [self.project.name_of_table(name) for name in tables]
                 all_known = all(m is not None and m.columns_to_types for m in known)
-                yield self.observation(
+                yield self.make_observation(
                     model,
-                    f"SELECT * takes every column that {names(called)} "
+                    f"SELECT * takes every column that {quote_names(called)} "
                     + (
                         "has today; a new one appears here without a change."
                         if all_known
@@ -110,7 +116,7 @@ class SelectStar(ModelRule):
                 )
 
 
-def _stored(item: Any, scope: Any) -> Iterator[str]:
+def _iterate_stored(item: Any, scope: Any) -> Iterator[str]:
     """Tables that a star reads directly; a CTE that names its columns is as good as a list."""
     table = item.table if isinstance(item, exp.Column) else ""
     for alias, (_, source) in scope.selected_sources.items():
@@ -126,9 +132,9 @@ def _stored(item: Any, scope: Any) -> Iterator[str]:
 class UncastProjection(ModelRule):
     """A column whose type nobody can tell is whatever the engine makes of it."""
 
-    spec = rule("uncast-projection")
+    spec = find_rule("uncast-projection")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         if not model.is_sql or model.kind.is_external:
             return
         types = model.columns_to_types
@@ -138,9 +144,11 @@ class UncastProjection(ModelRule):
             return  # with an unknown source every type is unknown, and that is said elsewhere
         unknown = [name for name, kind in types.items() if kind.is_type(exp.DataType.Type.UNKNOWN)]
         if unknown and not model.violated_rules_for_query:
-            yield self.observation(
+            yield self.make_observation(
                 model,
-                lambda columns: f"The types of {names(columns)} cannot be told from the query.",
+                lambda columns: (
+                    f"The types of {quote_names(columns)} cannot be told from the query."
+                ),
                 "the columns are cast in the outermost SELECT",
                 subject=unknown,
                 anchors=tuple(unknown),
@@ -151,19 +159,19 @@ class UncastProjection(ModelRule):
 class MissingColumn(ModelRule):
     """A column that no table of the query has."""
 
-    spec = rule("missing-column")
+    spec = find_rule("missing-column")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
         if query is None:
             return
         # SQLMesh tried to qualify the query against the schemas that it knows, and failed.
         violated = model.violated_rules_for_query
         if not violated.get(AmbiguousOrInvalidColumn):
             return
-        for table, column in sorted(set(unresolved(query, self.project.by_table))):
-            called = self.project.called(table)
-            yield self.observation(
+        for table, column in sorted(set(iterate_unresolved(query, self.project.by_table))):
+            called = self.project.name_of_table(table)
+            yield self.make_observation(
                 model,
                 f"`{column}` is read from `{called}`, which has no such column.",
                 "the column exists there, or is no longer read",
@@ -172,9 +180,9 @@ class MissingColumn(ModelRule):
             )
 
 
-def unresolved(query: Query, by_table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def iterate_unresolved(query: ModelQuery, by_table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(table, column) pairs that a query reads although the table is known not to have them."""
-    for scope in selects(query.root or query.written_root):
+    for scope in iterate_selects(query.root or query.written_root):
         sources = scope.selected_sources
         single = next(iter(sources.values()))[1] if len(sources) == 1 else None
         aliases = {item.alias.lower() for item in scope.expression.expressions if item.alias}
@@ -208,23 +216,24 @@ _READS = re.compile(r"\b(?:FROM|JOIN)\s+([`\"\w.]+)", re.IGNORECASE)
 class PythonDependencyMissing(ModelRule):
     """SQLMesh waits for, rebuilds after and resolves what a model says that it depends on."""
 
-    spec = rule("python-dependency-missing")
+    spec = find_rule("python-dependency-missing")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         if not model.is_python:
             return
-        known = {plain(name) for name in model.depends_on} | {plain(model.fqn)}
+        known = {plain_name(name) for name in model.depends_on} | {plain_name(model.fqn)}
         missing = {
-            self.project.called(found.fqn): text
-            for tree in trees(model)
-            for text in _read(tree)
-            if (found := self.project.by_table.get(plain(text))) is not None
-            and plain(found.fqn) not in known
+            self.project.name_of_table(found.fqn): text
+            for tree in iterate_code_trees(model)
+            for text in _iterate_read_names(tree)
+            if (found := self.project.by_table.get(plain_name(text))) is not None
+            and plain_name(found.fqn) not in known
         }
         if missing:
-            yield self.observation(
+            yield self.make_observation(
                 model,
-                f"The code reads {names(missing)}, which `depends_on` does not name: SQLMesh does "
+                f"The code reads {quote_names(missing)}, which `depends_on` does not name: "
+                "SQLMesh does "
                 "not wait for it, and does not compute this model again when it changes.",
                 "`depends_on` names every model that the code reads, or is left out where the "
                 "code names them as text in `context.resolve_table`",
@@ -233,7 +242,7 @@ class PythonDependencyMissing(ModelRule):
             )
 
 
-def _read(tree: ast.AST) -> Iterator[str]:
+def _iterate_read_names(tree: ast.AST) -> Iterator[str]:
     """Names of tables that stand in the code as text."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):

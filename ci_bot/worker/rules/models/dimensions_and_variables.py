@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlmesh.core import dialect as d
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import is_suspect
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.sql import Query, column_names, environment_reads, outer
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.sql import ModelQuery, column_names, environment_reads, list_outer_scopes
 
 _PYTHON_VAR = re.compile(
     r"(?:context|evaluator)\.(?:var|blueprint_var)\(\s*['\"]([^'\"]+)['\"]\s*(,)?"
@@ -24,23 +24,25 @@ _PYTHON_VAR = re.compile(
 class ScdValidity(ModelRule):
     """SQLMesh writes the validity columns of an SCD type 2 model; the query must not."""
 
-    spec = rule("scd-validity")
+    spec = find_rule("scd-validity")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         kind = model.kind
-        if not kind.is_scd_type_2 or not (query := self.query(model)):
+        if not kind.is_scd_type_2 or not (query := self.query_of(model)):
             return
         reserved = {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
         returned: set[str] = set()
         star = False
-        for branch in outer(query.root or query.written_root):
+        for branch in list_outer_scopes(query.root or query.written_root):
             for item in branch.expression.expressions:
                 star = star or item.is_star
                 returned.add(item.alias_or_name.lower())
         if returned & reserved:
-            yield self.observation(
+            yield self.make_observation(
                 model,
-                lambda columns: f"The query returns {names(columns)}, which SQLMesh writes itself.",
+                lambda columns: (
+                    f"The query returns {quote_names(columns)}, which SQLMesh writes itself."
+                ),
                 "the query leaves the validity columns out, or they have other names",
                 subject=sorted(returned & reserved),
                 anchors=tuple(returned & reserved),
@@ -54,10 +56,10 @@ class ScdValidity(ModelRule):
         if isinstance(watched, list):
             needed |= set(column_names(watched))
         if gone := needed - returned:
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 lambda columns: (
-                    f"The kind names {names(columns)}, which the query does not return."
+                    f"The kind names {quote_names(columns)}, which the query does not return."
                 ),
                 "the query returns key, time and watched columns",
                 subject=sorted(gone),
@@ -66,9 +68,10 @@ class ScdValidity(ModelRule):
             )
         for grain in grain_of(model):
             if grain and grain <= set(column_names(model.unique_key)):
-                yield self.observation(
+                yield self.make_observation(
                     model,
-                    f"The grain {names(grain)} has no validity column, but a key has one row for "
+                    f"The grain {quote_names(grain)} has no validity column, but a key has one "
+                    "row for "
                     "each of its versions.",
                     f"the grain includes `{kind.valid_from_name.name}`",
                     subject=[f"({', '.join(sorted(grain))})"],
@@ -81,23 +84,23 @@ class ScdValidity(ModelRule):
 class UndefinedVariable(ModelRule):
     """A variable without a value and without a default is NULL."""
 
-    spec = rule("undefined-variable")
+    spec = find_rule("undefined-variable")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         known = (self.project.variables or frozenset()) | _own_variables(model)
         asked: list[str] = []
         if model.is_sql:
-            query = self.query(model)
+            query = self.query_of(model)
             asked = _required_variables(query) if query is not None else []
         elif model.is_python:
             payloads = "\n".join(item.payload for item in model.python_env.values())
             asked = [name for name, default in _PYTHON_VAR.findall(payloads) if not default]
         gone = sorted({name for name in asked if name.lower() not in known})
         if gone:
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 lambda variables: (
-                    f"{names(variables)} have neither a value in the configuration "
+                    f"{quote_names(variables)} have neither a value in the configuration "
                     "nor a default, so they are NULL."
                 ),
                 "the variable is in `variables`, or the call gives a default",
@@ -110,17 +113,17 @@ class UndefinedVariable(ModelRule):
 class EnvironmentVariable(ModelRule):
     """What a machine's environment holds is no part of the project, and makes its results."""
 
-    spec = rule("environment-variable")
+    spec = find_rule("environment-variable")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         # How to sign in somewhere is what variables of the environment are for.
         found = [name for name in environment_reads(model) if not is_suspect(name)]
         if found:
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 lambda variables: (
                     f"The {'Python model' if model.is_python else 'macros of the model'} "
-                    f"{'reads' if model.is_python else 'read'} {names(variables)} from the "
+                    f"{'reads' if model.is_python else 'read'} {quote_names(variables)} from the "
                     "environment of whichever machine loads the project: two machines may plan "
                     "and compute two results, and no plan shows which."
                 ),
@@ -131,9 +134,9 @@ class EnvironmentVariable(ModelRule):
             )
 
 
-def _required_variables(query: Query) -> list[str]:
+def _required_variables(query: ModelQuery) -> list[str]:
     """Names in calls of @VAR that give no default."""
-    calls = [call.this for call in query.written_tree.all(d.MacroFunc)]
+    calls = [call.this for call in query.written_tree.find_all(d.MacroFunc)]
     return [
         call.expressions[0].name
         for call in calls

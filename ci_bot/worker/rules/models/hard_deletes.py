@@ -9,16 +9,16 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.current_time import reads_clock
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import (
-    Query,
-    conjuncts,
+    ModelQuery,
     is_interval_predicate,
-    outer,
+    list_outer_scopes,
     reads_argument,
+    split_conditions,
     table_name,
 )
 from ci_bot.worker.sqlmesh_compat import FROM
@@ -36,31 +36,33 @@ _KEEPING = frozenset({"LEFT", "FULL"})
 class HardDeletesPartialSource(ModelRule):
     """With invalidate_hard_deletes, a row that the query does not deliver counts as deleted."""
 
-    spec = rule("hard-deletes-partial-source")
+    spec = find_rule("hard-deletes-partial-source")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         kind = model.kind
         if not kind.is_scd_type_2 or not kind.invalidate_hard_deletes:
             return
         if model.is_python:
             if reads_argument(model, "start"):
-                yield self._partial(model, "window", "the code reads by `start`")
+                yield self._observe_partial(model, "window", "the code reads by `start`")
             return
-        query = self.query(model)
+        query = self.query_of(model)
         if query is None:
             return
-        found = dict(self._losses(query, 0))
+        found = dict(self._iterate_losses(query, 0))
         if "window" in found:
             found.pop("changes", None)  # a table is named for its window
         for what, words in found.items():
             if not what.startswith("join "):
-                yield self._partial(model, what, words)
+                yield self._observe_partial(model, what, words)
         joins = {what: words for what, words in found.items() if what.startswith("join ")}
         for what, words in joins.items():
-            yield self._partial(model, what, words, severity="medium")
+            yield self._observe_partial(model, what, words, severity="medium")
 
-    def _partial(self, model: Any, what: str, words: str, severity: Any = None) -> Observation:
-        return self.observation(
+    def _observe_partial(
+        self, model: Any, what: str, words: str, severity: Any = None
+    ) -> RuleObservation:
+        return self.make_observation(
             model,
             f"`invalidate_hard_deletes` is set, and {words}: each run closes the history of all "
             "keys that are not delivered, as if they had been deleted.",
@@ -70,9 +72,9 @@ class HardDeletesPartialSource(ModelRule):
             anchors=("WHERE", "LIMIT", "JOIN", "FROM", "invalidate_hard_deletes"),
         )
 
-    def _losses(self, query: Query, depth: int) -> Iterator[tuple[str, str]]:
+    def _iterate_losses(self, query: ModelQuery, depth: int) -> Iterator[tuple[str, str]]:
         """What keeps rows of the source from the result: a short key, and the words for it."""
-        for branch in outer(query.scopes):
+        for branch in list_outer_scopes(query.scopes):
             yield from self._losses_in(branch, depth)
 
     def _losses_in(self, scope: Any, depth: int) -> Iterator[tuple[str, str]]:
@@ -85,16 +87,18 @@ class HardDeletesPartialSource(ModelRule):
             part
             for clause in ("where", "having", "qualify")
             if (held := select.args.get(clause)) is not None
-            for part in conjuncts(held.this)
+            for part in split_conditions(held.this)
         ]
         joins = select.args.get("joins") or []
         for join in joins:
             if join.side not in _KEEPING:
-                conditions += conjuncts(join.args["on"]) if join.args.get("on") is not None else []
+                conditions += (
+                    split_conditions(join.args["on"]) if join.args.get("on") is not None else []
+                )
                 if join.kind not in {"CROSS", "ANTI"} and join.side != "RIGHT":
-                    name = self._called(join.this, scope)
+                    name = self._name_source(join.this, scope)
                     yield f"join {name}", f"rows without a match in `{name}` are left out"
-        if any(_moves(part) for part in conditions):
+        if any(_moves_with_time(part) for part in conditions):
             yield "window", "the query delivers only the rows of a time window that moves"
         sources = [select.args[FROM].this] if select.args.get(FROM) is not None else []
         sources += [join.this for join in joins if join.side not in {"LEFT"}]
@@ -106,7 +110,7 @@ class HardDeletesPartialSource(ModelRule):
             yield "sample", "the query delivers a sample of its source"
         source = scope.sources.get(node.alias_or_name)
         if isinstance(source, Scope):
-            for branch in outer(source):
+            for branch in list_outer_scopes(source):
                 if branch is not scope:
                     yield from self._losses_in(branch, depth + 1)
             return
@@ -114,28 +118,33 @@ class HardDeletesPartialSource(ModelRule):
             return
         parent = self.project.by_table.get(table_name(source))
         if _CHANGES.search(source.name.lower()):
-            yield "changes", f"`{self._called(node, scope)}` holds changes only, as its name says"
+            yield (
+                "changes",
+                f"`{self._name_source(node, scope)}` holds changes only, as its name says",
+            )
         # What is computed anew each time holds no more than its query gives.
         if parent is not None and (
             parent.kind.is_view or parent.kind.is_full or parent.kind.is_embedded
         ):
-            inner = self.project.queries.of(parent)
+            inner = self.project.queries.query_of(parent)
             if inner is not None:
-                for what, words in self._losses(inner, depth + 1):
+                for what, words in self._iterate_losses(inner, depth + 1):
                     if not what.startswith("join "):
                         yield (
                             what,
-                            words.replace("the query", f"`{self.project.called(parent.fqn)}`"),
+                            words.replace(
+                                "the query", f"`{self.project.name_of_table(parent.fqn)}`"
+                            ),
                         )
 
-    def _called(self, node: Any, scope: Any) -> str:
+    def _name_source(self, node: Any, scope: Any) -> str:
         source = scope.sources.get(node.alias_or_name)
         if isinstance(source, exp.Table):
-            return self.project.called(table_name(source))
+            return self.project.name_of_table(table_name(source))
         return str(node.alias_or_name)
 
 
-def _moves(condition: Any) -> bool:
+def _moves_with_time(condition: Any) -> bool:
     """Whether fewer rows meet a condition as time goes by, or those of one interval alone.
 
     `x <= now` lets more pass from day to day, and none of them leaves again.
@@ -145,7 +154,7 @@ def _moves(condition: Any) -> bool:
     if isinstance(condition, exp.GT | exp.GTE) and _is_time(condition.this):
         return _is_time(condition.expression)
     if isinstance(condition, exp.Or):
-        return any(_moves(part) for part in condition.flatten())
+        return any(_moves_with_time(part) for part in condition.flatten())
     if isinstance(condition, exp.Between):
         _, begin, _ = condition.iter_expressions()
         return _is_time(begin)

@@ -7,25 +7,25 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
     TIMESTAMPS,
-    Query,
+    ModelQuery,
     bounds_of,
     column_names,
-    conjuncts,
     day_macro,
+    find_origins,
+    find_projection,
     is_interval_predicate,
+    iterate_selects,
     known_types,
     last_days,
+    list_outer_scopes,
     mentions_interval,
-    origins,
-    outer,
     place_of,
-    projection,
-    selects,
+    split_conditions,
     time_column_origins,
     unused_edges,
 )
@@ -50,7 +50,7 @@ def _is_time_range(model: Any) -> bool:
     return bool(model.kind.is_incremental_by_time_range and model.is_sql and model.time_column)
 
 
-def _roots(query: Query) -> list[Any]:
+def _list_roots(query: ModelQuery) -> list[Any]:
     return [query.scopes] if query.scopes is not None else []
 
 
@@ -58,32 +58,32 @@ def _roots(query: Query) -> list[Any]:
 class TimeFilterMissing(ModelRule):
     """Every row of an incremental query has to come from its interval."""
 
-    spec = rule("time-filter-missing")
+    spec = find_rule("time-filter-missing")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         if model.is_python and model.kind.is_incremental_by_time_range:
             yield from self._in_python(model)
-        if not (query := self.query(model)):
+        if not (query := self.query_of(model)):
             return
         if model.kind.is_incremental_by_unique_key:
             if not mentions_interval(query):
-                yield self.observation(
+                yield self.make_observation(
                     model,
                     "Every run reads all of the source: the query has no filter on the interval.",
                     "the query filters on the interval, or the source is known to stay small",
                     severity="low",
                 )
             return
-        if not _is_time_range(model) or not query.tree.has(exp.Table):
+        if not _is_time_range(model) or not query.tree.has_any(exp.Table):
             return
         bounds = bounds_of(query)
         if bounds.lower and bounds.upper:
             yield from self._only_one_day(model, query)
             return
         column = model.time_column.column.sql(dialect=model.dialect)
-        if bounds.any:
+        if bounds.is_bounded:
             end = "start" if bounds.upper else "end"
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 f"The filter on the interval has no {end}, so a run reads more than its interval.",
                 f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin)",
@@ -93,7 +93,7 @@ class TimeFilterMissing(ModelRule):
             )
             return
         stands = mentions_interval(query)
-        yield self.observation(
+        yield self.make_observation(
             model,
             "Start and end occur, but not every row has to pass them (an OR, an outer join, or a "
             "branch without the filter), so each run reads rows of all time."
@@ -104,10 +104,10 @@ class TimeFilterMissing(ModelRule):
             anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "FROM"),
         )
 
-    def _in_python(self, model: Any) -> Iterator[Observation]:
+    def _in_python(self, model: Any) -> Iterator[RuleObservation]:
         unused = unused_edges(model)
         if unused:
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 f"The code uses no {' and no '.join(unused)}, so each run reads more than its "
                 "interval, and may write rows that are dated outside of it.",
@@ -117,15 +117,15 @@ class TimeFilterMissing(ModelRule):
                 anchors=("fetchdf", "resolve_table", "def execute", "def "),
             )
 
-    def _only_one_day(self, model: Any, query: Query) -> Iterator[Observation]:
+    def _only_one_day(self, model: Any, query: ModelQuery) -> Iterator[RuleObservation]:
         """A run of several intervals, as every backfill is, gets start and end of all of them."""
         alone = model.batch_size == 1 and not model.lookback
         if alone or query.written is None:
             return
-        for test in query.written_tree.all(exp.EQ):
+        for test in query.written_tree.find_all(exp.EQ):
             edges = {name for side in (test.this, test.expression) if (name := day_macro(side))}
             if len(edges) == 1 and (edge := edges.pop()):
-                yield self.observation(
+                yield self.make_observation(
                     model,
                     f"`= @{edge}` reads one day only, and a backfill runs many intervals at once: "
                     "the others stay empty and count as done.",
@@ -140,19 +140,19 @@ class TimeFilterMissing(ModelRule):
 class IntervalEdge(ModelRule):
     """start_ds and end_ds are both inside the interval, as days."""
 
-    spec = rule("interval-edge-lost")
+    spec = find_rule("interval-edge-lost")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
         if query is None or query.written is None or not model.kind.is_incremental:
             return
-        for test in query.written_tree.all(exp.LT, exp.GT):
+        for test in query.written_tree.find_all(exp.LT, exp.GT):
             left = isinstance(test, exp.LT)
             # x < end and x > start, written either way round.
             for side, loses_end in ((test.expression, left), (test.this, not left)):
                 name = day_macro(side)
                 if name is not None and name.startswith("end_" if loses_end else "start_"):
-                    yield self.observation(
+                    yield self.make_observation(
                         model,
                         f"`{'<' if loses_end else '>'} @{name}` leaves out the "
                         f"{'last' if loses_end else 'first'} day of every interval, and @{name} is "
@@ -163,7 +163,7 @@ class IntervalEdge(ModelRule):
                     )
         for scope, side, name in last_days(query):
             if self._has_hours(scope, side):
-                yield self.observation(
+                yield self.make_observation(
                     model,
                     f"`{side.sql(dialect=model.dialect)}` is a timestamp, and @{name} is midnight "
                     "at the begin of the interval's last day: the rest of that day is left out.",
@@ -176,7 +176,7 @@ class IntervalEdge(ModelRule):
         """Whether every value is a timestamp, as far as casts and models say."""
         if isinstance(side, exp.Cast | exp.TryCast):
             return str(side.to.this.value) in TIMESTAMPS
-        found = origins(scope, side)
+        found = find_origins(scope, side)
         kinds = [
             (known_types(self.project.by_table.get(table)) or {}).get(name) for table, name in found
         ]
@@ -189,19 +189,21 @@ class IntervalEdge(ModelRule):
 class TimeFilterWrongColumn(ModelRule):
     """The filter has to speak of the same time as the time column."""
 
-    spec = rule("time-filter-wrong-column")
+    spec = find_rule("time-filter-wrong-column")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        if not _is_time_range(model) or not (query := self.query(model)):
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        if not _is_time_range(model) or not (query := self.query_of(model)):
             return
         filtered = {name for _, name in bounds_of(query).columns}
         target = model.time_column.column.name
-        made_of = {name for _, name in time_column_origins(_roots(query), target)}
+        made_of = {name for _, name in time_column_origins(_list_roots(query), target)}
         if filtered and made_of and not filtered & (made_of | {target.lower()}):
-            yield self.observation(
+            yield self.make_observation(
                 model,
-                f"The time column `{target}` is made of {names(made_of)}, but the interval is "
-                f"compared with {names(filtered)}: rows of one interval carry dates of another.",
+                f"The time column `{target}` is made of {quote_names(made_of)}, but the interval "
+                "is "
+                f"compared with {quote_names(filtered)}: rows of one interval carry dates of "
+                "another.",
                 f"the filter is on what `{target}` is made of",
                 subject=[f"{target} by {', '.join(sorted(filtered))}"],
                 anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date"),
@@ -212,19 +214,19 @@ class TimeFilterWrongColumn(ModelRule):
 class TimeColumnOutsideInterval(ModelRule):
     """A time column that is rounded or moved leaves the interval that it was read for."""
 
-    spec = rule("time-column-outside-interval")
+    spec = find_rule("time-column-outside-interval")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        if not _is_time_range(model) or not (query := self.query(model)):
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        if not _is_time_range(model) or not (query := self.query_of(model)):
             return
         interval = UNITS[_interval_unit(model)]
         name = model.time_column.column.name
-        for root in _roots(query):
-            for branch in outer(root):
-                item = _resolved(branch, name)
-                unit = _cut(item) if item is not None else None
+        for root in _list_roots(query):
+            for branch in list_outer_scopes(root):
+                item = _resolve_column(branch, name)
+                unit = _find_truncation(item) if item is not None else None
                 if unit is not None and UNITS[unit] > interval:
-                    yield self.observation(
+                    yield self.make_observation(
                         model,
                         f"`{name}` is cut to the {unit}, while the interval is one "
                         f"{_interval_unit(model)}: a run writes rows that are dated outside of it.",
@@ -232,8 +234,12 @@ class TimeColumnOutsideInterval(ModelRule):
                         subject=[f"{name} cut to the {unit}"],
                         anchors=(name,),
                     )
-                elif item is not None and (how := _moved(item)) and not _filter_moves(query, how):
-                    yield self.observation(
+                elif (
+                    item is not None
+                    and (how := _find_time_shift(item))
+                    and not _filter_moves(query, how)
+                ):
+                    yield self.make_observation(
                         model,
                         f"`{name}` is moved by {how}, and the filter on the interval is not: rows "
                         "near its edges are dated outside of it.",
@@ -250,27 +256,27 @@ def _interval_unit(model: Any) -> str:
     return unit if unit in UNITS else "day"
 
 
-def _resolved(branch: Any, name: str, depth: int = 0) -> Any:
+def _resolve_column(branch: Any, name: str, depth: int = 0) -> Any:
     """The expression of a result column, followed through CTEs that only pass it on."""
-    item = projection(branch, name)
+    item = find_projection(branch, name)
     if isinstance(item, exp.Column) and depth < 10:  # noqa: PLR2004 - deeper is a loop
         source = branch.sources.get(item.table) if item.table else None
         if source is None and len(branch.selected_sources) == 1:
             source = next(iter(branch.selected_sources.values()))[1]
         if hasattr(source, "expression") and not isinstance(source, exp.Expression):
-            for leaf in outer(source):
+            for leaf in list_outer_scopes(source):
                 if leaf is not branch:
-                    return _resolved(leaf, item.name, depth + 1) or item
+                    return _resolve_column(leaf, item.name, depth + 1) or item
     return item
 
 
-def _cut(node: Any) -> str | None:
+def _find_truncation(node: Any) -> str | None:
     """The unit that an expression rounds a date down to, through casts."""
     while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate):
         if isinstance(node, exp.TsOrDsToDate) or (
             isinstance(node, exp.Cast | exp.TryCast) and node.to.this == exp.DataType.Type.DATE
         ):
-            inner = _cut(node.this)
+            inner = _find_truncation(node.this)
             return inner or "day"
         node = node.this
     if isinstance(node, exp.DateTrunc | exp.TimestampTrunc | exp.DatetimeTrunc):
@@ -283,13 +289,13 @@ def _cut(node: Any) -> str | None:
     return None
 
 
-def _moved(node: Any) -> str | None:
+def _find_time_shift(node: Any) -> str | None:
     """The function that shifts a time to another zone or day, if there is one."""
     for inner in node.walk():
         if isinstance(inner, exp.ConvertTimezone | exp.AtTimeZone | exp.FromTimeZone):
-            return _name(inner)
+            return _function_name(inner)
         if isinstance(inner, exp.DateAdd | exp.DateSub | exp.TsOrDsAdd | exp.AddMonths):
-            return _name(inner)
+            return _function_name(inner)
         if isinstance(inner, exp.Anonymous) and inner.name.lower() in _SHIFTS:
             return str(inner.name)
         if isinstance(inner, exp.Add | exp.Sub) and inner.find(exp.Interval):
@@ -297,17 +303,17 @@ def _moved(node: Any) -> str | None:
     return None
 
 
-def _name(node: Any) -> str:
+def _function_name(node: Any) -> str:
     if isinstance(node, exp.AtTimeZone | exp.FromTimeZone):
         return "FROM_UTC_TIMESTAMP" if isinstance(node, exp.AtTimeZone) else "TO_UTC_TIMESTAMP"
     return str(node.sql_name())
 
 
-def _filter_moves(query: Query, how: str) -> bool:
+def _filter_moves(query: ModelQuery, how: str) -> bool:
     """Whether a filter on the interval shifts its column too."""
-    for where in query.tree.all(exp.Where):
-        for part in conjuncts(where.this):
-            if is_interval_predicate(part) and _moved(part):
+    for where in query.tree.find_all(exp.Where):
+        for part in split_conditions(where.this):
+            if is_interval_predicate(part) and _find_time_shift(part):
                 return True
     return False
 
@@ -324,26 +330,26 @@ _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 class WindowOverInterval(ModelRule):
     """A window sees only the rows of its interval."""
 
-    spec = rule("window-over-interval")
+    spec = find_rule("window-over-interval")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         kind = model.kind
         if not (kind.is_incremental_by_time_range or kind.is_incremental_by_unique_key):
             return
-        query = self.query(model)
-        if query is None or not query.tree.has(exp.Window) or not mentions_interval(query):
+        query = self.query_of(model)
+        if query is None or not query.tree.has_any(exp.Window) or not mentions_interval(query):
             return
         time = model.time_column.column.name if model.time_column else None
         ranks = _rank_filters(query)
-        for scope in selects(query.root or query.written_root):
+        for scope in iterate_selects(query.root or query.written_root):
             times = _interval_columns(scope) | ({("", time.lower())} if time else set())
             for window in scope.expression.find_all(exp.Window):
                 if window.find_ancestor(exp.Select) is not scope.expression:
                     continue
-                if _harmless(window, scope, times, ranks):
+                if _is_harmless_window(window, scope, times, ranks):
                     continue
                 text = window.this.sql(dialect=model.dialect)
-                yield self.observation(
+                yield self.make_observation(
                     model,
                     f"`{text} OVER (…)` sees the rows of one interval only, so its value changes "
                     "at every edge and is wrong after a backfill with another batch size.",
@@ -362,17 +368,19 @@ def _interval_columns(scope: Any) -> set[tuple[str, str]]:
     parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
     for part in parts:
         if is_interval_predicate(part):
-            found |= {("", name) for _, name in origins(scope, part)}
+            found |= {("", name) for _, name in find_origins(scope, part)}
     return found
 
 
-def _harmless(window: Any, scope: Any, times: set[tuple[str, str]], ranks: frozenset[str]) -> bool:
+def _is_harmless_window(
+    window: Any, scope: Any, times: set[tuple[str, str]], ranks: frozenset[str]
+) -> bool:
     function = window.this
     while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
         function = function.this
     partition = window.args.get("partition_by") or []
     for item in partition:
-        named = {("", name) for _, name in origins(scope, item)}
+        named = {("", name) for _, name in find_origins(scope, item)}
         if named & times:
             return True
     if isinstance(function, _RANKS):
@@ -384,10 +392,10 @@ def _harmless(window: Any, scope: Any, times: set[tuple[str, str]], ranks: froze
     return not isinstance(function, exp.AggFunc)
 
 
-def _rank_filters(query: Query) -> frozenset[str]:
+def _rank_filters(query: ModelQuery) -> frozenset[str]:
     """Columns that are compared with a number in a WHERE or QUALIFY, as in rn = 1."""
     found: set[str] = set()
-    for clause in query.tree.all(exp.Where, exp.Qualify):
+    for clause in query.tree.find_all(exp.Where, exp.Qualify):
         for test in clause.find_all(exp.EQ, exp.LTE, exp.LT):
             sides = (test.this, test.expression)
             if any(isinstance(side, exp.Literal) for side in sides):
@@ -399,36 +407,37 @@ def _rank_filters(query: Query) -> frozenset[str]:
 class AggregateOverInterval(ModelRule):
     """A merge replaces the stored total by the total of the last interval."""
 
-    spec = rule("aggregate-over-interval")
+    spec = find_rule("aggregate-over-interval")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        if not model.kind.is_incremental_by_unique_key or not (query := self.query(model)):
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        if not model.kind.is_incremental_by_unique_key or not (query := self.query_of(model)):
             return
         if query.root is None or getattr(model.kind, "when_matched", None) is not None:
             return
-        if not bounds_of(query).any:
+        if not bounds_of(query).is_bounded:
             return
         key = set(column_names(model.unique_key))
-        for branch in outer(query.root):
+        for branch in list_outer_scopes(query.root):
             group = branch.expression.args.get("group")
             if group is None:
                 continue
             times = _interval_columns(branch) or {
                 ("", name) for _, name in bounds_of(query).columns
             }
-            grouped = {("", n) for item in group.expressions for _, n in origins(branch, item)}
+            grouped = {("", n) for item in group.expressions for _, n in find_origins(branch, item)}
             if grouped & times:
                 continue
             totals = [
                 item.alias_or_name
                 for item in branch.expression.expressions
-                if item.alias_or_name.lower() not in key and _forgets(item, branch, times)
+                if item.alias_or_name.lower() not in key and _forgets_history(item, branch, times)
             ]
             if totals:
-                yield self.observation(
+                yield self.make_observation(
                     model,
                     lambda columns: (
-                        f"{names(columns)} count one interval, and the merge on {names(key)} "
+                        f"{quote_names(columns)} count one interval, and the merge on "
+                        f"{quote_names(key)} "
                         "replaces the stored value with it: totals shrink to those of the last run."
                     ),
                     "the model is FULL or groups by the interval too, or WHEN MATCHED adds up",
@@ -437,13 +446,13 @@ class AggregateOverInterval(ModelRule):
                 )
 
 
-def _forgets(item: Any, scope: Any, times: set[tuple[str, str]]) -> bool:
+def _forgets_history(item: Any, scope: Any, times: set[tuple[str, str]]) -> bool:
     """Whether an aggregate loses what earlier intervals contributed to it.
 
     The latest time of an interval is later than all before, so MAX of the time column is safe.
     """
     for aggregate in item.find_all(exp.AggFunc):
-        over = {("", name) for _, name in origins(scope, aggregate)}
+        over = {("", name) for _, name in find_origins(scope, aggregate)}
         if isinstance(aggregate, exp.Max | exp.ArgMax | exp.AnyValue) and over & times:
             continue
         if isinstance(aggregate, exp.AnyValue | exp.First | exp.Last):

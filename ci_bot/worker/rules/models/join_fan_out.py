@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.sql import Query, column_names, promises, selects, table_name
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.sql import ModelQuery, column_names, iterate_selects, read_promises, table_name
 
 _ADDING = (exp.Sum, exp.Avg)
 _BROADCASTS = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN"})
@@ -22,7 +22,7 @@ def keys_of(model: Any) -> list[frozenset[str]]:
     """Sets of columns that identify a row of a model, as far as it says so."""
     if model is None:
         return []
-    found = set(grain_of(model)) | set(promises(model).unique)
+    found = set(grain_of(model)) | set(read_promises(model).unique)
     if model.unique_key and not model.kind.is_scd_type_2:
         found.add(frozenset(column_names(model.unique_key)))
     return sorted((key for key in found if key), key=sorted)
@@ -50,7 +50,7 @@ def fixed_columns(join: Any) -> frozenset[str]:
     return frozenset(found)
 
 
-def _partners(scope: Any, by_table: Mapping[str, Any]) -> Iterator[tuple[Any, str, Any]]:
+def _iterate_partners(scope: Any, by_table: Mapping[str, Any]) -> Iterator[tuple[Any, str, Any]]:
     """(join, table, model) for each join of a stored table whose model is known."""
     for join in scope.expression.args.get("joins") or []:
         source = scope.sources.get(join.this.alias_or_name)
@@ -60,21 +60,21 @@ def _partners(scope: Any, by_table: Mapping[str, Any]) -> Iterator[tuple[Any, st
                 yield join, table_name(source), model
 
 
-def _has_joins(query: Query | None) -> bool:
-    return query is not None and query.tree.has(exp.Join)
+def _has_joins(query: ModelQuery | None) -> bool:
+    return query is not None and query.tree.has_any(exp.Join)
 
 
 @on_model
 class FanOutTotal(ModelRule):
     """A sum over rows that a join has multiplied counts them several times."""
 
-    spec = rule("fan-out-total")
+    spec = find_rule("fan-out-total")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
-        if query is None or not _has_joins(query) or not query.tree.has(*_ADDING):
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None or not _has_joins(query) or not query.tree.has_any(*_ADDING):
             return
-        for scope in selects(query.root or query.written_root):
+        for scope in iterate_selects(query.root or query.written_root):
             totals = [
                 (item.alias_or_name, node)
                 for item in scope.expression.expressions
@@ -82,28 +82,30 @@ class FanOutTotal(ModelRule):
                 if not isinstance(node.this, exp.Distinct)
                 and node.find_ancestor(exp.Window) is None
             ]
-            for join, table, partner in _partners(scope, self.project.by_table) if totals else ():
+            for join, table, partner in (
+                _iterate_partners(scope, self.project.by_table) if totals else ()
+            ):
                 keys, fixed = keys_of(partner), fixed_columns(join)
                 if not keys or join.kind == "CROSS" or any(key <= fixed for key in keys):
                     continue
                 alias = join.this.alias_or_name
-                called = self.project.called(table)
+                called = self.project.name_of_table(table)
                 counted = {
                     f"{column} by {called}": node.sql(dialect=model.dialect)
                     for column, node in totals
                     if _only_of_others(node, alias)
                 }
                 if counted:
-                    yield self.observation(
+                    yield self.make_observation(
                         model,
-                        partial(_multiplied, counted, called, min(keys, key=len), fixed),
+                        partial(_describe_fan_out, counted, called, min(keys, key=len), fixed),
                         "the partner is reduced to one row first, or summed up in a CTE of its own",
                         subject=counted,
                         anchors=(f"JOIN {called}", "JOIN"),
                     )
 
 
-def _multiplied(
+def _describe_fan_out(
     counted: Mapping[str, str],
     table: str,
     key: Collection[str],
@@ -111,9 +113,9 @@ def _multiplied(
     subjects: Sequence[str],
 ) -> str:
     return (
-        f"{names(counted[subject] for subject in subjects)} adds up rows that the join of "
-        f"`{table}` multiplies: that is identified by {names(key)}, and the join fixes "
-        f"{names(fixed) or 'none of it'}."
+        f"{quote_names(counted[subject] for subject in subjects)} adds up rows that the join of "
+        f"`{table}` multiplies: that is identified by {quote_names(key)}, and the join fixes "
+        f"{quote_names(fixed) or 'none of it'}."
     )
 
 
@@ -126,15 +128,15 @@ def _only_of_others(node: Any, alias: str) -> bool:
 class HistoryJoin(ModelRule):
     """A dimension with history has a row for each version of a key."""
 
-    spec = rule("history-join")
+    spec = find_rule("history-join")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
         if query is None or not _has_joins(query):
             return
-        for scope in selects(query.root or query.written_root):
+        for scope in iterate_selects(query.root or query.written_root):
             where = scope.expression.args.get("where")
-            for join, table, partner in _partners(scope, self.project.by_table):
+            for join, table, partner in _iterate_partners(scope, self.project.by_table):
                 if not partner.kind.is_scd_type_2:
                     continue
                 kind = partner.kind
@@ -146,11 +148,11 @@ class HistoryJoin(ModelRule):
                     for column in part.find_all(exp.Column)
                 }
                 if not mentioned & validity:
-                    called = self.project.called(table)
-                    yield self.observation(
+                    called = self.project.name_of_table(table)
+                    yield self.make_observation(
                         model,
                         f"`{called}` keeps a row for each version of a key, and the join "
-                        f"asks for none of {names(validity)}: rows meet every version.",
+                        f"asks for none of {quote_names(validity)}: rows meet every version.",
                         f"the join picks one version: {kind.valid_to_name.name} IS NULL",
                         subject=[called],
                         anchors=(f"JOIN {called}", "JOIN"),
@@ -161,29 +163,31 @@ class HistoryJoin(ModelRule):
 class NotInNullable(ModelRule):
     """One NULL in the list, and NOT IN is never true."""
 
-    spec = rule("not-in-nullable")
+    spec = find_rule("not-in-nullable")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
-        if query is None or not any(_lists(node) for node in query.tree.all(exp.Not)):
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None or not any(_list_not_in(node) for node in query.tree.find_all(exp.Not)):
             return
-        for node in (query.rendered_tree if query.rendered is not None else query.tree).all(
-            exp.Not
-        ):
-            for inner in _lists(node):
+        for node in (
+            query.rendered_tree if query.rendered_query is not None else query.tree
+        ).find_all(exp.Not):
+            for inner in _list_not_in(node):
                 column = _listed_column(inner)
                 if column is not None and not self._is_certain(column, inner):
-                    yield self.observation(
+                    yield self.make_observation(
                         model,
                         f"NOT IN over `{column.name}`, which nothing keeps from being NULL: one "
                         "NULL, and no row passes.",
                         "NOT EXISTS stands in its place, or the subquery has IS NOT NULL",
-                        subject=[f"{self._tables(inner)} {column.name.lower()}"],
+                        subject=[f"{self._name_tables(inner)} {column.name.lower()}"],
                         anchors=("NOT IN", "NOT"),
                     )
 
-    def _tables(self, subquery: Any) -> str:
-        found = {self.project.called(table_name(table)) for table in subquery.find_all(exp.Table)}
+    def _name_tables(self, subquery: Any) -> str:
+        found = {
+            self.project.name_of_table(table_name(table)) for table in subquery.find_all(exp.Table)
+        }
         return ", ".join(sorted(found))
 
     def _is_certain(self, column: Any, subquery: Any) -> bool:
@@ -199,10 +203,10 @@ class NotInNullable(ModelRule):
         if source is None:
             return False
         name = column.name.lower()
-        return name in promises(source).not_null or any(name in key for key in keys_of(source))
+        return name in read_promises(source).not_null or any(name in key for key in keys_of(source))
 
 
-def _lists(node: Any) -> list[Any]:
+def _list_not_in(node: Any) -> list[Any]:
     """The subquery of NOT (x IN (SELECT …)), if that is what a node is."""
     inner = node.this.unnest()
     query = inner.args.get("query") if isinstance(inner, exp.In) else None
@@ -220,15 +224,15 @@ def _listed_column(subquery: Any) -> Any:
 class BroadcastHint(ModelRule):
     """A hint makes Spark send a table to every executor, however large it has become."""
 
-    spec = rule("broadcast-hint")
+    spec = find_rule("broadcast-hint")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
-        if query is None or not query.written_tree.has(exp.Hint):
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None or not query.written_tree.has_any(exp.Hint):
             return
-        for scope in selects(query.written_root):
+        for scope in iterate_selects(query.written_root):
             hint = scope.expression.args.get("hint")
-            for name in _broadcast(hint) if hint is not None else ():
+            for name in _list_broadcast_names(hint) if hint is not None else ():
                 source = scope.sources.get(name)
                 if not isinstance(source, exp.Table):
                     continue
@@ -236,8 +240,8 @@ class BroadcastHint(ModelRule):
                 if partner is not None and partner.kind.is_seed:
                     continue
                 grows = partner is not None and partner.kind.is_incremental
-                called = self.project.called(table_name(source))
-                yield self.observation(
+                called = self.project.name_of_table(table_name(source))
+                yield self.make_observation(
                     model,
                     f"The hint sends all of `{called}` to every executor, by way of the driver"
                     + (", and that table grows with each interval" if grows else "")
@@ -250,7 +254,7 @@ class BroadcastHint(ModelRule):
                 )
 
 
-def _broadcast(hint: Any) -> list[str]:
+def _list_broadcast_names(hint: Any) -> list[str]:
     """The names in a SELECT that its hints tell Spark to broadcast."""
     return [
         table.alias_or_name

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.linter_rule import ModelRule, ProjectView, is_table, on_model
-from ci_bot.worker.rules.observation import Observation, names, new_since
+from ci_bot.worker.rules.observation import RuleObservation, new_since, quote_names
 from ci_bot.worker.rules.registry import on_project
 from ci_bot.worker.sql import (
     NEVER,
@@ -23,7 +23,7 @@ from ci_bot.worker.sql import (
     list_audit_faults,
     list_standalone_audit_faults,
     null_reason,
-    promises,
+    read_promises,
 )
 
 WIDE_KEY = 5
@@ -37,7 +37,7 @@ def grain_of(model: Any) -> list[frozenset[str]]:
     return [frozenset(column_names(grain)) for grain in model.grains]
 
 
-def _key(columns: Iterable[str]) -> str:
+def _show_key(columns: Iterable[str]) -> str:
     return f"({', '.join(sorted(columns))})"
 
 
@@ -45,17 +45,17 @@ def _key(columns: Iterable[str]) -> str:
 class UniqueKeyNoAudit(ModelRule):
     """A merge on a key that is not unique keeps an arbitrary row."""
 
-    spec = rule("unique-key-no-audit")
+    spec = find_rule("unique-key-no-audit")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         if not model.kind.is_incremental_by_unique_key:
             return
         key = frozenset(column_names(model.unique_key))
-        if key and not promises(model).makes_unique(key):
+        if key and not read_promises(model).makes_unique(key):
             hinted = any(grain <= key for grain in grain_of(model)) or self._makes_one(model)
-            yield self.observation(
+            yield self.make_observation(
                 model,
-                f"Rows are merged on {names(key)}, and no audit says that they are unique"
+                f"Rows are merged on {quote_names(key)}, and no audit says that they are unique"
                 + (
                     "."
                     if hinted
@@ -64,23 +64,23 @@ class UniqueKeyNoAudit(ModelRule):
                 ),
                 "an audit unique_values or unique_combination_of_columns covers the key",
                 severity="medium" if hinted else None,
-                subject=[_key(key)],
+                subject=[_show_key(key)],
                 anchors=("unique_key",),
             )
 
     def _makes_one(self, model: Any) -> bool:
         """Whether the query has what makes one row of several, on whatever."""
-        query = self.query(model)
-        return query is None or query.tree.has(exp.Group, exp.RowNumber, exp.Distinct)
+        query = self.query_of(model)
+        return query is None or query.tree.has_any(exp.Group, exp.RowNumber, exp.Distinct)
 
 
 @on_model
 class MergeKeyNull(ModelRule):
     """NULL equals nothing, so a row with a NULL in its key is never found again."""
 
-    spec = rule("merge-key-null")
+    spec = find_rule("merge-key-null")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         kind = model.kind
         merges = kind.is_incremental_by_unique_key and model.dialect not in _WITHOUT_MERGE
         if not (merges or kind.is_scd_type_2):
@@ -93,7 +93,7 @@ class MergeKeyNull(ModelRule):
             if (reason := null_reason(model, column, self.project)) not in {NEVER, UNKNOWN}
         }
         for column, reason in reasons.items():
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 f"`{column}` is a part of the key and can be NULL: {reason}. NULL equals nothing, "
                 "so such a row is not found again, and each run stores it once more.",
@@ -108,9 +108,9 @@ class MergeKeyNull(ModelRule):
 class HighCardinalityKey(ModelRule):
     """A merge compares keys; some are slow to compare or never equal."""
 
-    spec = rule("high-cardinality-key")
+    spec = find_rule("high-cardinality-key")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         if not model.kind.is_incremental_by_unique_key:
             return
         if model.partitioned_by or model.clustered_by:
@@ -125,18 +125,18 @@ class HighCardinalityKey(ModelRule):
         ]
         if poor or made or len(key) >= WIDE_KEY:
             why = (
-                f"{names(poor)} have types of very many values"
+                f"{quote_names(poor)} have types of very many values"
                 if poor
-                else f"{names(made)} is computed for every comparison"
+                else f"{quote_names(made)} is computed for every comparison"
                 if made
                 else f"it has {len(key)} columns"
             )
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 f"The merge key is costly: {why}, and the table is neither partitioned nor "
                 "clustered.",
                 "the key is narrower, or the table is partitioned or clustered by a part of it",
-                subject=[_key(key)],
+                subject=[_show_key(key)],
                 anchors=("unique_key",),
             )
 
@@ -145,14 +145,14 @@ class HighCardinalityKey(ModelRule):
 class MissingGrain(ModelRule):
     """Without a key no data diff can compare two versions of a table."""
 
-    spec = rule("missing-grain")
+    spec = find_rule("missing-grain")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         if model.kind.is_embedded or model.kind.is_external or model.kind.is_symbolic:
             return
         # What a model merges by is a key as much as a grain is.
         if not key_columns(model):
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 "No grain is declared, so versions of this table cannot be compared row by row.",
                 "the model names its `grain`",
@@ -164,16 +164,16 @@ class MissingGrain(ModelRule):
 class MissingKeyAudit(ModelRule):
     """A key that nobody checks is a hope."""
 
-    spec = rule("missing-key-audit")
+    spec = find_rule("missing-key-audit")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         if not is_table(model) or model.kind.is_symbolic:
             return
-        told = promises(model)
+        told = read_promises(model)
         grains = grain_of(model)
         if not grains:
             if not (told.not_null or told.unique or told.other):
-                yield self.observation(
+                yield self.make_observation(
                     model,
                     "The table has no audit at all: duplicates and missing keys pass unseen.",
                     "not_null and unique_values (or their kin) watch the key",
@@ -181,11 +181,11 @@ class MissingKeyAudit(ModelRule):
             return
         for grain in grains:
             if not told.makes_unique(grain) and not (grain & told.not_null.keys()):
-                yield self.observation(
+                yield self.make_observation(
                     model,
-                    f"No audit watches the grain {names(grain)}.",
+                    f"No audit watches the grain {quote_names(grain)}.",
                     "not_null and unique_values (or their kin) watch the grain",
-                    subject=[_key(grain)],
+                    subject=[_show_key(grain)],
                     anchors=("grain", "grains"),
                 )
 
@@ -194,14 +194,14 @@ class MissingKeyAudit(ModelRule):
 class MissingKeyColumn(ModelRule):
     """Audits, keys and partitions that name a column which the query does not return."""
 
-    spec = rule("missing-key-column")
+    spec = find_rule("missing-key-column")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         types = model.columns_to_types
         if not types or "*" in types or model.kind.is_external or model.kind.is_seed:
             return
         known = {name.lower() for name in types}
-        yield from self._audits(model)
+        yield from self._check_audits(model)
         uses: list[tuple[str, set[str]]] = [
             ("unique_key", set(column_names(model.unique_key))),
             ("grain", {c for grain in grain_of(model) for c in grain}),
@@ -210,7 +210,7 @@ class MissingKeyColumn(ModelRule):
             uses.append(("time_column", {model.time_column.column.name.lower()}))
         for where, columns in uses:
             if gone := sorted(columns - known):
-                yield self.observation(
+                yield self.make_observation(
                     model,
                     partial(_not_returned, where),
                     "the column is returned, or no longer named",
@@ -220,31 +220,31 @@ class MissingKeyColumn(ModelRule):
                     anchors=(*gone, where),
                 )
 
-    def _audits(self, model: Any) -> Iterator[Observation]:
-        called = self.project.called
+    def _check_audits(self, model: Any) -> Iterator[RuleObservation]:
+        called = self.project.name_of_table
         by_audit: dict[str, list[AuditFault]] = {}
         for fault in list_audit_faults(model, self.project.columns_of):
             by_audit.setdefault(fault.audit.name, []).append(fault)
         for name, faults in by_audit.items():
-            by_subject = {_subject(fault, called): fault for fault in faults}
-            yield Observation(
+            by_subject = {_fault_subject(fault, called): fault for fault in faults}
+            yield RuleObservation(
                 self.spec,
                 partial(_cannot_run, called, by_subject),
                 "the audit reads columns that are there, and is given what it asks for",
                 model=model,
-                anchors=(*chain.from_iterable(map(_words, faults)), name),
+                anchors=(*chain.from_iterable(map(_fault_words, faults)), name),
                 subject=tuple(by_subject),
                 written_in=faults[0].audit if faults[0].is_own else None,
             )
 
 
-def _subject(fault: AuditFault, called: Callable[[str], str]) -> str:
+def _fault_subject(fault: AuditFault, called: Callable[[str], str]) -> str:
     what = f"argument {fault.argument}" if fault.argument else fault.column
     table = called(fault.table) if fault.table else None
     return " ".join(filter(None, ("audits", fault.audit.name, table, what)))
 
 
-def _words(fault: AuditFault) -> tuple[str, ...]:
+def _fault_words(fault: AuditFault) -> tuple[str, ...]:
     """How the text may write what is not there: a column also behind the name of its table."""
     if fault.column is None:
         return (f"@{fault.argument}",)
@@ -273,7 +273,7 @@ def _what_is_missing(
     called: Callable[[str], str], faults: Sequence[AuditFault], of_no_table: str
 ) -> str:
     read = {
-        fault.table: names(f.column for f in faults if f.column and f.table == fault.table)
+        fault.table: quote_names(f.column for f in faults if f.column and f.table == fault.table)
         for fault in faults
         if fault.column
     }
@@ -284,12 +284,12 @@ def _what_is_missing(
     ]
     missing = [fault.argument for fault in faults if fault.argument]
     if missing:
-        told.append(f"is not given {names(missing)}")
+        told.append(f"is not given {quote_names(missing)}")
     return ", and ".join(told)
 
 
 @on_project(MissingKeyColumn.spec)
-def check_standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
+def check_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Audits that no model has attached, where the change is in them or in what they read."""
     changed = (inputs.added | inputs.direct | inputs.indirect | inputs.metadata) - inputs.from_base
     files = inputs.changed_files
@@ -306,14 +306,14 @@ def check_standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
         yield from new_since(_of_standalone(old, then), _of_standalone(faults, now))
 
 
-def _of_standalone(faults: Sequence[AuditFault], project: ProjectView) -> Iterator[Observation]:
-    by_subject = {_subject(fault, project.called): fault for fault in faults}
+def _of_standalone(faults: Sequence[AuditFault], project: ProjectView) -> Iterator[RuleObservation]:
+    by_subject = {_fault_subject(fault, project.name_of_table): fault for fault in faults}
     if by_subject:
-        yield Observation(
+        yield RuleObservation(
             MissingKeyColumn.spec,
-            partial(_standalone_cannot_run, project.called, by_subject),
+            partial(_standalone_cannot_run, project.name_of_table, by_subject),
             "the audit reads columns that are there, and is given what it asks for",
-            anchors=(*chain.from_iterable(map(_words, faults)), faults[0].audit.name),
+            anchors=(*chain.from_iterable(map(_fault_words, faults)), faults[0].audit.name),
             subject=tuple(by_subject),
             written_in=faults[0].audit,
         )
@@ -321,4 +321,4 @@ def _of_standalone(faults: Sequence[AuditFault], project: ProjectView) -> Iterat
 
 def _not_returned(where: str, subjects: Sequence[str]) -> str:
     columns = [subject.removeprefix(f"{where} ") for subject in subjects]
-    return f"`{where}` names {names(columns)}, which the query does not return."
+    return f"`{where}` names {quote_names(columns)}, which the query does not return."

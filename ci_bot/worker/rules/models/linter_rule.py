@@ -11,11 +11,11 @@ from typing import Any, ClassVar, TypeVar
 from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
 from sqlmesh.core.model import Model
 
-from ci_bot.protocol.rules import Registry, RuleSpec
-from ci_bot.worker.messages import Names
+from ci_bot.protocol.rules import RuleRegistry, RuleSpec
+from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.project import GatewayFacts, list_gateways
-from ci_bot.worker.rules.observation import Observation, Tell, line_of
-from ci_bot.worker.sql import Queries, Query, plain
+from ci_bot.worker.rules.observation import RuleObservation, Tell, line_of
+from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,18 @@ class ProjectView:
     models: Mapping[str, Any]
     variables: frozenset[str] | None = None
     row_counts: Mapping[str, int] = field(default_factory=dict)
-    queries: Queries = field(default_factory=Queries)
-    names: Names = field(default_factory=lambda: Names(None, None))
+    queries: ModelQueries = field(default_factory=ModelQueries)
+    names: ModelNames = field(default_factory=lambda: ModelNames(None, None))
     gateways: Mapping[str, GatewayFacts] = field(default_factory=dict)
 
-    def called(self, table: str) -> str:
+    def name_of_table(self, table: str) -> str:
         """How reports call a table that a query reads, or a model by its full name."""
-        model = self.by_table.get(plain(table))
-        return self.names.of(model.fqn if model is not None else table)
+        model = self.by_table.get(plain_name(table))
+        return self.names.short_name(model.fqn if model is not None else table)
 
     def columns_of(self, table: str) -> frozenset[str] | None:
         """The columns of a model's table in lower case; None where they are not known."""
-        model = self.by_table.get(plain(table))
+        model = self.by_table.get(plain_name(table))
         types = model.columns_to_types if model is not None else None
         if not types or "*" in types:
             return None
@@ -52,8 +52,10 @@ class ProjectView:
     @cached_property
     def by_table(self) -> Mapping[str, Any]:
         """Models by full name, and without the default catalog; lower case, without quotes."""
-        found = {plain(self.names.of(fqn)): model for fqn, model in self.models.items()}
-        return found | {plain(fqn): model for fqn, model in self.models.items()}
+        found = {
+            plain_name(self.names.short_name(fqn)): model for fqn, model in self.models.items()
+        }
+        return found | {plain_name(fqn): model for fqn, model in self.models.items()}
 
 
 class ModelRule(Rule):
@@ -63,17 +65,19 @@ class ModelRule(Rule):
 
     def __init__(self, context: Any) -> None:
         super().__init__(context)
-        self.project = context if isinstance(context, ProjectView) else _view(context)
+        self.project = context if isinstance(context, ProjectView) else _view_of_context(context)
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         """What the rule has to say about `model`."""
         raise NotImplementedError
 
     def check_model(self, model: Model) -> list[RuleViolation] | None:
         """SQLMesh's way in: the same observations as violations with a range in the file."""
         found = [
-            self.violation(observation.told, violation_range=_range(model, observation))
-            for observation in self.see(model)
+            self.violation(
+                observation.described_text, violation_range=_find_range(model, observation)
+            )
+            for observation in self.find_observations(model)
         ]
         return found or None
 
@@ -81,11 +85,11 @@ class ModelRule(Rule):
     def summary(self) -> str:
         return self.spec.title
 
-    def query(self, model: Any) -> Query | None:
+    def query_of(self, model: Any) -> ModelQuery | None:
         """The model's query, shared by all rules of a run."""
-        return self.project.queries.of(model)
+        return self.project.queries.query_of(model)
 
-    def observation(
+    def make_observation(
         self,
         model: Any,
         evidence: str | Tell,
@@ -94,14 +98,14 @@ class ModelRule(Rule):
         subject: Iterable[str] = (),
         severity: Any = None,
         anchors: tuple[str, ...] = (),
-    ) -> Observation:
+    ) -> RuleObservation:
         """An observation of this rule on `model`."""
-        return Observation(
+        return RuleObservation(
             self.spec, evidence, clears, severity, model, anchors, subject=tuple(subject)
         )
 
 
-MODEL_RULES: Registry[type[ModelRule]] = Registry()
+MODEL_RULES: RuleRegistry[type[ModelRule]] = RuleRegistry()
 Kind = TypeVar("Kind", bound=type[ModelRule])
 
 
@@ -111,7 +115,7 @@ def on_model(kind: Kind) -> Kind:
     return kind
 
 
-def _view(context: Any) -> ProjectView:
+def _view_of_context(context: Any) -> ProjectView:
     """A view of a real SQLMesh context, for projects that use the rules in their own linter."""
     models = getattr(context, "models", None) or getattr(context, "_models", {})
     config = getattr(context, "config", None)
@@ -119,12 +123,12 @@ def _view(context: Any) -> ProjectView:
     return ProjectView(
         dict(models),
         variables=variables if config is not None else None,
-        names=Names(getattr(context, "default_catalog", None), None),
+        names=ModelNames(getattr(context, "default_catalog", None), None),
         gateways=list_gateways(config, getattr(context, "gateway", None)) if config else {},
     )
 
 
-def _range(model: Any, observation: Observation) -> Range | None:
+def _find_range(model: Any, observation: RuleObservation) -> Range | None:
     path = getattr(model, "_path", None)
     if path is None or not Path(path).is_file():
         return None

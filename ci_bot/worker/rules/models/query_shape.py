@@ -8,11 +8,11 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.join_fan_out import keys_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.sql import Query, conjuncts, place_of, selects, table_name
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.sql import ModelQuery, iterate_selects, place_of, split_conditions, table_name
 from ci_bot.worker.sqlmesh_compat import FROM
 
 _GENERATORS = (exp.Unnest, exp.Explode, exp.Lateral, exp.Values, exp.GenerateSeries)
@@ -24,15 +24,15 @@ _BOUNDS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 class CrossJoin(ModelRule):
     """A join without a condition multiplies rows."""
 
-    spec = rule("cross-join")
+    spec = find_rule("cross-join")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
-        if query is None or not any(_looks_untied(join) for join in query.tree.all(exp.Join)):
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None or not any(_looks_untied(join) for join in query.tree.find_all(exp.Join)):
             return
         for node, scope in unconditional_joins(query):
-            target = self._called(node, scope)
-            yield self.observation(
+            target = self._name_source(node, scope)
+            yield self.make_observation(
                 model,
                 f"`{target}` is joined without a condition that ties it to the other tables, so "
                 "every row meets every row.",
@@ -41,10 +41,12 @@ class CrossJoin(ModelRule):
                 anchors=("CROSS JOIN", f"JOIN {target}", target.rpartition(".")[2], "JOIN"),
             )
 
-    def _called(self, node: Any, scope: Any) -> str:
+    def _name_source(self, node: Any, scope: Any) -> str:
         source = scope.sources.get(node.alias_or_name)
         is_table = isinstance(source, exp.Table)
-        return self.project.called(table_name(source)) if is_table else str(node.alias_or_name)
+        return (
+            self.project.name_of_table(table_name(source)) if is_table else str(node.alias_or_name)
+        )
 
 
 def _looks_untied(join: Any) -> bool:
@@ -56,9 +58,9 @@ def _looks_untied(join: Any) -> bool:
     )
 
 
-def unconditional_joins(query: Query) -> Iterator[tuple[Any, Any]]:
+def unconditional_joins(query: ModelQuery) -> Iterator[tuple[Any, Any]]:
     """(what is joined, the scope) of joins whose rows all meet all others."""
-    for scope in selects(query.root or query.written_root):
+    for scope in iterate_selects(query.root or query.written_root):
         select = scope.expression
         from_ = select.args.get(FROM)
         if from_ is None:
@@ -117,19 +119,19 @@ def _one_row(node: Any, scope: Any) -> bool:
 class LimitInModel(ModelRule):
     """LIMIT keeps arbitrary rows."""
 
-    spec = rule("limit-in-model")
+    spec = find_rule("limit-in-model")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
-        if query is None or not query.tree.has(exp.Limit):
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None or not query.tree.has_any(exp.Limit):
             return
-        for scope in selects(query.scopes):
+        for scope in iterate_selects(query.scopes):
             limit = scope.expression.args.get("limit")
             if limit is None or (limit.expression is not None and limit.expression.name == "1"):
                 continue
             ranked = scope.expression.args.get("order") is not None
             count = limit.expression.sql() if limit.expression is not None else "n"
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 f"LIMIT {count} after an ORDER BY keeps the first rows of "
                 + ("each interval." if model.kind.is_incremental else "the result.")
@@ -147,36 +149,39 @@ class LimitInModel(ModelRule):
 class UnboundedRecursion(ModelRule):
     """A recursion without a bound ends only if the data happen to have no cycle."""
 
-    spec = rule("unbounded-recursion")
+    spec = find_rule("unbounded-recursion")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
         if query is None:
             return
-        for with_ in query.tree.all(exp.With):
+        for with_ in query.tree.find_all(exp.With):
             if not with_.args.get("recursive"):
                 continue
             for cte in with_.expressions:
-                if _recurses(cte) and not _is_bounded(cte):
-                    yield self.observation(
+                if _is_recursive(cte) and not _is_bounded(cte):
+                    yield self.make_observation(
                         model,
                         f"Nothing bounds the recursion of `{cte.alias}`: a cycle in the data, or a "
                         "condition that stays true, never ends.",
                         "the recursive part counts its depth and stops at a number, or keeps the "
                         "path and leaves out what is on it",
                         subject=[
-                            ", ".join(sorted(map(self.project.called, _tables(cte)))) or "itself"
+                            ", ".join(
+                                sorted(map(self.project.name_of_table, _list_stored_tables(cte)))
+                            )
+                            or "itself"
                         ],
                         anchors=("RECURSIVE", cte.alias),
                     )
 
 
-def _tables(cte: Any) -> set[str]:
+def _list_stored_tables(cte: Any) -> set[str]:
     """The stored tables that a CTE reads: its own name is no part of what it is."""
     return {table_name(table) for table in cte.this.find_all(exp.Table)} - {cte.alias.lower()}
 
 
-def _members(cte: Any) -> list[Any]:
+def _list_members(cte: Any) -> list[Any]:
     union = cte.this
     if not isinstance(union, exp.SetOperation):
         return []
@@ -187,25 +192,29 @@ def _members(cte: Any) -> list[Any]:
     ]
 
 
-def _recurses(cte: Any) -> bool:
-    return bool(_members(cte))
+def _is_recursive(cte: Any) -> bool:
+    return bool(_list_members(cte))
 
 
 def _is_bounded(cte: Any) -> bool:
-    if isinstance(cte.this, exp.Union) and cte.this.args.get("distinct") and not _computes(cte):
+    if (
+        isinstance(cte.this, exp.Union)
+        and cte.this.args.get("distinct")
+        and not _computes_values(cte)
+    ):
         return True  # equal rows are dropped, so a finite set of values comes to an end
-    return all(_stops(member, cte.alias.lower()) for member in _members(cte))
+    return all(_has_stop(member, cte.alias.lower()) for member in _list_members(cte))
 
 
-def _computes(cte: Any) -> bool:
+def _computes_values(cte: Any) -> bool:
     return any(
         not isinstance(item.unalias(), exp.Column | exp.Literal)
-        for member in _members(cte)
+        for member in _list_members(cte)
         for item in member.selects
     )
 
 
-def _stops(member: Any, name: str) -> bool:
+def _has_stop(member: Any, name: str) -> bool:
     own = {name} | {
         table.alias_or_name.lower()
         for table in member.find_all(exp.Table)
@@ -237,20 +246,21 @@ def _stops(member: Any, name: str) -> bool:
 class UnionColumnOrder(ModelRule):
     """A union goes by position, not by name."""
 
-    spec = rule("union-column-order")
+    spec = find_rule("union-column-order")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
         if query is None:
             return
-        for union in query.tree.all(exp.SetOperation):
+        for union in query.tree.find_all(exp.SetOperation):
             if union.args.get("by_name"):
                 continue
             moved = list_moved_names(union)
             if moved:
-                yield self.observation(
+                yield self.make_observation(
                     model,
-                    f"The branches of a UNION order their columns differently ({names(moved)}): "
+                    "The branches of a UNION order their columns differently "
+                    f"({quote_names(moved)}): "
                     "values end up in each other's columns.",
                     "all branches list their columns in the same order",
                     subject=[", ".join(sorted(moved))],
@@ -260,13 +270,13 @@ class UnionColumnOrder(ModelRule):
 
 def list_moved_names(union: Any) -> list[str]:
     """The columns that both branches name, each at another place."""
-    left, right = _named(union.left), _named(union.right)
+    left, right = _list_named(union.left), _list_named(union.right)
     if sorted(left) != sorted(right) or len(set(left)) != len(left):
         return []
     return [a for a, b in zip(left, right, strict=True) if a != b]
 
 
-def _named(side: Any) -> list[str]:
+def _list_named(side: Any) -> list[str]:
     found = [item.alias_or_name.lower() for item in getattr(side, "selects", [])]
     return found if all(found) and "*" not in found else []
 
@@ -282,16 +292,16 @@ _LISTS = (exp.In, exp.Exists, exp.From, exp.Join, exp.SetOperation, exp.CTE, exp
 class ScalarSubqueryRows(ModelRule):
     """A subquery in the place of a value may give one row and no more."""
 
-    spec = rule("scalar-subquery-rows")
+    spec = find_rule("scalar-subquery-rows")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
-        if query is None or not query.tree.has(exp.Subquery):
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None or not query.tree.has_any(exp.Subquery):
             return
-        tree = query.rendered_tree if query.rendered is not None else query.tree
+        tree = query.rendered_tree if query.rendered_query is not None else query.tree
         found = {
             f"subquery in {place_of(node, query)}": node
-            for node in tree.all(exp.Subquery)
+            for node in tree.find_all(exp.Subquery)
             if not isinstance(node.parent, _LISTS)
             and isinstance(node.parent, exp.Expression)
             and not isinstance(node.parent, exp.Query)
@@ -300,10 +310,11 @@ class ScalarSubqueryRows(ModelRule):
             and not self._is_one_row(node.this)
         }
         if found:
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 lambda subjects: (
-                    f"The {names(subjects)} stands for one value, and nothing keeps it to one "
+                    f"The {quote_names(subjects)} stands for one value, and nothing keeps it to "
+                    "one "
                     "row: with two rows the run fails, or Spark refuses the query."
                 ),
                 "the subquery has an aggregate without GROUP BY, or compares a whole key",
@@ -326,16 +337,16 @@ class ScalarSubqueryRows(ModelRule):
         source = select.args[FROM].this
         if select.args.get("joins") or not isinstance(source, exp.Table):
             return False
-        fixed = _fixed(select, source.alias_or_name)
+        fixed = _list_fixed_columns(select, source.alias_or_name)
         keys = keys_of(self.project.by_table.get(table_name(source)))
         return any(key <= fixed for key in keys)
 
 
-def _fixed(select: Any, alias: str) -> set[str]:
+def _list_fixed_columns(select: Any, alias: str) -> set[str]:
     """Columns that equal something from outside of the subquery."""
     where = select.args.get("where")
     found: set[str] = set()
-    for part in conjuncts(where.this) if where is not None else []:
+    for part in split_conditions(where.this) if where is not None else []:
         if not isinstance(part, exp.EQ | exp.NullSafeEQ):
             continue
         for side, other in ((part.this, part.expression), (part.expression, part.this)):

@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import why_no_merge
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_table, on_model
-from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import column_names
 
 # Dialects whose adapter replaces intervals with INSERT OVERWRITE, which takes whole partitions.
@@ -25,17 +25,17 @@ _FINE = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "
 class PartitionsWithoutTime(ModelRule):
     """A run replaces whole partitions, so they must not hold rows of other intervals."""
 
-    spec = rule("partitions-without-time")
+    spec = find_rule("partitions-without-time")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         if not model.kind.is_incremental_by_time_range or model.dialect not in _OVERWRITES:
             return
         time = model.time_column.column.name.lower()
         parts = list(model.partitioned_by)
-        if any(column.name.lower() == time for part in parts for column in _columns(part)):
+        if any(column.name.lower() == time for part in parts for column in _list_columns(part)):
             return
-        by = f"partitioned by {names(column_names(parts))}" if parts else "not partitioned"
-        yield self.observation(
+        by = f"partitioned by {quote_names(column_names(parts))}" if parts else "not partitioned"
+        yield self.make_observation(
             model,
             f"The table is {by}, without the time column `{time}`: a run of some intervals "
             "overwrites whole partitions, and with them the rows of all other intervals.",
@@ -49,13 +49,13 @@ class PartitionsWithoutTime(ModelRule):
 class PartitionPerRow(ModelRule):
     """Every partition is a directory with a file of its own."""
 
-    spec = rule("partition-per-row")
+    spec = find_rule("partition-per-row")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         if not is_table(model) or not model.partitioned_by:
             return
         types = model.columns_to_types or {}
-        keys = {column for grain in _keys(model) if len(grain) == 1 for column in grain}
+        keys = {column for grain in _list_keys(model) if len(grain) == 1 for column in grain}
         # SQLMesh itself partitions by the time column, whatever its type.
         time = model.time_column.column.name.lower() if model.time_column else None
         fine = []
@@ -67,9 +67,10 @@ class PartitionPerRow(ModelRule):
             if name in keys or (kind is not None and kind.this.value in _FINE):
                 fine.append(name)
         if fine:
-            yield self.observation(
+            yield self.make_observation(
                 model,
-                f"Partitioned by {names(fine)}, which is another value in nearly every row: each "
+                f"Partitioned by {quote_names(fine)}, which is another value in nearly every row: "
+                "each "
                 "of them becomes a directory with a file, for the metastore and every reader.",
                 "the partitions are coarse, such as a day, and the rest is clustered or bucketed",
                 subject=sorted(fine),
@@ -77,13 +78,13 @@ class PartitionPerRow(ModelRule):
             )
 
 
-def _keys(model: Any) -> list[frozenset[str]]:
+def _list_keys(model: Any) -> list[frozenset[str]]:
     found = [frozenset(grain) for grain in grain_of(model)]
     unique = frozenset(column_names(list(model.unique_key or [])))
     return [*found, unique] if unique else found
 
 
-def _columns(part: Any) -> list[Any]:
+def _list_columns(part: Any) -> list[Any]:
     return [part] if isinstance(part, exp.Column) else list(part.find_all(exp.Column))
 
 
@@ -99,9 +100,9 @@ MAX_DEPTH = 50
 class NoStart(ModelRule):
     """An incremental model without a start begins yesterday, or where its parents begin."""
 
-    spec = rule("no-start")
+    spec = find_rule("no-start")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         kind = model.kind
         incremental = (
             kind.is_incremental_by_time_range
@@ -111,8 +112,8 @@ class NoStart(ModelRule):
         )
         if not incremental or model.start is not None:
             return
-        inherited = self._inherits(model)
-        yield self.observation(
+        inherited = self._inherits_start(model)
+        yield self.make_observation(
             model,
             "No `start`, neither here nor in model_defaults: the history begins where that of its "
             "parents does."
@@ -124,7 +125,7 @@ class NoStart(ModelRule):
             anchors=("kind",),
         )
 
-    def _inherits(self, model: Any) -> bool:
+    def _inherits_start(self, model: Any) -> bool:
         seen: set[str] = set()
         queue = list(model.depends_on)
         while queue and len(seen) < MAX_DEPTH:
@@ -145,12 +146,12 @@ class NoStart(ModelRule):
 class HugeFullModel(ModelRule):
     """FULL builds everything again in every run."""
 
-    spec = rule("huge-full-model")
+    spec = find_rule("huge-full-model")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         rows = self.project.row_counts.get(model.fqn)
         if model.kind.is_full and rows is not None and rows > MANY_ROWS:
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 f"{rows:,} rows are computed and written again in each run.",
                 "the model is incremental, or stays below a million rows",
@@ -165,12 +166,12 @@ class HugeFullModel(ModelRule):
 class MergeUnsupported(ModelRule):
     """The first batch replaces the table; the second one is a MERGE."""
 
-    spec = rule("merge-unsupported")
+    spec = find_rule("merge-unsupported")
 
-    def see(self, model: Any) -> Iterator[Observation]:
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         why = why_no_merge(model, self.project.gateways)
         if why is not None:
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 f"SQLMesh merges into this model, and {why}. The first batch replaces the table "
                 "and works; each later one fails, also the next run of prod.",

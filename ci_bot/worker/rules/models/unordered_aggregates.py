@@ -8,24 +8,24 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import rule
+from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.join_fan_out import fixed_columns, keys_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.sql import place_of, selects, table_name
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.sql import iterate_selects, place_of, table_name
 
 
-def _types(*names_: str) -> tuple[Any, ...]:
+def _aggregate_types(*names_: str) -> tuple[Any, ...]:
     return tuple(getattr(exp, name) for name in names_ if hasattr(exp, name))
 
 
-_PICKS = _types("First", "Last", "AnyValue", "FirstValue", "LastValue")
-_LISTS = _types("ArrayAgg", "ArrayConcatAgg", "GroupConcat", "JSONArrayAgg")
-_SETS = _types("ArrayUniqueAgg")
-_EXTREMES = _types("ArgMax", "ArgMin")
+_PICKS = _aggregate_types("First", "Last", "AnyValue", "FirstValue", "LastValue")
+_LISTS = _aggregate_types("ArrayAgg", "ArrayConcatAgg", "GroupConcat", "JSONArrayAgg")
+_SETS = _aggregate_types("ArrayUniqueAgg")
+_EXTREMES = _aggregate_types("ArgMax", "ArgMin")
 _ALL = (*_PICKS, *_LISTS, *_SETS, *_EXTREMES)
 # What does not ask in which order the elements of an array stand.
-_ORDER_FREE = _types(
+_ORDER_FREE = _aggregate_types(
     "SortArray", "ArraySort", "ArraySize", "ArrayContains", "ArrayMax", "ArrayMin",
     "ArrayOverlaps", "ArraysOverlap", "ArrayContainsAll", "ArrayAny", "ArrayAll", "ArraySum",
     "Explode", "ExplodeOuter",
@@ -34,7 +34,7 @@ _ORDER_FREE_NAMES = frozenset(
     {"sort_array", "array_sort", "size", "cardinality", "array_size", "array_contains", "array_max",
      "array_min", "arrays_overlap", "exists", "forall", "explode", "explode_outer", "inline"}
 )  # fmt: skip
-_PASSING = _types(
+_PASSING = _aggregate_types(
     "ArrayDistinct", "Filter", "Cast", "Paren", "Array", "Flatten", "ArrayCompact", "ArrayFilter",
     "ArrayTransform", "Transform", "WithinGroup", "IgnoreNulls", "RespectNulls", "ArrayExcept",
     "ArrayUnion", "ArrayIntersect", "ArrayConcat",
@@ -45,14 +45,14 @@ _PASSING = _types(
 class UnorderedAggregate(ModelRule):
     """FIRST takes the row that comes first, and a list has the order in which rows came."""
 
-    spec = rule("unordered-aggregate")
+    spec = find_rule("unordered-aggregate")
 
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
-        if query is None or not query.tree.has(*_ALL):
+    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None or not query.tree.has_any(*_ALL):
             return
         found: dict[Severity | None, list[str]] = {}
-        for scope in selects(query.root or query.written_root):
+        for scope in iterate_selects(query.root or query.written_root):
             select = scope.expression
             for node in select.find_all(*_ALL):
                 if node.find_ancestor(exp.Select) is not select or _has_order(node):
@@ -62,10 +62,10 @@ class UnorderedAggregate(ModelRule):
                 if self._is_decided(node, scope):
                     continue
                 function = node.sql(dialect=model.dialect).partition("(")[0].upper()
-                subjects = found.setdefault(_weight(node), [])
+                subjects = found.setdefault(_weigh_aggregate(node), [])
                 subjects.append(f"{function} in {place_of(node, query)}")
         for severity, subject in found.items():
-            yield self.observation(
+            yield self.make_observation(
                 model,
                 _of_ties if severity == "medium" else _of_order,
                 "the array is sorted (SORT_ARRAY), or a ROW_NUMBER over a whole order picks the "
@@ -96,7 +96,7 @@ class UnorderedAggregate(ModelRule):
         while isinstance(value, exp.IgnoreNulls | exp.RespectNulls | exp.Cast | exp.Distinct):
             value = value.this
         group = select.args.get("group")
-        keys = _bare(group.expressions, select) if group is not None else []
+        keys = _resolve_group_keys(group.expressions, select) if group is not None else []
         if value in keys or isinstance(value, exp.Literal):
             return True
         columns = list(value.find_all(exp.Column))
@@ -120,7 +120,7 @@ class UnorderedAggregate(ModelRule):
         return any(key <= held for key in keys_of(self.project.by_table.get(table_name(source))))
 
 
-def _weight(node: Any) -> Severity | None:
+def _weigh_aggregate(node: Any) -> Severity | None:
     """Ties are rare, and a set that nobody takes an element of is a set."""
     if isinstance(node, _EXTREMES):
         return "medium"
@@ -129,14 +129,16 @@ def _weight(node: Any) -> Severity | None:
 
 def _of_order(calls: Sequence[str]) -> str:
     return (
-        f"{names(calls)}: nothing says in which order rows come, so two runs over the same data "
+        f"{quote_names(calls)}: nothing says in which order rows come, so two runs over the same "
+        "data "
         "may give two values."
     )
 
 
 def _of_ties(calls: Sequence[str]) -> str:
     return (
-        f"{names(calls)}: of rows that are equal in the order, any may be picked, and the next run "
+        f"{quote_names(calls)}: of rows that are equal in the order, any may be picked, and the "
+        "next run "
         "may pick another."
     )
 
@@ -156,7 +158,7 @@ def _equal_to(join: Any, alias: str, grouped: set[Any], *, anywhere: bool = Fals
     return found
 
 
-def _bare(keys: list[Any], select: Any) -> list[Any]:
+def _resolve_group_keys(keys: list[Any], select: Any) -> list[Any]:
     """What is grouped by, with places and names of results written out."""
     results = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
     found: list[Any] = []

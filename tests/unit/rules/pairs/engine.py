@@ -12,8 +12,8 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.simplify import simplify
 from sqlglot.schema import MappingSchema
 
-from ci_bot.worker.sql.algebra_blocks import Interner
-from ci_bot.worker.sql.equivalence_proof import Form, form_of
+from ci_bot.worker.sql.algebra_blocks import KeyInterner
+from ci_bot.worker.sql.equivalence_proof import NormalForm, form_of
 from tests.unit.rules.pairs.bases import COLUMNS, NUMBERS, TABLES, WORDS
 
 Rows = Counter[tuple[str, ...]]
@@ -73,9 +73,9 @@ def rendered(tree: Any) -> Any:
     return simplify(annotate_types(qualified, schema=SCHEMA, dialect="spark"), dialect="spark")
 
 
-def forms(before: Any, after: Any, *, as_written: bool = False) -> tuple[Form, Form]:
+def forms(before: Any, after: Any, *, as_written: bool = False) -> tuple[NormalForm, NormalForm]:
     """Both queries in normal form, rendered or as they are written."""
-    keys = Interner()
+    keys = KeyInterner()
     old, new = (form_of(tree if as_written else rendered(tree), keys) for tree in (before, after))
     if old is None or new is None:
         raise AssertionError("a query cannot be taken apart")
