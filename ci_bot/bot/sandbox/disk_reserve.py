@@ -16,7 +16,8 @@ from pathlib import Path
 # A disk without files and directories to spare is as full as one without bytes.
 _RESERVED_FILES = 10_000
 # Everybody's, so a process of another user can fill them, too; in the container nobody else does.
-SHARED_DIRECTORIES = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - looked at, not written to
+# Looked at, not written to.
+SHARED_DIRECTORIES = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nosec B108
 
 
 @dataclass(frozen=True)
