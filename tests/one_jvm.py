@@ -86,7 +86,7 @@ class OneJvm:
             repository=str(self.shop.project), cache_dir=str(here / "cache"), scratch_dir=str(here)
         )
 
-    def request(self, kind: Any, **fields: Any) -> Any:
+    def make_request(self, kind: Any, **fields: Any) -> Any:
         return kind(
             projects=self.project_directories,
             gateway=self.gateway,
@@ -94,11 +94,11 @@ class OneJvm:
             **fields,
         )
 
-    def environments(self, ask: ListRequest) -> EnvironmentList | Failure:
+    def request_environments(self, ask: ListRequest) -> EnvironmentList | Failure:
         answer = self.ask(ask)
         return answer.failure if isinstance(answer, FailedAnswer) else answer  # type: ignore[return-value]
 
-    def sweep(self, ask: SweepRequest) -> SweepDocument | Failure:
+    def request_sweep(self, ask: SweepRequest) -> SweepDocument | Failure:
         answer = self.ask(ask)
         return answer.failure if isinstance(answer, FailedAnswer) else answer  # type: ignore[return-value]
 

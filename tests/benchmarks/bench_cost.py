@@ -281,7 +281,7 @@ def main(program: str, scale: str) -> None:
             build_prod(jvm, root / "data")
             told = f"TPC-H at scale factor {scale}; prod in {time.perf_counter() - started:.0f} s"
             print(told, flush=True)
-            asked = jvm.request(
+            asked = jvm.make_request(
                 LearnRequest, owner=Owner(name=OWNER), event_logs=str(root / "logs")
             )
             learned = jvm.ask(asked)

@@ -67,7 +67,7 @@ def test_learn__makes_prods_own_runs_the_first_estimate(jvm: OneJvm, shop: Shop)
     assert before.result == "refused"
 
     learned = jvm.ask(
-        jvm.request(LearnRequest, owner=Owner(name=OWNER), event_logs=logs(shop).as_uri())
+        jvm.make_request(LearnRequest, owner=Owner(name=OWNER), event_logs=logs(shop).as_uri())
     )
 
     assert isinstance(learned, LearnDocument), learned

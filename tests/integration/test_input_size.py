@@ -115,7 +115,7 @@ def test_estimate__says_the_same_without_an_apply_and_writes_nothing(
     shop.write("models/by_total.sql", BY_CUSTOMER.format(name="by_total", column="amount"))
     before = tables_of(jvm), snapshots_of(shop), shop.not_cleaned_up()
 
-    answer = jvm.ask(jvm.request(EstimateRequest, owner=Owner(name=OWNER), environment="pr_5"))
+    answer = jvm.ask(jvm.make_request(EstimateRequest, owner=Owner(name=OWNER), environment="pr_5"))
 
     assert isinstance(answer, EstimateDocument), answer
     assert (tables_of(jvm), snapshots_of(shop), shop.not_cleaned_up()) == before
@@ -132,7 +132,7 @@ def test_apply__of_a_short_window__is_held_against_what_prod_builds_after_the_me
     shop.write("models/by_week.sql", amount_by_day("shop.by_week"))
     window = {"start": "2024-01-10", "end": "2024-01-10"}
     answer = jvm.ask(
-        jvm.request(EstimateRequest, owner=Owner(name=OWNER), environment="pr_6", **window)
+        jvm.make_request(EstimateRequest, owner=Owner(name=OWNER), environment="pr_6", **window)
     )
     assert isinstance(answer, EstimateDocument), answer
     here, there = answer.cost.executor_hours_mid, answer.after_merge

@@ -116,7 +116,7 @@ def test_cleanup_and_sweep__find_what_a_probe_has_built(jvm: OneJvm, shop: Shop)
     assert jvm.apply("pr_2", probe=True).result == "probed"
     assert len(tables_of(jvm, "by_day")) == 1
     assert "pr_2" in shop.not_cleaned_up()
-    listed = jvm.environments(jvm.request(ListRequest, owner=Owner(name=OWNER)))
+    listed = jvm.request_environments(jvm.make_request(ListRequest, owner=Owner(name=OWNER)))
     assert isinstance(listed, EnvironmentList)
     (found,) = [item for item in listed.environments if item.environment == "pr_2"]
     assert (found.owner, found.pr_number, found.phase) == (OWNER, 2, "probed")
