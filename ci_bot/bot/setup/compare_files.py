@@ -68,7 +68,7 @@ def compare_files(
         existing: The texts that are there, by their path.
         upgrade: Whether pins move to those of this release; without it each file keeps its own.
     """
-    return [_compare(file, existing.get(file.path), made_with, upgrade) for file in planned]
+    return [_compare_file(file, existing.get(file.path), made_with, upgrade) for file in planned]
 
 
 def sign_text(text: str, made_with: MadeWith) -> str:
@@ -78,7 +78,7 @@ def sign_text(text: str, made_with: MadeWith) -> str:
         options += f" --gateway {made_with.gateway}"
     return (
         f"{text}# Made by `ci-bot init --level {made_with.level}{options}`; "
-        f"checksum {_checksum(text)}.\n"
+        f"checksum {_checksum_of(text)}.\n"
     )
 
 
@@ -97,7 +97,7 @@ def read_signature(text: str) -> MadeWith | None:
 def is_unedited(text: str) -> bool:
     """Whether a file is as `ci-bot init` has written it."""
     found = _SIGNATURE.search(text)
-    return found is not None and _checksum(text[: found.start()]) == found["sum"]
+    return found is not None and _checksum_of(text[: found.start()]) == found["sum"]
 
 
 def move_pins(text: str, source: str) -> str:
@@ -105,10 +105,10 @@ def move_pins(text: str, source: str) -> str:
 
     The placeholder of the documents is no commit, and moves nothing.
     """
-    known = {_key(pin): pin for pin in _PIN.finditer(source) if pin["commit"].strip("0")}
+    known = {_pin_key(pin): pin for pin in _PIN.finditer(source) if pin["commit"].strip("0")}
 
     def moved(pin: re.Match[str]) -> str:
-        other = known.get(_key(pin))
+        other = known.get(_pin_key(pin))
         if other is None:
             return pin[0]
         return f"{other['name']}@{other['commit']}{other['version'] or ''}"
@@ -116,13 +116,13 @@ def move_pins(text: str, source: str) -> str:
     return _PIN.sub(moved, text)
 
 
-def _key(pin: re.Match[str]) -> str:
+def _pin_key(pin: re.Match[str]) -> str:
     """What stays the same when a pin moves: of this action also its owner may be another one."""
     address = "https:" if pin["name"].startswith("github.com/") else "uses:"
     return address + re.sub(r"^.*?([\w.-]*sqlmesh-plan-review)", r"\1", pin["name"])
 
 
-def _compare(
+def _compare_file(
     planned: PlannedFile, there: str | None, made_with: MadeWith, upgrade: bool
 ) -> ComparedFile:
     if there is None:
@@ -130,7 +130,7 @@ def _compare(
         return ComparedFile(planned, "new", text)
     if planned.is_kept:
         return ComparedFile(planned, "kept")
-    wanted = planned.text if upgrade else move_pins(planned.text, _body(there))
+    wanted = planned.text if upgrade else move_pins(planned.text, _unsigned_text(there))
     signed = sign_text(wanted, made_with)
     if there == signed:
         return ComparedFile(planned, "same")
@@ -145,18 +145,18 @@ def _compare(
 def _compare_edited(planned: PlannedFile, there: str, wanted: str, upgrade: bool) -> ComparedFile:
     """An edited file stays; an upgrade moves its pins only."""
     moved = move_pins(there, wanted) if upgrade else there
-    diff = "".join(_diff(_body(moved), wanted, planned.path))
+    diff = "".join(_diff_lines(_unsigned_text(moved), wanted, planned.path))
     if moved != there:
         return ComparedFile(planned, "moved", moved, diff)
     return ComparedFile(planned, "edited", None, diff)
 
 
-def _body(text: str) -> str:
+def _unsigned_text(text: str) -> str:
     found = _SIGNATURE.search(text)
     return text[: found.start()] if found else text
 
 
-def _diff(there: str, wanted: str, path: str) -> Iterator[str]:
+def _diff_lines(there: str, wanted: str, path: str) -> Iterator[str]:
     yield from difflib.unified_diff(
         there.splitlines(keepends=True),
         wanted.splitlines(keepends=True),
@@ -166,5 +166,5 @@ def _diff(there: str, wanted: str, path: str) -> Iterator[str]:
     )
 
 
-def _checksum(text: str) -> str:
+def _checksum_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]

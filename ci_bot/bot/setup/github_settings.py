@@ -82,7 +82,7 @@ def list_settings(
         setting
         for variable in variables
         if not _OF_THE_MACHINE.fullmatch(variable.name)
-        and (setting := _setting(variable, level, job)) is not None
+        and (setting := _choose_setting(variable, level, job)) is not None
     ]
     order = {each.name: ("state", "warehouse", "other").index(each.scope) for each in variables}
     return sorted(wanted, key=lambda each: order[each.name])
@@ -109,28 +109,32 @@ def list_worker_env(
     """
     families: dict[str, set[str]] = {}
     for variable in variables:
-        families.setdefault(_family(variable.name), set()).add(variable.name)
+        families.setdefault(_variable_family(variable.name), set()).add(variable.name)
     named = [each.name for each in settings if not each.name.startswith(_PASSED_ON)]
     return list(
         dict.fromkeys(
-            f"{family}*" if (family := _family(name)) and len(families[family]) > 1 else name
+            f"{family}*"
+            if (family := _variable_family(name)) and len(families[family]) > 1
+            else name
             for name in named
         )
     )
 
 
-def _family(name: str) -> str:
+def _variable_family(name: str) -> str:
     """`STATE_` of `STATE_HOST`; empty where the name has one word."""
     first, separator, _ = name.partition("_")
     return f"{first}_" if separator and first else ""
 
 
-def _setting(variable: ConfigVariable, level: SetupLevel, job: SetupJob) -> JobVariable | None:
+def _choose_setting(
+    variable: ConfigVariable, level: SetupLevel, job: SetupJob
+) -> JobVariable | None:
     """How a job gets one variable; None where it does without."""
     if variable.has_default:
         return None
     if job == "review" and (level == "review" or variable.scope == "warehouse"):
-        return _unused(variable)
+        return _unused_variable(variable)
     secret = is_secret(variable)
     name = variable.name
     if variable.scope == "state" and (secret or _is_account(variable)):
@@ -143,7 +147,7 @@ def _setting(variable: ConfigVariable, level: SetupLevel, job: SetupJob) -> JobV
     return JobVariable(name, source, github, f"${{{{ {source}.{github} }}}}")
 
 
-def _unused(variable: ConfigVariable) -> JobVariable | None:
+def _unused_variable(variable: ConfigVariable) -> JobVariable | None:
     """A variable of a job that never connects with it.
 
     Without it a YAML configuration gets the word `None`, which is no number; and a Python one may

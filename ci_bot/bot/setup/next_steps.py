@@ -51,9 +51,13 @@ def list_steps(
     """
     steps = []
     if request.level != "review":
-        steps += [*_state_rights(request, load), _environments(request), *_values(request)]
+        steps += [
+            *_state_rights(request, load),
+            _environments_step(request),
+            *_value_steps(request),
+        ]
     if request.level == "review":
-        steps += _values(request)
+        steps += _value_steps(request)
     if written:
         steps.append(_pull_request(request, written))
     steps.append(_required_check())
@@ -84,7 +88,7 @@ def list_notes(request: SetupRequest) -> list[str]:
 def _state_rights(
     request: SetupRequest, load: Callable[[str], str | None]
 ) -> Iterator[RemainingStep]:
-    script = load(_RIGHTS.get(request.state or "", ""))
+    script = load(_RIGHTS.get(request.state_type or "", ""))
     if script:
         yield RemainingStep(
             "Give two accounts their rights on the state database",
@@ -95,7 +99,7 @@ def _state_rights(
         )
 
 
-def _environments(request: SetupRequest) -> RemainingStep:
+def _environments_step(request: SetupRequest) -> RemainingStep:
     lines = []
     for job in _JOBS[request.level]:
         name = ENVIRONMENTS[job]
@@ -121,14 +125,14 @@ def _environments(request: SetupRequest) -> RemainingStep:
     )
 
 
-def _values(request: SetupRequest) -> Iterator[RemainingStep]:
+def _value_steps(request: SetupRequest) -> Iterator[RemainingStep]:
     """The secrets and variables; a variable that several jobs share is one of the repository."""
     secrets: list[str] = []
     shared: dict[str, str] = {}
     own: list[str] = []
     optional: list[str] = []
     for job in _JOBS[request.level]:
-        for setting in list_settings(request.variables, request.level, job):
+        for setting in list_settings(request.used_variables, request.level, job):
             environment = ENVIRONMENTS[job]
             if setting.source == "secrets":
                 secrets.append(f"gh secret set {setting.github} --env {environment}")
@@ -239,15 +243,15 @@ def _version_notes(request: SetupRequest) -> Iterator[str]:
 def _state_notes(request: SetupRequest) -> Iterator[str]:
     configuration = request.repository.projects[0].configuration
     gateway = request.gateway or configuration.default_gateway
-    engine = configuration.engine(gateway)
+    engine = configuration.engine_type(gateway)
     if request.level == "review":
         return
-    if configuration.is_whole and request.state is None:
+    if configuration.is_whole and request.state_type is None:
         yield (
             "No state connection is written in the configuration. An apply needs one that several "
             "runs can share, such as PostgreSQL: docs/state.md."
         )
-    elif request.state == "duckdb":
+    elif request.state_type == "duckdb":
         yield (
             "The state is a DuckDB file, which a runner does not keep. An apply needs one that "
             "several runs can share, such as PostgreSQL: docs/state.md."

@@ -72,7 +72,7 @@ class SetupRequest:
     deploy_requirements: str | None = None
 
     @property
-    def variables(self) -> list[ConfigVariable]:
+    def used_variables(self) -> list[ConfigVariable]:
         """The variables of all projects, each once."""
         found: dict[str, ConfigVariable] = {}
         for project in self.repository.projects:
@@ -83,14 +83,14 @@ class SetupRequest:
         return [found[name] for name in sorted(found)]
 
     @property
-    def state(self) -> str | None:
+    def state_type(self) -> str | None:
         """The type of the state database, as the first project says."""
         configuration = self.repository.projects[0].configuration
-        return configuration.state(self.gateway or configuration.default_gateway)
+        return configuration.state_type_of(self.gateway or configuration.default_gateway)
 
 
 @dataclass(frozen=True)
-class _Workflow:
+class _WorkflowTemplate:
     name: str
     job: SetupJob | None
     why: str
@@ -98,35 +98,35 @@ class _Workflow:
 
 
 _WORKFLOWS = (
-    _Workflow(
+    _WorkflowTemplate(
         "review.yml",
         "review",
         "Reviews each pull request and writes its comment. It alone runs on the pull request's "
         "own ref, so it has credentials of its own, or none.",
         ("review", "apply", "full"),
     ),
-    _Workflow(
+    _WorkflowTemplate(
         "apply.yml",
         "apply",
         "Builds the reviewed plan on request. It alone takes the pull request's code beside "
         "accounts that write, and is started by a person or a comment only.",
         ("apply", "full"),
     ),
-    _Workflow(
+    _WorkflowTemplate(
         "cleanup.yml",
         "cleanup",
         "Removes the environment of a closed pull request, and at level full sweeps every night. "
         "It runs the default branch's code only.",
         ("apply", "full"),
     ),
-    _Workflow(
+    _WorkflowTemplate(
         "comments.yml",
         None,
         "Answers `/sqlmesh` comments, and posts the comments of forks. It has no secret and checks "
         "out nothing.",
         ("full",),
     ),
-    _Workflow(
+    _WorkflowTemplate(
         "deploy.yml",
         "deploy",
         "Deploys prod after a merge, if its plan is the reviewed one. It alone has prod's "
@@ -193,7 +193,9 @@ def list_workflows(
     )
     for workflow in _WORKFLOWS:
         if request.level in workflow.levels:
-            text = environment.get_template(workflow.name).render(_context(request, workflow.job))
+            text = environment.get_template(workflow.name).render(
+                _template_context(request, workflow.job)
+            )
             yield PlannedFile(f"{WORKFLOWS}/{workflow.name}", text, workflow.why)
 
 
@@ -210,9 +212,9 @@ def list_workflow_names(level: SetupLevel = "full") -> list[str]:
     return [workflow.name for workflow in _WORKFLOWS if level in workflow.levels]
 
 
-def _context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:
+def _template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:
     """What a template is filled with."""
-    variables = request.variables
+    variables = request.used_variables
     settings = list_settings(variables, request.level, job) if job else []
     projects = [project.path for project in request.repository.projects]
     requirements = _review_requirements(request)
@@ -240,14 +242,14 @@ def _context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Requirements:
+class _RequirementsFile:
     """A requirements file: one that is there already, or one with this text."""
 
     path: str
     text: str | None = None
 
 
-def _review_requirements(request: SetupRequest) -> _Requirements | None:
+def _review_requirements(request: SetupRequest) -> _RequirementsFile | None:
     """What the input `requirements` names; None where the image has all that the project needs."""
     repository = request.repository
     sqlmesh = repository.versions.get("sqlmesh")
@@ -264,14 +266,14 @@ def _review_requirements(request: SetupRequest) -> _Requirements | None:
     if not other and repository.imports:
         files = {*repository.requirements[:1]}
     if len(files) == 1 and all(map(is_requirements, files)):
-        return _Requirements(files.pop())
+        return _RequirementsFile(files.pop())
     pinned = {**other, **{name: found for name, found in repository.imports if found is not None}}
     lines = "".join(
         f"{name}=={found.version} # as {found.file} says\n" for name, found in pinned.items()
     )
     if not lines:
         return None
-    return _Requirements(
+    return _RequirementsFile(
         REVIEW_REQUIREMENTS,
         "# What this action installs beside its own packages, so that it plans as prod\n"
         "# is planned. Run `ci-bot init` again when the lock file changes.\n" + lines,
@@ -304,7 +306,7 @@ def _deploy_requirements_text(request: SetupRequest) -> str:
         found = versions.get(name)
         if found is None or not found.is_in_requirements:
             lines.append(f"{name}=={(found.version if found else None) or of_image}")
-    driver = _DRIVERS.get(request.state or "")
+    driver = _DRIVERS.get(request.state_type or "")
     if driver:
         lines.append(driver)
     release = request.release

@@ -52,7 +52,7 @@ class ConfigVariable:
 
 
 @dataclass(frozen=True)
-class Configuration:
+class ProjectConfiguration:
     """What the files of one project say.
 
     Attributes:
@@ -71,14 +71,14 @@ class Configuration:
     bot_keys: tuple[str, ...] = ()
     is_whole: bool = True
 
-    def engine(self, gateway: str | None) -> str | None:
+    def engine_type(self, gateway: str | None) -> str | None:
         """The type of a gateway's connection, if it is written."""
         return _of_gateway(self.engines, gateway)
 
-    def state(self, gateway: str | None) -> str | None:
+    def state_type_of(self, gateway: str | None) -> str | None:
         """Where a gateway's state lies: its state connection, or an engine that can hold one."""
         written = _of_gateway(self.states, gateway)
-        engine = self.engine(gateway)
+        engine = self.engine_type(gateway)
         return written or (engine if engine in _ENGINES_WITH_STATE else None)
 
     def variables_of(self, gateway: str | None) -> list[ConfigVariable]:
@@ -86,7 +86,9 @@ class Configuration:
 
         Without a state connection the state lies in an engine that can hold one.
         """
-        in_engine = _of_gateway(self.states, gateway) is None and self.state(gateway) is not None
+        in_engine = (
+            _of_gateway(self.states, gateway) is None and self.state_type_of(gateway) is not None
+        )
         found: dict[str, ConfigVariable] = {}
         for variable in self.variables:
             elsewhere = variable.gateway not in (None, gateway)
@@ -95,11 +97,11 @@ class Configuration:
             mine = replace(variable, scope="other") if elsewhere else variable
             if in_engine and mine.scope == "warehouse":
                 mine = replace(mine, scope="state")
-            found[mine.name] = _merged(found.get(mine.name), mine)
+            found[mine.name] = _merge_uses(found.get(mine.name), mine)
         return [found[name] for name in sorted(found)]
 
 
-def read_yaml(text: str) -> Configuration:
+def read_yaml(text: str) -> ProjectConfiguration:
     """What a YAML configuration says."""
     expressions: list[str] = []
 
@@ -119,8 +121,8 @@ def read_yaml(text: str) -> Configuration:
     engines: list[tuple[str, str]] = []
     states: list[tuple[str, str]] = []
     default = None
-    for path, value in _scalars(root, (), set()):
-        scope, gateway = _scope(path), _gateway(path)
+    for path, value in _iterate_scalars(root, (), set()):
+        scope, gateway = _purpose_of(path), _gateway_of(path)
         key = path[-1] if path else ""
         if gateway is not None and gateway not in gateways:
             gateways.append(gateway)
@@ -133,22 +135,22 @@ def read_yaml(text: str) -> Configuration:
             default = value
         for number in _MARK.findall(value):
             variables += _variables_in(expressions[int(number)], scope, key, gateway)
-    return Configuration(
+    return ProjectConfiguration(
         gateways=tuple(gateways),
         default_gateway=default or (gateways[0] if gateways else None),
         engines=tuple(engines),
         states=tuple(states),
         variables=tuple(variables),
-        bot_keys=_keys(root, "cicd_bot"),
+        bot_keys=_mapping_keys(root, "cicd_bot"),
     )
 
 
-def read_python_file(text: str) -> Configuration:
+def read_python_file(text: str) -> ProjectConfiguration:
     """What a `config.py` says, as far as it is written down."""
     found = read_python(text)
     if found is None:
         return _read_as_text(text)
-    return Configuration(
+    return ProjectConfiguration(
         gateways=found.gateways,
         default_gateway=found.default_gateway or next(iter(found.gateways), None),
         engines=tuple((gateway or "", engine) for gateway, engine in found.engines),
@@ -156,7 +158,7 @@ def read_python_file(text: str) -> Configuration:
         variables=tuple(
             ConfigVariable(
                 name=use.name,
-                scope=_scope(use.path),
+                scope=_purpose_of(use.path),
                 key=use.path[-1] if use.path else "",
                 gateway=use.gateway,
                 has_default=use.has_default,
@@ -168,11 +170,11 @@ def read_python_file(text: str) -> Configuration:
     )
 
 
-def join_configurations(parts: Iterable[Configuration]) -> Configuration:
+def join_configurations(parts: Iterable[ProjectConfiguration]) -> ProjectConfiguration:
     """One configuration of several files; the first that says something counts."""
-    joined = Configuration()
+    joined = ProjectConfiguration()
     for part in parts:
-        joined = Configuration(
+        joined = ProjectConfiguration(
             gateways=tuple(dict.fromkeys((*joined.gateways, *part.gateways))),
             default_gateway=joined.default_gateway or part.default_gateway,
             engines=(*joined.engines, *part.engines),
@@ -184,10 +186,10 @@ def join_configurations(parts: Iterable[Configuration]) -> Configuration:
     return joined
 
 
-def _read_as_text(text: str) -> Configuration:
+def _read_as_text(text: str) -> ProjectConfiguration:
     """The variables alone, of a file that no parser takes."""
     without_comments = re.sub(r"(?m)^\s*#.*$", "", _REMARK.sub("", text))
-    return Configuration(
+    return ProjectConfiguration(
         variables=tuple(_variables_in(without_comments, "other", "", None)), is_whole=False
     )
 
@@ -202,7 +204,7 @@ def _variables_in(
         yield ConfigVariable(call["name"], scope, key, gateway, has_default)
 
 
-def _scalars(
+def _iterate_scalars(
     node: Node | None, path: tuple[str, ...], seen: set[int]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Each scalar with the keys above it. A node that several places name is read at the first."""
@@ -214,15 +216,15 @@ def _scalars(
             name = str(key.value) if isinstance(key, ScalarNode) else ""
             if isinstance(value, MappingNode) and not value.value:
                 yield (*path, name, ""), ""
-            yield from _scalars(value, path if name == "<<" else (*path, name), seen)
+            yield from _iterate_scalars(value, path if name == "<<" else (*path, name), seen)
     elif isinstance(node, SequenceNode):
         for value in node.value:
-            yield from _scalars(value, path, seen)
+            yield from _iterate_scalars(value, path, seen)
     elif isinstance(node, ScalarNode):
         yield path, str(node.value)
 
 
-def _keys(root: Node | None, name: str) -> tuple[str, ...]:
+def _mapping_keys(root: Node | None, name: str) -> tuple[str, ...]:
     """The keys of a mapping at the top."""
     if not isinstance(root, MappingNode):
         return ()
@@ -232,14 +234,14 @@ def _keys(root: Node | None, name: str) -> tuple[str, ...]:
     return ()
 
 
-def _scope(path: tuple[str, ...]) -> VariablePurpose:
+def _purpose_of(path: tuple[str, ...]) -> VariablePurpose:
     if _STATE in path:
         return "state"
     # A profile of dbt has its connections under `outputs`.
     return "warehouse" if {*_CONNECTIONS, "outputs"} & {*path} else "other"
 
 
-def _gateway(path: tuple[str, ...]) -> str | None:
+def _gateway_of(path: tuple[str, ...]) -> str | None:
     """The gateway that a setting belongs to."""
     # The gateway's own settings stand below its name; `gateways:` may also be a single one.
     if path[:1] == ("gateways",) and path[2:] and path[1] not in (*_CONNECTIONS, _STATE):
@@ -253,7 +255,7 @@ def _of_gateway(facts: tuple[tuple[str, str], ...], gateway: str | None) -> str 
     return known.get(gateway or "", known.get(""))
 
 
-def _merged(before: ConfigVariable | None, now: ConfigVariable) -> ConfigVariable:
+def _merge_uses(before: ConfigVariable | None, now: ConfigVariable) -> ConfigVariable:
     """One variable of two uses: it needs what each of them needs."""
     if before is None:
         return now

@@ -25,10 +25,10 @@ def list_missing_imports(texts: Iterable[str], own: Iterable[str]) -> list[str]:
         own: Names of the modules and packages that lie in the repository.
     """
     known = IMAGE_MODULES | sys.stdlib_module_names | set(own)
-    return sorted({name for text in texts for name in _imported(text)} - known)
+    return sorted({name for text in texts for name in _iterate_imported(text)} - known)
 
 
-def _imported(text: str) -> Iterator[str]:
+def _iterate_imported(text: str) -> Iterator[str]:
     """The first part of each absolute import, wherever it stands."""
     try:
         tree = ast.parse(text)

@@ -42,37 +42,38 @@ def read_python(text: str) -> PythonFacts | None:
     except (SyntaxError, ValueError, RecursionError):
         return None
     facts = PythonFacts()
-    names = _assigned(tree)
+    names = _map_assignments(tree)
     loads = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     used = {node.id for node in loads if isinstance(node.ctx, ast.Load)}
     try:
         for statement in tree.body:
             # What a name stands for is read where the name is used.
             if not (
-                isinstance(statement, ast.Assign) and _target(statement) in used & names.keys()
+                isinstance(statement, ast.Assign)
+                and _assigned_name(statement) in used & names.keys()
             ):
-                _visit(statement, (), None, facts, names)
+                _visit_node(statement, (), None, facts, names)
     except RecursionError:
         return None
     return facts
 
 
-def _assigned(tree: ast.Module) -> dict[str, ast.expr]:
+def _map_assignments(tree: ast.Module) -> dict[str, ast.expr]:
     """What the names of the module stand for, where each is set once: `state = Postgres…(…)`."""
     found: dict[str, list[ast.expr]] = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and (name := _target(node)):
+        if isinstance(node, ast.Assign) and (name := _assigned_name(node)):
             found.setdefault(name, []).append(node.value)
     return {name: values[0] for name, values in found.items() if len(values) == 1}
 
 
-def _target(statement: ast.Assign) -> str:
+def _assigned_name(statement: ast.Assign) -> str:
     """The one name that a statement sets; empty for anything else."""
     target = statement.targets[0]
     return target.id if len(statement.targets) == 1 and isinstance(target, ast.Name) else ""
 
 
-def _visit(
+def _visit_node(
     node: ast.AST,
     path: tuple[str, ...],
     gateway: str | None,
@@ -82,7 +83,7 @@ def _visit(
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names:
         # Read again where it is used; without the name, so that nothing goes round in circles.
         rest = {name: value for name, value in names.items() if name != node.id}
-        _visit(names[node.id], path, gateway, facts, rest)
+        _visit_node(names[node.id], path, gateway, facts, rest)
         return
     use = _read_variable(node, path, gateway)
     if use is not None:
@@ -91,33 +92,33 @@ def _visit(
     if isinstance(node, ast.Call):
         _note_call(node, path, gateway, facts)
         for argument in node.args:
-            _visit(argument, path, gateway, facts, names)
+            _visit_node(argument, path, gateway, facts, names)
         for keyword in node.keywords:
             name = keyword.arg or ""
             if name == "gateways" and isinstance(keyword.value, ast.Dict):
-                for key, value in _entries(keyword.value):
+                for key, value in _iterate_entries(keyword.value):
                     facts.gateways = (*facts.gateways, key)
-                    _visit(value, ("gateways", key), key, facts, names)
+                    _visit_node(value, ("gateways", key), key, facts, names)
             else:
-                _visit(keyword.value, (*path, name), gateway, facts, names)
+                _visit_node(keyword.value, (*path, name), gateway, facts, names)
         return
     if isinstance(node, ast.Dict):
-        for key, value in _entries(node):
-            _visit(value, (*path, key) if key else path, gateway, facts, names)
+        for key, value in _iterate_entries(node):
+            _visit_node(value, (*path, key) if key else path, gateway, facts, names)
         return
     for child in ast.iter_child_nodes(node):
-        _visit(child, path, gateway, facts, names)
+        _visit_node(child, path, gateway, facts, names)
 
 
 def _note_call(
     node: ast.Call, path: tuple[str, ...], gateway: str | None, facts: PythonFacts
 ) -> None:
-    name = _dotted(node.func).rpartition(".")[2]
+    name = _dotted_name(node.func).rpartition(".")[2]
     connection = _CONNECTION_CLASS.fullmatch(name)
     if connection is not None:
         target = facts.states if "state_connection" in path else facts.engines
         if "test_connection" not in path and "default_test_connection" not in path:
-            target.append((gateway, _engine(connection[1])))
+            target.append((gateway, _engine_name(connection[1])))
     for keyword in node.keywords:
         if keyword.arg == "default_gateway" and isinstance(keyword.value, ast.Constant):
             facts.default_gateway = str(keyword.value.value)
@@ -125,7 +126,7 @@ def _note_call(
             facts.bot_keys = tuple(each.arg or "" for each in keyword.value.keywords)
 
 
-def _engine(class_name: str) -> str:
+def _engine_name(class_name: str) -> str:
     """`postgres` of `PostgresConnectionConfig`, `gcp_postgres` of `GCPPostgres…`."""
     known = {"DuckDB": "duckdb", "MySQL": "mysql", "MSSQL": "mssql", "BigQuery": "bigquery"}
     return (
@@ -134,17 +135,17 @@ def _engine(class_name: str) -> str:
     )
 
 
-def _entries(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
+def _iterate_entries(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
     for key, value in zip(node.keys, node.values, strict=True):
         yield str(key.value) if isinstance(key, ast.Constant) else "", value
 
 
 def _read_variable(node: ast.AST, path: tuple[str, ...], gateway: str | None) -> VariableUse | None:
     """The variable that this very expression reads."""
-    if isinstance(node, ast.Subscript) and _dotted(node.value) in _MAPPINGS:
+    if isinstance(node, ast.Subscript) and _dotted_name(node.value) in _MAPPINGS:
         if isinstance(node.slice, ast.Constant) and isinstance(node.ctx, ast.Load):
             return VariableUse(str(node.slice.value), path, gateway, False, True)
-    elif isinstance(node, ast.Call) and _dotted(node.func) in _READERS and node.args:
+    elif isinstance(node, ast.Call) and _dotted_name(node.func) in _READERS and node.args:
         name = node.args[0]
         if isinstance(name, ast.Constant):
             has_default = len(node.args) + len(node.keywords) > 1
@@ -156,7 +157,7 @@ def _read_variable(node: ast.AST, path: tuple[str, ...], gateway: str | None) ->
     return None
 
 
-def _dotted(node: ast.expr) -> str:
+def _dotted_name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value)}.{node.attr}"
+        return f"{_dotted_name(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""

@@ -59,9 +59,9 @@ def find_root(directory: Path) -> Path:
 def find_projects(root: Path) -> list[str]:
     """The directories of all SQLMesh projects, relative to the repository, in order."""
     found = []
-    for directory in _directories(root):
+    for directory in _iterate_directories(root):
         if _configuration_files(directory):
-            found.append(_relative(directory, root))
+            found.append(_relative_path(directory, root))
     return found
 
 
@@ -88,12 +88,12 @@ def is_project(directory: Path) -> bool:
 def _read_project(root: Path, project: str) -> FoundProject:
     directory = root / project
     parts = [
-        read_python_file(_text(file)) if file.suffix == ".py" else read_yaml(_text(file))
+        read_python_file(_read_text(file)) if file.suffix == ".py" else read_yaml(_read_text(file))
         for file in _configuration_files(directory)
     ]
     is_dbt = (directory / _DBT).is_file()
     if is_dbt:
-        parts += [read_yaml(_text(file)) for file in _dbt_files(directory, root)]
+        parts += [read_yaml(_read_text(file)) for file in _dbt_files(directory, root)]
     return FoundProject(project, join_configurations(parts), is_dbt)
 
 
@@ -101,10 +101,12 @@ def _configuration_files(directory: Path) -> list[Path]:
     """The files that configure SQLMesh in a directory, YAML first."""
     found = [directory / name for name in FILES if (directory / name).is_file()]
     files = [
-        file for file in found if file.name not in _SHARED_NAMES or _LOOKS_LIKE.search(_text(file))
+        file
+        for file in found
+        if file.name not in _SHARED_NAMES or _LOOKS_LIKE.search(_read_text(file))
     ]
     python = directory / _PYTHON
-    if python.is_file() and _IMPORTS_SQLMESH.search(_text(python)):
+    if python.is_file() and _IMPORTS_SQLMESH.search(_read_text(python)):
         files.append(python)
     return files
 
@@ -117,7 +119,7 @@ def _dbt_files(directory: Path, root: Path) -> Iterator[Path]:
             return
 
 
-def _directories(root: Path) -> Iterator[Path]:
+def _iterate_directories(root: Path) -> Iterator[Path]:
     """The repository's directories, but hidden ones and those of other people's packages."""
     for count, (place, names, _) in enumerate(os.walk(root)):
         if count > _MOST_DIRECTORIES:
@@ -144,7 +146,7 @@ def _version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
     for place in dict.fromkeys([*places, root, root / "requirements"]):
         for file in sorted(place.iterdir()) if place.is_dir() else ():
             if is_version_file(file.name) and file.is_file():
-                files[_relative(file, root)] = _text(file)
+                files[_relative_path(file, root)] = _read_text(file)
     return files
 
 
@@ -156,7 +158,7 @@ def _missing_imports(root: Path, projects: Iterable[FoundProject]) -> list[str]:
         files = [directory / _PYTHON]
         for name in _WITH_PYTHON:
             files += sorted((directory / name).rglob("*.py"))[:_MOST_FILES]
-        texts += [_text(file) for file in files if file.is_file()]
+        texts += [_read_text(file) for file in files if file.is_file()]
         for place in {directory, root, *(directory / name for name in _WITH_PYTHON)}:
             own += [file.stem for file in place.iterdir()] if place.is_dir() else []
     return list_missing_imports(texts, own)
@@ -165,8 +167,8 @@ def _missing_imports(root: Path, projects: Iterable[FoundProject]) -> list[str]:
 def _old_bot_workflows(root: Path) -> Iterator[str]:
     directory = root / WORKFLOWS
     for file in sorted(directory.glob("*.y*ml")) if directory.is_dir() else ():
-        if file.is_file() and _OLD_BOT.search(_text(file)):
-            yield _relative(file, root)
+        if file.is_file() and _OLD_BOT.search(_read_text(file)):
+            yield _relative_path(file, root)
 
 
 def _default_branch(root: Path) -> str:
@@ -175,7 +177,7 @@ def _default_branch(root: Path) -> str:
     for name in ("refs/remotes/origin/HEAD", "HEAD"):
         head = re.fullmatch(
             r"ref: refs/(?:remotes/origin|heads)/(\S+)\s*",
-            _text(git / name) if (git / name).is_file() else "",
+            _read_text(git / name) if (git / name).is_file() else "",
         )
         if head and (name != "HEAD" or head[1] in ("main", "master")):
             return head[1]
@@ -186,19 +188,19 @@ def _git_directory(root: Path) -> Path:
     """The git directory; of a work tree that of its repository."""
     git = root / ".git"
     if git.is_file():
-        named = re.match(r"gitdir: (.+)", _text(git))
+        named = re.match(r"gitdir: (.+)", _read_text(git))
         if named:
             linked = root / named[1].strip()
             common = linked / "commondir"
-            return linked / _text(common).strip() if common.is_file() else linked
+            return linked / _read_text(common).strip() if common.is_file() else linked
     return git
 
 
-def _relative(path: Path, root: Path) -> str:
+def _relative_path(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     """A file's text, as far as it is looked at; what is no UTF-8 is kept apart from the rest.
 
     Raises:

@@ -60,7 +60,7 @@ def find_versions(files: Mapping[str, str]) -> dict[str, FoundVersion]:
     for package in PACKAGES:
         said = [
             version
-            for path, text in sorted(files.items(), key=lambda each: _order(each[0]))
+            for path, text in sorted(files.items(), key=lambda each: _lock_order(each[0]))
             if (version := read_version(package, path, text)) is not None
         ]
         # One that allows several versions counts only where nothing names one.
@@ -81,14 +81,16 @@ def read_version(package: str, path: str, text: str) -> FoundVersion | None:
     if name == "Pipfile.lock":
         asked = _of_pipfile_lock(package, text)
     elif is_requirements(name):
-        asked = _asked(
+        asked = _find_group(
             rf"(?mi)^[ \t]*{package}(?![\w.-])[ \t]*(?:\[[^\]]*\])?[ \t]*([^;#\\\n]*)", text
         )
     else:
         # A line of a list (PEP 621), or a key of Poetry's table.
-        asked = _asked(rf"(?i)['\"]{package}(?![\w.-])\s*(?:\[[^\]]*\])?\s*([^;'\"\n]*)['\"]", text)
+        asked = _find_group(
+            rf"(?i)['\"]{package}(?![\w.-])\s*(?:\[[^\]]*\])?\s*([^;'\"\n]*)['\"]", text
+        )
         if asked is None:
-            asked = _asked(
+            asked = _find_group(
                 rf"(?mi)^\s*{package}\s*=\s*(?:\{{[^}}\n]*?version\s*=\s*)?['\"]([^'\"]+)['\"]",
                 text,
             )
@@ -112,7 +114,7 @@ def find_python(files: Mapping[str, str]) -> str | None:
 
 def find_locked(package: str, files: Mapping[str, str]) -> FoundVersion | None:
     """The one version of any package that a lock file names; None where none does."""
-    for path, text in sorted(files.items(), key=lambda each: _order(each[0])):
+    for path, text in sorted(files.items(), key=lambda each: _lock_order(each[0])):
         if path.rpartition("/")[2] in _LOCKS:
             found = read_version(re.escape(package), path, text)
             if found is not None and found.version is not None:
@@ -120,7 +122,7 @@ def find_locked(package: str, files: Mapping[str, str]) -> FoundVersion | None:
     return None
 
 
-def _asked(pattern: str, text: str) -> str | None:
+def _find_group(pattern: str, text: str) -> str | None:
     found = re.search(pattern, text)
     return found[1] if found else None
 
@@ -138,7 +140,7 @@ def _of_pipfile_lock(package: str, text: str) -> str | None:
         return None
 
 
-def _order(path: str) -> tuple[int, int, int]:
+def _lock_order(path: str) -> tuple[int, int, int]:
     """Lock files first; of equal ones those that lie deepest, which are the project's own."""
     name = path.rpartition("/")[2]
     kind = 0 if name in _LOCKS else 1 if is_requirements(name) else 2
@@ -148,4 +150,4 @@ def _order(path: str) -> tuple[int, int, int]:
 
 def list_requirements(paths: Iterable[str]) -> list[str]:
     """The requirements files among some paths, in the order in which they count."""
-    return sorted((path for path in paths if is_requirements(path)), key=_order)
+    return sorted((path for path in paths if is_requirements(path)), key=_lock_order)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ci_bot.bot.setup.read_configuration import Configuration
+from ci_bot.bot.setup.read_configuration import ProjectConfiguration
 from ci_bot.bot.setup.read_versions import FoundVersion
 
 WORKFLOWS = ".github/workflows"
@@ -21,7 +21,7 @@ class FoundProject:
     """
 
     path: str
-    configuration: Configuration
+    configuration: ProjectConfiguration
     is_dbt: bool = False
 
 

@@ -113,9 +113,12 @@ def set_up_repository(
     )
     _refuse_foreign(compared)
     if not options.dry_run:
-        _write(target, compared)
+        _write_files(target, compared)
     print(
-        _render(machine, request, compared, options, target), file=machine.out, end="", flush=True
+        _render_outcome(machine, request, compared, options, target),
+        file=machine.out,
+        end="",
+        flush=True,
     )
     return EXIT_DONE
 
@@ -283,7 +286,7 @@ def _refuse_foreign(compared: Iterable[ComparedFile]) -> None:
         )
 
 
-def _write(target: Path, compared: Sequence[ComparedFile]) -> None:
+def _write_files(target: Path, compared: Sequence[ComparedFile]) -> None:
     """Writes all files or none: each beside its place first, then all are renamed.
 
     Raises:
@@ -322,7 +325,7 @@ def _write(target: Path, compared: Sequence[ComparedFile]) -> None:
         ) from error
 
 
-def _render(
+def _render_outcome(
     machine: Machine,
     request: SetupRequest,
     compared: Sequence[ComparedFile],
@@ -331,7 +334,7 @@ def _render(
 ) -> str:
     written = [file.planned.path for file in compared if file.text is not None]
     page = new_page(machine)
-    page.add_title(_title(request, options, written), "green")
+    page.add_title(_make_title(request, options, written), "green")
     for file in compared:
         word, color = _WORDS[file.status]
         page.add_item(f"{file.planned.path}: {file.planned.why}", mark=word.ljust(10), color=color)
@@ -354,7 +357,7 @@ def _render(
     )
 
 
-def _title(request: SetupRequest, options: SetupOptions, written: Sequence[str]) -> str:
+def _make_title(request: SetupRequest, options: SetupOptions, written: Sequence[str]) -> str:
     projects = ", ".join(each.path for each in request.repository.projects)
     verb = "would be written" if options.dry_run else "written"
     return f"Level {request.level} for {projects} · {len(written)} files {verb}"

@@ -72,17 +72,17 @@ class SparkReading:
 
 def read_as_spark(tree: Any) -> SparkReading:
     """The tree that Spark makes of the text of `tree`."""
-    if not any(_differs(node) for node in _walk(tree)):
+    if not any(_reads_differently(node) for node in _walk_tree(tree)):
         return SparkReading(tree)
     copied = _put_sets_right(tree.copy())
-    for node in list(_walk(copied)):
-        if type(node) in _VALUES and _differs(node):
+    for node in list(_walk_tree(copied)):
+        if type(node) in _VALUES and _reads_differently(node):
             copied = _put_operators_right(node, copied)
-    gaps = {_describe(node) for node in _walk(copied) if _differs(node)}
+    gaps = {_describe_gap(node) for node in _walk_tree(copied) if _reads_differently(node)}
     return SparkReading(copied, tuple(sorted(gaps)))
 
 
-def _walk(tree: Any) -> Iterator[Any]:
+def _walk_tree(tree: Any) -> Iterator[Any]:
     queue = [tree]
     while queue:
         node = queue.pop()
@@ -90,7 +90,7 @@ def _walk(tree: Any) -> Iterator[Any]:
         queue.extend(node.iter_expressions())
 
 
-def _level(node: Any) -> int:
+def _binding_level(node: Any) -> int:
     """How tightly the text of a node holds together."""
     kind = type(node)
     if kind in _VALUES:
@@ -104,7 +104,7 @@ def _level(node: Any) -> int:
     return _SIGN if isinstance(node, _SIGNS) else _WHOLE
 
 
-def _differs(node: Any) -> bool:
+def _reads_differently(node: Any) -> bool:
     """Whether Spark may read the operands of a node otherwise than they stand in the tree."""
     kind: Any = type(node)
     check = _check_of(kind)
@@ -118,10 +118,15 @@ def _check_of(kind: Any) -> Callable[[Any], bool] | None:
         (tuple(_CONNECTORS), _differs_as_connector),
         (exp.SetOperation, _differs_as_set),
         (_PREDICATES, _differs_as_predicate),
-        (exp.Not, lambda node: _level(node.this) < _NOT),
-        (_SIGNS, lambda node: _level(node.this) < _SIGN),
-        (exp.Interval, lambda node: node.this is not None and _level(node.this) < _SIGN),
-        (_TIGHT, lambda node: isinstance(node.this, exp.Expression) and _level(node.this) < _WHOLE),
+        (exp.Not, lambda node: _binding_level(node.this) < _NOT),
+        (_SIGNS, lambda node: _binding_level(node.this) < _SIGN),
+        (exp.Interval, lambda node: node.this is not None and _binding_level(node.this) < _SIGN),
+        (
+            _TIGHT,
+            lambda node: (
+                isinstance(node.this, exp.Expression) and _binding_level(node.this) < _WHOLE
+            ),
+        ),
         (exp.Join, _is_comma_before_outer),
     ):
         if issubclass(kind, kinds):
@@ -133,23 +138,23 @@ def _check_of(kind: Any) -> Callable[[Any], bool] | None:
 
 def _differs_as_value(node: Any) -> bool:
     level = _VALUES[type(node)]
-    return _level(node.this) < level or _level(node.expression) <= level
+    return _binding_level(node.this) < level or _binding_level(node.expression) <= level
 
 
 def _differs_as_connector(node: Any) -> bool:
     level = _CONNECTORS[type(node)]
-    return _level(node.this) < level or _level(node.expression) < level
+    return _binding_level(node.this) < level or _binding_level(node.expression) < level
 
 
 def _differs_as_predicate(node: Any) -> bool:
     if isinstance(node, exp.Escape):  # the end of the LIKE that is its operand
-        return not isinstance(node.this, _PREDICATES) or _level(node.expression) < _WHOLE
+        return not isinstance(node.this, _PREDICATES) or _binding_level(node.expression) < _WHOLE
     if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null | exp.Boolean):
         return True
     # Versions of SQLGlot that write `<=>` give it the place of a comparison.
     least = _BIT_OR if isinstance(node, _COMPARED_AS_NULL_SAFE) else _COMPARISON
     operands = [node.this, *(node.args.get(name) for name in ("expression", "low", "high"))]
-    return any(isinstance(one, exp.Expression) and _level(one) < least for one in operands)
+    return any(isinstance(one, exp.Expression) and _binding_level(one) < least for one in operands)
 
 
 def _differs_as_set(node: Any) -> bool:
@@ -171,7 +176,7 @@ def _is_comma_before_outer(join: Any) -> bool:
     return any(other.side in {"RIGHT", "FULL"} for other in later[place + 1 :])
 
 
-def _describe(node: Any) -> str:
+def _describe_gap(node: Any) -> str:
     if isinstance(node, exp.SetOperation):
         return "set operations without brackets"
     if isinstance(node, exp.Join):
@@ -185,13 +190,13 @@ def _put_operators_right(node: Any, tree: Any) -> Any:
     while root.parent is not None and type(root.parent) in _VALUES:
         root = root.parent
     items = list(_in_line(root))
-    if any(_level(item) < _SIGN for item in items[::2]):
+    if any(_binding_level(item) < _SIGN for item in items[::2]):
         return tree
-    for above in _ancestors(root):  # worked out from another tree
+    for above in _iterate_ancestors(root):  # worked out from another tree
         above._type = None
     place = root.parent, root.arg_key, root.index
-    built = _climb(items, _COMPARISON)
-    return _put(built, place, tree)
+    built = _climb_operators(items, _COMPARISON)
+    return _put_in_place(built, place, tree)
 
 
 def _in_line(node: Any) -> Iterator[Any]:
@@ -204,18 +209,18 @@ def _in_line(node: Any) -> Iterator[Any]:
     yield from _in_line(node.expression)
 
 
-def _climb(items: list[Any], least: int) -> Any:
+def _climb_operators(items: list[Any], least: int) -> Any:
     """The tree of `items` from the first on, by Spark's levels; takes away what it has used."""
     found = items.pop(0)
     while items and _VALUES[type(items[0])] >= least:
         operator = items.pop(0)
-        right = _climb(items, _VALUES[type(operator)] + 1)
+        right = _climb_operators(items, _VALUES[type(operator)] + 1)
         rest = {k: v for k, v in operator.args.items() if k not in {"this", "expression"}}
         found = type(operator)(this=found, expression=right, **rest)
     return found
 
 
-def _ancestors(node: Any) -> Iterator[Any]:
+def _iterate_ancestors(node: Any) -> Iterator[Any]:
     while node is not None and not isinstance(node, exp.Query):
         yield node
         node = node.parent
@@ -225,7 +230,7 @@ def _put_sets_right(tree: Any) -> Any:
     """`tree` with INTERSECT before UNION and EXCEPT."""
     roots = [
         node
-        for node in _walk(tree)
+        for node in _walk_tree(tree)
         if isinstance(node, exp.SetOperation) and not isinstance(node.parent, exp.SetOperation)
     ]
     for root in roots:
@@ -243,7 +248,7 @@ def _put_sets_right(tree: Any) -> Any:
         built = _climb_sets(items, 0)
         for name, value in ends.items():
             built.set(name, value)
-        tree = _put(built, place, tree)
+        tree = _put_in_place(built, place, tree)
     return tree
 
 
@@ -267,7 +272,7 @@ def _climb_sets(items: list[Any], least: int) -> Any:
     return found
 
 
-def _put(built: Any, place: tuple[Any, Any, Any], tree: Any) -> Any:
+def _put_in_place(built: Any, place: tuple[Any, Any, Any], tree: Any) -> Any:
     parent, name, index = place
     if parent is None:
         return built

@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.setup.read_configuration import (
-    Configuration,
     ConfigVariable,
+    ProjectConfiguration,
     read_python_file,
     read_yaml,
 )
 from tests.setup_layouts import DUCKDB, IN_PYTHON, ROOT, SPARK_ON_POSTGRES
 
 
-def by_name(configuration: Configuration, gateway: str | None = None) -> dict[str, ConfigVariable]:
+def by_name(
+    configuration: ProjectConfiguration, gateway: str | None = None
+) -> dict[str, ConfigVariable]:
     return {
         each.name: each
         for each in configuration.variables_of(gateway or configuration.default_gateway)
@@ -39,11 +41,11 @@ def test_yaml__of_the_company_has_all_of_its_variables() -> None:
     assert len(found) == 15
     assert {each.scope for name, each in found.items() if name.startswith("STATE_")} == {"state"}
     assert {each.scope for name, each in found.items() if name[:2] == "WA"} == {"warehouse"}
-    assert (configuration.default_gateway, configuration.state("cluster")) == (
+    assert (configuration.default_gateway, configuration.state_type_of("cluster")) == (
         "cluster",
         "postgres",
     )
-    assert configuration.engine("cluster") == "spark"
+    assert configuration.engine_type("cluster") == "spark"
 
 
 @pytest.mark.parametrize(
@@ -86,17 +88,17 @@ gateways:
 def test_yaml__an_engine_that_holds_the_state_is_the_state() -> None:
     text = "gateways:\n  pg:\n    connection:\n      type: postgres\n      password: {{ env_var('P') }}\n"
     configuration = read_yaml(text)
-    assert configuration.state("pg") == "postgres"
+    assert configuration.state_type_of("pg") == "postgres"
     assert by_name(configuration)["P"].scope == "state"
     spark = read_yaml(text.replace("postgres", "spark"))
-    assert spark.state("pg") is None
+    assert spark.state_type_of("pg") is None
     assert by_name(spark)["P"].scope == "warehouse"
 
 
 def test_yaml__one_gateway_without_a_name_and_defaults_of_all() -> None:
     text = "default_connection:\n  type: spark\n  token: {{ env_var('T') }}\nstate_connection: {type: mysql}\n"
     configuration = read_yaml(text)
-    assert (configuration.gateways, configuration.engine(None)) == ((), "spark")
+    assert (configuration.gateways, configuration.engine_type(None)) == ((), "spark")
     assert by_name(configuration)["T"].scope == "warehouse"
 
 
@@ -126,7 +128,10 @@ def test_python__names_are_read_where_they_are_used() -> None:
         *("DB_HOST", "DB_PASSWORD", "DB_USER", "LAKE_TOKEN")
     }
     assert configuration.gateways == ("prod", "local")
-    assert (configuration.engine("prod"), configuration.state("prod")) == ("spark", "postgres")
+    assert (configuration.engine_type("prod"), configuration.state_type_of("prod")) == (
+        "spark",
+        "postgres",
+    )
     assert configuration.bot_keys == ("merge_method", "enable_deploy_command")
 
 

@@ -29,7 +29,7 @@ ColumnNames = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class _Moved:
+class _MovedColumns:
     """The columns of a table, in their order, before and after the change."""
 
     name: str
@@ -37,7 +37,7 @@ class _Moved:
     after: ColumnNames
 
     @property
-    def told(self) -> str:
+    def describe_move(self) -> str:
         """How the positions differ; empty where each column stands where it stood.
 
         A column that only got another name takes the same values as before.
@@ -57,42 +57,44 @@ class _Moved:
         return ""
 
 
-class _Tables:
+class _ProjectTables:
     """The tables of a project by the names that statements have for them."""
 
     def __init__(self, inputs: RuleInputs) -> None:
         self._inputs = inputs
 
     @cached_property
-    def _names(self) -> Mapping[str, str]:
+    def _full_names(self) -> Mapping[str, str]:
         after = self._inputs.after
         short = {plain_name(self._inputs.names.short_name(fqn)): fqn for fqn in after}
         return short | {plain_name(fqn): fqn for fqn in after}
 
-    def list_columns(self, table: Any, holder: Any) -> _Moved | None:
+    def list_columns(self, table: Any, holder: Any) -> _MovedColumns | None:
         """The columns of a table that a statement of `holder` names, where both sides have them."""
         fqn: str | None
         if isinstance(table.this, d.MacroVar):
             fqn = holder.fqn if table.this.name.lower() in _OF_OWN else None
         else:
-            fqn = self._names.get(table_name(table))
+            fqn = self._full_names.get(table_name(table))
         if fqn is None or fqn in self._inputs.from_base:
             return None
-        sides = [_columns(models.get(fqn)) for models in (self._inputs.before, self._inputs.after)]
+        sides = [
+            _column_names(models.get(fqn)) for models in (self._inputs.before, self._inputs.after)
+        ]
         if sides[0] is None or sides[1] is None:
             return None
-        return _Moved(self._inputs.names.short_name(fqn), sides[0], sides[1])
+        return _MovedColumns(self._inputs.names.short_name(fqn), sides[0], sides[1])
 
 
-def _columns(model: Any) -> ColumnNames | None:
+def _column_names(model: Any) -> ColumnNames | None:
     types = known_types(model) if model is not None else None
     return tuple(name.lower() for name in types) if types else None
 
 
 @on_project(BY_POSITION)
-def inserts(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def check_inserts(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Statements around models that stay as they are, between tables that do not."""
-    tables = _Tables(inputs)
+    tables = _ProjectTables(inputs)
     for fqn, model in inputs.after.items():
         before = inputs.before.get(fqn)
         if before is None or not (written := _list_inserts(model)):
@@ -128,7 +130,7 @@ def _list_inserts(model: Any) -> list[tuple[str, Any, str]]:
     ]
 
 
-def _why_moved(insert: Any, holder: Any, tables: _Tables) -> str:
+def _why_moved(insert: Any, holder: Any, tables: _ProjectTables) -> str:
     """Why a statement does something else now; empty where it does what it did."""
     target = tables.list_columns(insert.this, holder)
     source, alone = _star_of(insert)
@@ -136,7 +138,14 @@ def _why_moved(insert: Any, holder: Any, tables: _Tables) -> str:
     if target is not None and read is not None and alone and target.after == read.after:
         return ""  # both moved alike
     # A star and a list of values meet the target's columns in the same way.
-    return next((moved.told for moved in (target, read) if moved is not None and moved.told), "")
+    return next(
+        (
+            moved.describe_move
+            for moved in (target, read)
+            if moved is not None and moved.describe_move
+        ),
+        "",
+    )
 
 
 def _star_of(insert: Any) -> tuple[Any, bool]:

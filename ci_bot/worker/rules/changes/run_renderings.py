@@ -83,9 +83,9 @@ def compare_runs(pair: ModelPair) -> RunDifference | None:
     "unknown" where two texts differ in a part that no rendering has reached.
     """
     before, after = pair.before, pair.after
-    if _written(before) == _written(after):
+    if _list_written_texts(before) == _list_written_texts(after):
         return None
-    if not any(_KNOWN_TO_RUNS.search(_code(model)) for model in (before, after)):
+    if not any(_KNOWN_TO_RUNS.search(_collect_code(model)) for model in (before, after)):
         return None  # then a run renders what is rendered while loading
     for render in _list_renderings(before, after):
         old, new = _text_of(render, before), _text_of(render, after)
@@ -96,18 +96,18 @@ def compare_runs(pair: ModelPair) -> RunDifference | None:
     return None if _has_one_meaning(pair) else "unknown"
 
 
-def _written(model: Any) -> tuple[str, ...]:
+def _list_written_texts(model: Any) -> tuple[str, ...]:
     statements = (*(model.pre_statements_ or ()), *(model.post_statements_ or ()))
     return (model.query_.sql, *(item.sql for item in statements))
 
 
-def _code(model: Any) -> str:
+def _collect_code(model: Any) -> str:
     """The text of the query, its statements and definitions, and of the macros they can call."""
     python = (item.payload for item in model.python_env.values() if item.payload)
     registry = model.jinja_macros
     groups = (registry.root_macros, *registry.packages.values())
     jinja = (macro.definition for group in groups for macro in group.values())
-    return "\n".join([*_written(model), *map(str, python), *jinja])
+    return "\n".join([*_list_written_texts(model), *map(str, python), *jinja])
 
 
 RunRendering = Callable[[Any], list[Any]]
@@ -144,13 +144,15 @@ def _text_of(render: RunRendering, model: Any) -> str | None:
 def _has_one_meaning(pair: ModelPair) -> bool:
     """Whether two texts that were rendered alike each time can only be rendered alike."""
     before, after = pair.before, pair.after
-    if not any(isinstance(part, d.Jinja) for model in (before, after) for part in _parsed(model)):
+    if not any(
+        isinstance(part, d.Jinja) for model in (before, after) for part in _iterate_parsed(model)
+    ):
         return gives_the_same(pair)
-    old, new = _written(before), _written(after)
+    old, new = _list_written_texts(before), _list_written_texts(after)
     return len(old) == len(new) and all(map(_is_one_template, old, new))
 
 
-def _parsed(model: Any) -> Iterator[Any]:
+def _iterate_parsed(model: Any) -> Iterator[Any]:
     yield model.query
     yield from model.pre_statements
     yield from model.post_statements
