@@ -113,7 +113,7 @@ def test_worker__that_is_asked_for_it__opens_nothing(
             environment=name,
             **({} if activity == "cleanup" else {"flags": GivenFlags()}),
         )
-        answered_by = getattr(bench, activity)
+        answered_by = getattr(bench, f"request_{activity}")
         return answered_by(request, *([None] if activity == "review" else []))
 
     client = Client(tmp_path)
