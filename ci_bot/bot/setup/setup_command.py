@@ -305,8 +305,7 @@ def _write_files(target: Path, compared: Sequence[ComparedFile]) -> None:
                     opened.write(file.text)
                 Path(name).chmod(0o644)
     except OSError as error:
-        for part, _ in waiting:
-            part.unlink(missing_ok=True)
+        _remove_parts(waiting)
         raise BadInput(
             f"No file can be written to {target}: {error.strerror}. Nothing was written.",
             hint="Make it writable for this account, or name another directory with `--output`.",
@@ -316,13 +315,18 @@ def _write_files(target: Path, compared: Sequence[ComparedFile]) -> None:
         for part, path in waiting:
             part.replace(path)
     except OSError as error:
-        for part, _ in waiting:
-            part.unlink(missing_ok=True)
+        _remove_parts(waiting)
         raise BotError(
             f"Not all files could be written to {target}: {error.strerror}.",
             hint="Run the command again: it writes what is missing.",
             reason_code="output",
         ) from error
+
+
+def _remove_parts(waiting: Iterable[tuple[Path, Path]]) -> None:
+    """Removes what waits beside its place and was not renamed."""
+    for part, _ in waiting:
+        part.unlink(missing_ok=True)
 
 
 def _render_outcome(

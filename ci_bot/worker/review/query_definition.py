@@ -6,17 +6,22 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jinja2 import Environment, nodes
+from jinja2 import nodes
 from sqlglot import exp
 from sqlmesh.core import dialect as d
 
 from ci_bot.worker import sqlmesh_compat as compat
-from ci_bot.worker.sql import ModelDefinition, plain_name
+from ci_bot.worker.sql import (
+    JINJA_PARSER,
+    RUN_DATES,
+    ModelDefinition,
+    list_jinja_macros,
+    plain_name,
+)
 
 # What is rendered otherwise when the model runs than while the project is loaded.
 OF_THE_RUN = re.compile(
-    r"\b(start|end|execution|latest)_(ds|dt|date|ts|tstz|epoch|millis|hour|dtntz)\b"
-    r"|\bruntime_stage\b|\bis_incremental\b|\bengine_adapter\b|\blocals\b",
+    RUN_DATES + r"|\bruntime_stage\b|\bis_incremental\b|\bengine_adapter\b|\blocals\b",
     re.IGNORECASE,
 )
 
@@ -30,9 +35,6 @@ _OBJECTS_OF_THE_RUN = frozenset({
     "run_started_at", "schemas", "snapshot", "snapshots", "statement", "store_result",
     "table_mapping", "this_env", "views",
 })  # fmt: skip
-_JINJA = Environment(
-    autoescape=True, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"]
-)  # only taken apart, never rendered
 
 
 def definition_of(node: Any) -> ModelDefinition:
@@ -52,7 +54,7 @@ def definition_of(node: Any) -> ModelDefinition:
     hides = ("@" in text or not is_tree) and OF_THE_RUN.search(f"{text}\n{code}") is not None
     incremental = None
     if not is_tree:
-        macros = _jinja_macros(node)
+        macros = list_jinja_macros(node)
         hides = hides or _JINJA_BRANCH.search(text) is not None
         hides = hides or any(_IS_INCREMENTAL in macro for macro in macros)
         if hides and isinstance(written, d.JinjaQuery):
@@ -68,13 +70,6 @@ def definition_of(node: Any) -> ModelDefinition:
     )
 
 
-def _jinja_macros(node: Any) -> list[str]:
-    """The definitions of the Jinja macros that a query can call."""
-    registry = node.jinja_macros
-    groups = (registry.root_macros, *registry.packages.values())
-    return [macro.definition for group in groups for macro in group.values()]
-
-
 def _render_incremental(node: Any, code: str, macros: Sequence[str]) -> Any:
     """The query as it is rendered on what earlier runs left; None where that shows not everything.
 
@@ -87,7 +82,7 @@ def _render_incremental(node: Any, code: str, macros: Sequence[str]) -> Any:
     if any(_OWN_IS_INCREMENTAL.search(macro) for macro in macros):
         return None  # it asks for what dbt's does not
     try:
-        template = _JINJA.parse(text)
+        template = JINJA_PARSER.parse(text)
         asked = {name for part in (text, *macros) for name in _names_in(part)}
         if any(name in _OBJECTS_OF_THE_RUN or _is_time(name) for name in asked):
             return None
@@ -102,7 +97,7 @@ def _render_incremental(node: Any, code: str, macros: Sequence[str]) -> Any:
 
 def _names_in(text: str) -> Iterator[str]:
     """The names and attributes that a template uses."""
-    tree = _JINJA.parse(text)
+    tree = JINJA_PARSER.parse(text)
     yield from (found.name for found in tree.find_all(nodes.Name))
     yield from (found.attr for found in tree.find_all(nodes.Getattr))
 

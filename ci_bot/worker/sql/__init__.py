@@ -91,10 +91,13 @@ if TYPE_CHECKING:
         side_effects_in,
         unused_edges,
     )
+    from ci_bot.worker.sql.run_code import JINJA_PARSER, RUN_DATES, list_jinja_macros
 
 __all__ = [
+    "JINJA_PARSER",
     "MOST_INDIRECT",
     "NEVER",
+    "RUN_DATES",
     "TIMESTAMPS",
     "UNKNOWN",
     "WHOLE",
@@ -144,6 +147,7 @@ __all__ = [
     "list_clauses",
     "list_column_changes",
     "list_exposed_columns",
+    "list_jinja_macros",
     "list_keys",
     "list_outer_scopes",
     "list_standalone_audit_faults",
@@ -238,5 +242,6 @@ __getattr__ = open_on_demand(
             "iterate_code_trees",
             "unused_edges",
         ],
+        "run_code": ["JINJA_PARSER", "RUN_DATES", "list_jinja_macros"],
     },
 )

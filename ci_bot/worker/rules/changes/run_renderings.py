@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal
 
-from jinja2 import Environment, nodes
+from jinja2 import nodes
 from sqlglot.tokens import Tokenizer
 from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import RuntimeStage
@@ -24,21 +24,20 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.sql import JINJA_PARSER, RUN_DATES, list_jinja_macros
 
 CHANGED_IN_RUNS = find_rule("changed-in-runs")
 
 # Names that stand for something else in a run than while the project is loaded.
 _KNOWN_TO_RUNS = re.compile(
-    r"\b(start|end|execution|latest)_(ds|dt|date|ts|tstz|epoch|millis|hour|dtntz)\b"
-    r"|\b(runtime_stage|is_incremental|engine_adapter|adapter|locals|snapshots?|intervals"
+    RUN_DATES
+    + r"|\b(runtime_stage|is_incremental|engine_adapter|adapter|locals|snapshots?|intervals"
     r"|execute|run_query|load_relation|this_env|gateway)\b",
     re.IGNORECASE,
 )
 # An interval before that of any data, and one after it: both sides of a date that a query names.
 _INTERVALS = (("1971-03-05", "1971-03-06"), ("2199-07-09", "2199-07-10"))
 _STAGES = (RuntimeStage.EVALUATING, RuntimeStage.CREATING)
-# Taken apart, never rendered.
-_JINJA = Environment(autoescape=True, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
 
 RunDifference = Literal["shown", "unknown"]
 
@@ -104,10 +103,7 @@ def _list_written_texts(model: Any) -> tuple[str, ...]:
 def _collect_code(model: Any) -> str:
     """The text of the query, its statements and definitions, and of the macros they can call."""
     python = (item.payload for item in model.python_env.values() if item.payload)
-    registry = model.jinja_macros
-    groups = (registry.root_macros, *registry.packages.values())
-    jinja = (macro.definition for group in groups for macro in group.values())
-    return "\n".join([*_list_written_texts(model), *map(str, python), *jinja])
+    return "\n".join([*_list_written_texts(model), *map(str, python), *list_jinja_macros(model)])
 
 
 RunRendering = Callable[[Any], list[Any]]
@@ -168,7 +164,7 @@ def _is_one_template(before: str, after: str) -> bool:
 
 def _parts_of(text: str) -> list[object]:
     parts: list[object] = []
-    tree = _JINJA.parse(text)
+    tree = JINJA_PARSER.parse(text)
     for data in tree.find_all(nodes.TemplateData):
         tokens = Tokenizer(dialect="spark").tokenize(data.data)
         parts.append([(token.token_type, token.text) for token in tokens])
