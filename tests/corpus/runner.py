@@ -153,7 +153,7 @@ def _review(folder: Path) -> dict[str, Any]:
     found = [*facts.findings, *scanned.findings]
     found += scanned.without_plan if facts.failure is not None else []
     facts = facts.model_copy(update={"findings": found})
-    trace.feed((scratch / "trace").read_bytes())
+    trace.feed_bytes((scratch / "trace").read_bytes())
     loaded = opened_among(changed, [trace], roots=(head,), checkout=head)
 
     def mentioned(word: str, path: str) -> bool:
