@@ -194,7 +194,7 @@ def _failed(error: Exception, asked: Any) -> Any:
     if found.new:
         told = in_one(found, base_is_broken=bool(answer.base_failures))
         return failed_facts(told, options, projects=["."], gateway=None)
-    return unplanned_facts(found.old, options, projects=["."], gateway=None)
+    return unplanned_facts(found.old, options, projects=["."], gateway=None, baseline="base-branch")
 
 
 def main(arguments: Sequence[str]) -> int:
