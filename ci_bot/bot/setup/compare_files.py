@@ -20,11 +20,14 @@ from ci_bot.bot.setup.plan_files import PlannedFile
 # only pins move. `edited`, `same` and `kept` stay as they are, and a `foreign` one refuses the run.
 FileStatus = Literal["new", "same", "changed", "moved", "edited", "kept", "foreign"]
 
-_SIGNATURE = re.compile(
+_MADE_BY = (
     r"(?m)^# Made by `ci-bot init --level (?P<level>\w+)(?P<projects>(?: --project [^\s`]+)*)"
     r"(?: --gateway (?P<gateway>[^\s`]+))?`; "
-    r"checksum (?P<sum>[0-9a-f]{16})\.\n?\Z"
+    r"checksum (?P<sum>[0-9a-f]{16})\."
 )
+_SIGNATURE = re.compile(_MADE_BY + r"\n?\Z")
+# The same line where people have written below it, or saved it with other line ends.
+_EDITED_SIGNATURE = re.compile(_MADE_BY + r"[ \t\r]*(?:\n|\Z)")
 # `uses:` of a workflow, and a requirement from git.
 _PIN = re.compile(
     r"(?P<name>(?:[\w.-]+/)+[\w.-]+)@(?P<commit>[0-9a-f]{40})(?P<version>[ \t]+#[ \t]*v[\w.+-]+)?"
@@ -137,7 +140,7 @@ def _compare_file(
     # A copy of the example, as it is, is ours, too.
     if is_unedited(there) or there == wanted:
         return ComparedFile(planned, "changed", signed)
-    if read_signature(there) is None:
+    if _EDITED_SIGNATURE.search(there) is None:
         return ComparedFile(planned, "foreign")
     return _compare_edited(planned, there, wanted, upgrade)
 
@@ -152,8 +155,8 @@ def _compare_edited(planned: PlannedFile, there: str, wanted: str, upgrade: bool
 
 
 def _unsigned_text(text: str) -> str:
-    found = _SIGNATURE.search(text)
-    return text[: found.start()] if found else text
+    """A text without the line that says how it was made; people may have written below it."""
+    return _EDITED_SIGNATURE.sub("", text, count=1)
 
 
 def _diff_lines(there: str, wanted: str, path: str) -> Iterator[str]:

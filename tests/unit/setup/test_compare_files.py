@@ -49,6 +49,9 @@ def signed(body: str) -> str:
         (signed(text(OLD, "v1.0.0", "# gone\n")), False, "changed", signed(text(OLD, "v1.0.0"))),
         (signed(text()).replace("steps", "jobs"), False, "edited", None),
         (signed(text()).replace("steps", "jobs"), True, "edited", None),
+        # Written below the last line, or saved with the line ends of another system.
+        (signed(text()) + "# mine\n", False, "edited", None),
+        (signed(text()).replace("\n", "\r\n"), False, "edited", None),
         (
             signed(text(OLD, "v1.0.0")).replace("steps", "jobs"),
             True,
