@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 import yaml
 
+from ci_bot.bot.policy.document import CODE_ON_LOAD, PROTECTED, UNWEIGHED
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import (
     FACTS,
@@ -91,9 +92,26 @@ def _of_text(fields: Mapping[str, Any], title: str, body: str) -> Iterator[str]:
 
 def with_policy(id_: str, text: str) -> str:
     """A page with the line that says how a team weighs its rule otherwise."""
-    line = f"{_POLICY}A team sets it in its [policy](../policy.md): `rule: {id_}`."
+    line = f"{_POLICY}{_describe_policy(id_)}"
     without = re.sub(rf"{re.escape(_POLICY)}[^\n]*\n\n", "", text)
     return without.replace("\n## Fires\n", f"\n{line}\n\n## Fires\n", 1)
+
+
+def _describe_policy(id_: str) -> str:
+    if id_ == CODE_ON_LOAD:
+        return (
+            "A [policy](../policy.md#whom-a-team-trusts) cannot weigh it. With `trust` it is a note, "
+            "if people with write permission wrote every commit and GitHub has verified them all."
+        )
+    page = "[policy](../policy.md#what-is-not-made-lighter)"
+    if id_ in UNWEIGHED:
+        return f"A {page} cannot give it one, because {UNWEIGHED[id_]}."
+    if id_ in PROTECTED:
+        return (
+            f"A {page} does not make it lighter, because {PROTECTED[id_]}. It can ignore it for "
+            "named models or paths, until a day."
+        )
+    return f"A team sets it in its [policy](../policy.md): `rule: {id_}`."
 
 
 def index() -> str:

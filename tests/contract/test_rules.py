@@ -21,6 +21,7 @@ import yaml
 from ci_bot.bot.decision import data_evidence  # noqa: F401 - rules register when imported
 from ci_bot.bot.decision.judgement import NOT_LISTED
 from ci_bot.bot.decision.risks import compares, judges
+from ci_bot.bot.policy.document import PROTECTED, UNWEIGHED
 from ci_bot.protocol import rules
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import (
@@ -79,7 +80,9 @@ def test_page__declares_and_explains_its_rule(id_: str) -> None:
 @pytest.mark.parametrize("id_", RULES)
 def test_page__says_how_a_team_weighs_its_rule_otherwise(id_: str) -> None:
     text = (FOLDER / f"{id_}.md").read_text("utf-8")
-    assert text.count(f"[policy](../policy.md): `rule: {id_}`.") == 1
+    may = id_ not in UNWEIGHED and id_ not in PROTECTED
+    assert text.count("**Another weight, or none.** ") == 1
+    assert text.count(f"[policy](../policy.md): `rule: {id_}`.") == int(may)
     assert with_policy(id_, text) == text, "run `python -m tests.rule_pages`"
 
 

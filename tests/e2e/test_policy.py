@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.job import Job, Outcome
-from tests.e2e.scene import BOT, Change, Edit, Scene
+from tests.e2e.scene import BOT, Change, Edit, Scene, add_largest, add_orders
+from tests.github_standin.script import forbidden
 from tests.projects import Shop
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -218,3 +219,66 @@ def test_accept__by_whom_the_pull_request_makes_an_owner_is_refused(scene: Scene
     outcome = accept(change, rule, "maintainer")
     assert outcome.exit_code == 3, outcome.stdout
     assert outcome.outputs["reason-code"] == "not_the_owner"
+
+
+TRUST = "trust:\n  code-on-load: writers\n"
+CODE_ON_LOAD = "R12-code-on-load"
+
+
+def macro(rate: int) -> Edit:
+    """Code that runs on load, and that no model uses."""
+
+    def edit(shop: Shop) -> None:
+        folder = shop.project / "macros"
+        folder.mkdir(exist_ok=True)
+        (folder / "__init__.py").touch()
+        (folder / "rates.py").write_text(f"RATE = {rate}\n", "utf-8")
+
+    return edit
+
+
+def on_load(outcome: Outcome) -> dict[str, Any]:
+    risks: list[dict[str, Any]] = outcome.document("report")["risks"]
+    return next(risk for risk in risks if risk["rule"] == CODE_ON_LOAD)
+
+
+def test_trust__of_writers_counts_for_verified_commits_and_an_apply_decides_the_same(
+    scene: Scene,
+) -> None:
+    on_main(scene, both(macro(1), policy(TRUST)))
+    change = scene.open("rates", both(macro(2), add_orders))
+    outcome = change.review("opened")
+    assert outcome.outputs["decision"] == "review", outcome.stdout
+    found = on_load(outcome)
+    assert found["severity"] == "high"
+    first = change.pull.head_sha
+    assert f"GitHub has not verified commit `{first[:7]}`" in found["evidence"]
+
+    scene.repo.sign(first, "author", "web-flow")
+    outcome = change.review("synchronize")
+    assert outcome.outputs["decision"] == "go", outcome.stdout
+    assert on_load(outcome)["severity"] == "low"
+    text = change.sticky()
+    assert "By itself high" in text and "`@author` may write to this repository" in text
+    assert "rates.py" in text and "could still be forged" in text
+    plan = change.marker().plan
+    assert plan is not None
+
+    outcome = change.dispatch({"plan-id": plan[:12]})
+    assert outcome.exit_code == 0, outcome.stdout
+    assert change.marker().decision == "go"
+
+    # Somebody with write permission pushes what an outsider has written.
+    change.push(add_largest)
+    scene.repo.sign(change.pull.head_sha, "outsider", "writer")
+    outcome = change.review("synchronize")
+    assert outcome.outputs["decision"] == "review", outcome.stdout
+    assert "`@outsider` wrote a part of it" in on_load(outcome)["evidence"]
+
+    # GitHub does not answer: as without the policy.
+    scene.repo.sign(change.pull.head_sha, "author", "writer")
+    commits = r"/repos/.*/pulls/\d+/commits"
+    scene.standin.script.on("GET", commits, forbidden())
+    outcome = change.review("synchronize")
+    assert outcome.outputs["decision"] == "review", outcome.stdout
+    assert "GitHub did not say who wrote it" in on_load(outcome)["evidence"]

@@ -63,6 +63,12 @@ DEVIATIONS: tuple[Deviation, ...] = (
         r"200: .*(author|committer): None is not valid under any of the given schemas",
         "the same null in the commits of a comparison",
     ),
+    Deviation(
+        "GET /repos/{owner}/{repo}/pulls/{pull_number}/commits",
+        "response",
+        r"200: .*(author|committer): None is not valid under any of the given schemas",
+        "the same null in the commits of a pull request",
+    ),
 )
 
 

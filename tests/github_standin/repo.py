@@ -14,7 +14,7 @@ from .emulator import EmulateError
 from .front import Front
 from .gitpush import Pusher
 from .pull import Pull
-from .state import Artifact, Dispatch, PullState, RepoState, Run, Workflow
+from .state import Artifact, Dispatch, PullState, RepoState, Run, Signature, Workflow
 
 _ZIP_TIME = (2024, 1, 1, 0, 0, 0)
 
@@ -87,6 +87,15 @@ class Repo:
         sha = str(self._do("POST", "/git/commits", made)["sha"])
         self.set_ref(branch, sha)
         return sha
+
+    def sign(
+        self, sha: str, author: str | None, committer: str | None, *, verified: bool = True
+    ) -> None:
+        """Say whose a commit is, and whether GitHub has verified its signature.
+
+        Without it its addresses are no account's, and it is not signed.
+        """
+        self._state.signatures[sha] = Signature(author, committer, verified)
 
     def tip(self, branch: str) -> str | None:
         """The sha a branch points to, or None."""

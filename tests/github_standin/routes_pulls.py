@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from .front import Call, Route, route
-from .shapes import error, not_found, paged, unsupported
+from .shapes import error, not_found, paged, unsupported, user
+from .state import RepoState
 from .wire import Answer
 
 
@@ -44,6 +45,36 @@ def _files(call: Call) -> Answer:
     return paged(url, call.request.query, files[:3000])
 
 
+def _commits(call: Call) -> Answer:
+    pull = _fetch(call)
+    if pull is None:
+        return not_found()
+    base, head = pull["base"]["sha"], pull["head"]["sha"]
+    status, compared = call.read(f"/repos/{call.state.full_name}/compare/{base}...{head}")
+    if status != 200:
+        return unsupported(f"the commits of a pull request that were not pushed ({head})")
+    url = call.front.world.url
+    commits = [_signed(url, call.state, commit) for commit in compared["commits"]]
+    return paged(url + call.request.path, call.request.query, commits[:250])
+
+
+def _signed(url: str, repo: RepoState, commit: dict[str, Any]) -> dict[str, Any]:
+    """A commit with what the test has said of its signature."""
+    found = repo.signatures.get(commit["sha"])
+    if found is None:
+        return commit
+    verification = commit["commit"]["verification"] | {
+        "verified": found.verified,
+        "reason": "valid" if found.verified else "unknown_key",
+    }
+    people = {"author": found.author, "committer": found.committer}
+    return (
+        commit
+        | {"commit": commit["commit"] | {"verification": verification}}
+        | {key: None if login is None else user(url, login) for key, login in people.items()}
+    )
+
+
 def _merge(call: Call) -> Answer:
     pull = _fetch(call)
     if pull is None:
@@ -69,7 +100,7 @@ ROUTES: list[Route] = [
     route("*", r"/pulls/(\d+)", _pull),
     route("GET", r"/pulls/(\d+)/files", _files),
     route("PUT", r"/pulls/(\d+)/merge", _merge),
-    route("GET", r"/pulls/\d+/commits", _unserved),
+    route("GET", r"/pulls/(\d+)/commits", _commits),
     route("GET", r"/check-runs/\d+/annotations", _unserved),
     route(
         "*", r"/(statuses|deployments|environments|dispatches|tarball|zipball)(?:/.*)?", _unserved

@@ -59,6 +59,15 @@ class Token:
         return level == "write" or (level == "read" and not write)
 
 
+@dataclass(frozen=True)
+class Signature:
+    """Which accounts a commit's addresses belong to, and whether its signature is verified."""
+
+    author: str | None
+    committer: str | None
+    verified: bool = True
+
+
 @dataclass
 class PullState:
     """Facts of a pull request that emulate cannot hold. None keeps emulate's value.
@@ -134,12 +143,13 @@ class Artifact:
 
 @dataclass
 class RepoState:
-    """One repository. `roles` are the collaborators."""
+    """One repository. `roles` are the collaborators, `signatures` those of commits, by sha."""
 
     full_name: str
     private: bool = False
     roles: dict[str, str] = field(default_factory=dict)
     pulls: dict[int, PullState] = field(default_factory=dict)
+    signatures: dict[str, Signature] = field(default_factory=dict)
     workflows: list[Workflow] = field(default_factory=list)
     dispatches: list[Dispatch] = field(default_factory=list)
     runs: dict[int, Run] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from ci_bot.bot.github.port import (
     NotFound,
     Permission,
     PullComment,
+    PullCommit,
     PullRequest,
     PullState,
     Reaction,
@@ -34,6 +35,7 @@ ACTIONS_BOT = "github-actions[bot]"
 # https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
 _APP_TOKEN = "ghs_"  # noqa: S105 - a prefix  # nosec B105
 _MOST_FILES = 3_000  # GitHub lists no more for one pull request
+_MOST_COMMITS = 250  # GitHub lists no more of one pull request's commits
 _SETTLE_WAITS = (1.0, 2.0, 4.0)
 
 
@@ -142,6 +144,17 @@ class GitHubClient:
             count += 1
             names += [name for name in (old, new) if name]
         return names if count < _MOST_FILES else None
+
+    def list_pull_commits(self, number: int) -> list[PullCommit] | None:
+        found = list(
+            self._rest.request_pages(
+                f"{self._root}/pulls/{number:d}/commits",
+                records.read_commit_record,
+                f"list the commits of pull request {number}",
+                "pull-requests: read",
+            )
+        )
+        return found if len(found) < _MOST_COMMITS else None
 
     def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[PullComment]:
         return self._rest.request_pages(

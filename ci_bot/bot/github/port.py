@@ -50,7 +50,8 @@ class PullRequest:
     """A pull request as it is now.
 
     `mergeable` is None while GitHub has not worked it out. `merge_sha` is the test merge commit of
-    an open pull request, or the commit that a merge made.
+    an open pull request, or the commit that a merge made. `association` is what GitHub calls its
+    author's relation to the repository, in capitals.
     """
 
     number: int
@@ -68,11 +69,26 @@ class PullRequest:
     fork: bool
     url: str
     default_branch: str | None = None
+    association: str | None = None
 
     @property
     def is_dependabot(self) -> bool:
         """Whether Dependabot opened it."""
         return self.author == DEPENDABOT
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullCommit:
+    """A commit of a pull request, as GitHub sees it.
+
+    The logins are None if an address belongs to no account. `verified` is whether GitHub has
+    checked its signature against the committer.
+    """
+
+    sha: str
+    author: str | None
+    committer: str | None
+    verified: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +163,9 @@ class GitHub(Protocol):
 
     def changed_files(self, number: int) -> list[str] | None:
         """Paths that the pull request touches, old names too; None where GitHub lists no more."""
+
+    def list_pull_commits(self, number: int) -> list[PullCommit] | None:
+        """The commits since its base, oldest first; None where GitHub lists no more."""
 
     def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[PullComment]:
         """The comments of a pull request, oldest first, over all pages."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ci_bot.bot.actions import GHOST, same_repository
 from ci_bot.bot.github.failures import unexpected_answer_error
-from ci_bot.bot.github.port import PER_PAGE, Permission, PullComment, PullRequest
+from ci_bot.bot.github.port import PER_PAGE, Permission, PullComment, PullCommit, PullRequest
 from ci_bot.bot.github.transport import HttpReply, HttpTransport
 
 T = TypeVar("T")
@@ -38,7 +38,18 @@ def pull_request(data: Any) -> PullRequest:
         author=read_optional_field(data, "user.login", str) or GHOST,
         fork=not same_repository(head, base),
         url=read_optional_field(data, "html_url", str) or "",
+        association=read_optional_field(data, "author_association", str),
         default_branch=read_optional_field(data, "base.repo.default_branch", str),
+    )
+
+
+def read_commit_record(data: Any) -> PullCommit:
+    """A commit in the list of a pull request's commits."""
+    return PullCommit(
+        sha=read_field(data, "sha", str),
+        author=read_optional_field(data, "author.login", str),
+        committer=read_optional_field(data, "committer.login", str),
+        verified=read_optional_field(data, "commit.verification.verified", bool) is True,
     )
 
 

@@ -158,7 +158,7 @@ def accept_finding(
     )
     _check_gate(against, pull, client)
     marker = publisher.read_marker()
-    own = review_again(settings, publisher, client, pull=pull, marker=marker)
+    own = review_again(settings, publisher, client, pull=pull, marker=marker, github=github)
     found = list_accepted_findings(own, command)
     ownership = ownership_of(own, command.model)
     if not is_owner(by, ownership, github):

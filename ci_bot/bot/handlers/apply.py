@@ -69,7 +69,7 @@ def apply_reviewed_plan(
     against = list_unmet_conditions(requester, pull, marker)
     if against or marker is None:
         return _refuse_apply(against, command, publisher, marker)
-    own = review_again(settings, publisher, client, pull=pull, marker=marker)
+    own = review_again(settings, publisher, client, pull=pull, marker=marker, github=github)
     other = other_plan(own, marker, publisher, github)
     if other is not None:
         return _publish_outcome(other, command, publisher, marker)

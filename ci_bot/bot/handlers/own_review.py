@@ -20,6 +20,7 @@ import zipfile
 from ci_bot.bot.actions import Settings
 from ci_bot.bot.decision import TeamLimits
 from ci_bot.bot.github import GitHub, PullRequest, read_member
+from ci_bot.bot.handlers.change_authors import make_author_finder
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.review import checked_out, flags_of, why_no_lighter
 from ci_bot.bot.worker_client import (
@@ -48,6 +49,7 @@ def review_again(
     *,
     pull: PullRequest,
     marker: Marker | None,
+    github: GitHub,
 ) -> Report:
     """Reviews what is checked out against prod's state; the comment's dates are only requested.
 
@@ -73,6 +75,7 @@ def review_again(
         executor_hour_price=inputs.executor_hour_price,
         python_path=inputs.python_path,
         no_lighter=why_no_lighter(pull, None, checked_out=client.git.read_head()),
+        find_authors=make_author_finder(github, pull.number, pull.head_sha),
     )
     now = publisher.machine.timestamp()
     return review.review_or_failure(client, options, planned_at=now)

@@ -9,6 +9,7 @@ from typing import Any
 from ci_bot.bot.actions import Inputs, Settings, activities
 from ci_bot.bot.decision import FAILURE_RISKS, TeamLimits, is_misleading, review_exit_code
 from ci_bot.bot.github import GitHub, PullRequest, require_github
+from ci_bot.bot.handlers.change_authors import make_author_finder
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report import (
@@ -109,7 +110,9 @@ def review_pull_request(
         commits = replace(commits, head_branch=_queued_branch(activity, publisher, github))
     new_base = commits.base_branch if activity.retargeted else None
     announce_planning(commits.head, publisher, new_base=new_base)
-    report = make_report(activity, settings, publisher, client, commits=commits, pull=pull)
+    report = make_report(
+        activity, settings, publisher, client, commits=commits, pull=pull, github=github
+    )
     return publish_review(report, activity, settings, publisher)
 
 
@@ -242,11 +245,13 @@ def make_report(
     *,
     commits: ReviewCommits,
     pull: PullRequest | None,
+    github: GitHub | None,
 ) -> Report:
     """The report, also where the worker failed: then it holds the failure."""
     options = replace(
         options_of(activity, settings, publisher.template.environment, commits, pull),
         no_lighter=why_no_lighter(pull, activity, checked_out=client.git.read_head()),
+        find_authors=make_author_finder(github, activity.number, commits.head),
     )
     now = publisher.machine.timestamp()
     return reviewing.review_or_failure(client, options, planned_at=now)

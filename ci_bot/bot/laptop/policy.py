@@ -195,6 +195,7 @@ def _model_page(
         ("Statements", team.policy.statements),
         ("Data diff; the last counts", team.policy.data_diff),
         ("Owners; the last counts", team.policy.owners),
+        ("Trust", team.policy.trust),
     ):
         found = [entry for entry in group if entry in about]
         if found:

@@ -46,7 +46,11 @@ if TYPE_CHECKING:
         make_unfit_policy,
         read_policy,
     )
-    from ci_bot.bot.policy.severity_overrides import PolicyWeighing, describe_entry
+    from ci_bot.bot.policy.severity_overrides import (
+        ChangeAuthors,
+        PolicyWeighing,
+        describe_entry,
+    )
 
 __all__ = [
     "FILE_NAME",
@@ -55,6 +59,7 @@ __all__ = [
     "PLACES",
     "UNWEIGHED",
     "Acceptances",
+    "ChangeAuthors",
     "CodeOwnersFile",
     "IgnoreComments",
     "IgnoreEntry",
@@ -126,6 +131,6 @@ __getattr__ = open_on_demand(
             "read_policy",
             "make_unfit_policy",
         ],
-        "severity_overrides": ["PolicyWeighing", "describe_entry"],
+        "severity_overrides": ["ChangeAuthors", "PolicyWeighing", "describe_entry"],
     },
 )

@@ -67,6 +67,7 @@ def list_policy_changes(
         *_compare_limits(before.limits, after.limits),
         *_compare_tolerances(before, after),
         *_compare_owners(before, after),
+        *_compare_trust(before, after),
     ]
     return sorted(found, key=lambda item: (not item.loosens, item.path or "", item.line or 0))
 
@@ -265,6 +266,16 @@ def _compare_owners(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     if not new and not gone:
         told = "the owners would stand in another order, and the last one counts"
         yield _change_at_entry(after.owners[0], told, loosens=True)
+
+
+def _compare_trust(before: Policy, after: Policy) -> Iterator[PolicyChange]:
+    old, new = before.trusts_writers, after.trusts_writers
+    if old is None and new is not None:
+        told = f"{severity_overrides.describe_trust(new)}, and would be a note"
+        yield _change_at_entry(new, told, loosens=True)
+    elif old is not None and new is None:
+        told = "code that runs on load would no longer be a note for people with write permission"
+        yield PolicyChange(told, loosens=False, path=old.path)
 
 
 def _change_at_entry(entry: PolicyEntry, told: str, *, loosens: bool) -> PolicyChange:

@@ -31,6 +31,8 @@ from ci_bot.protocol.rules import RULES
 
 EVERY_RULE = "*"
 
+CODE_ON_LOAD = "R12-code-on-load"
+
 OFF: Literal["off"] = "off"
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -268,6 +270,18 @@ class DiffEntry(PolicyEntry):
     reason: PolicyReason
 
 
+class TrustEntry(PolicyEntry):
+    """Whom the team trusts; there is one in a file."""
+
+    code_on_load: Annotated[
+        Literal["nobody", "writers"],
+        Field(
+            description="Whose changes of code that runs on load are a note: nobody's, or those of "
+            "people with write permission, in commits that GitHub has verified."
+        ),
+    ]
+
+
 class OwnerEntry(PolicyEntry):
     """Who on GitHub owns some models. The last one that applies counts."""
 
@@ -304,6 +318,7 @@ class PolicyFile(_PolicyPart):
     comment: CommentSettings = CommentSettings()
     data_diff: Annotated[list[DiffEntry], _Entries] = []
     owners: Annotated[list[OwnerEntry], _Entries] = []
+    trust: TrustEntry | None = None
 
 
 AnyWeight = Severity | Literal["off"]
@@ -333,8 +348,9 @@ UNWEIGHED: Mapping[str, str] = {
         "an apply tells it and no review; `data-diff` says how much may differ",
     ),
     "R10-files-not-read": "nobody has looked for credentials",
-    "R10-not-listed": "it stands for findings that are not listed",
-    "R12-code-on-load": "code of the pull request may have made up the rest of the report",
+    "R10-not-listed": "it counts for findings that are not listed",
+    CODE_ON_LOAD: "code of the pull request may have made up the rest of the report; `trust` makes "
+    "it a note for people with write permission",
     "policy-changed": "a pull request would silence its own alarm",
     "policy-expired": "it is about the policy itself",
     "rule-crashed": "a rule has not looked",

@@ -22,6 +22,7 @@ from ci_bot.bot.policy.document import (
     ScopedEntry,
     SeverityEntry,
     StatementEntry,
+    TrustEntry,
 )
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.review_inputs import ModelScope, ScopedModels
@@ -55,9 +56,27 @@ class Policy:
     def owners(self) -> list[OwnerEntry]:
         return list(chain.from_iterable(file.owners for file in self.files))
 
+    @cached_property
+    def trust(self) -> list[TrustEntry]:
+        return [file.trust for file in self.files if file.trust is not None]
+
+    @property
+    def trusts_writers(self) -> TrustEntry | None:
+        """The entry that makes writers' code on load a note; one file that says `nobody` wins."""
+        if any(entry.code_on_load == "nobody" for entry in self.trust):
+            return None
+        return next(iter(self.trust), None)
+
     @property
     def entries(self) -> list[PolicyEntry]:
-        return [*self.severity, *self.ignore, *self.statements, *self.data_diff, *self.owners]
+        return [
+            *self.severity,
+            *self.ignore,
+            *self.statements,
+            *self.data_diff,
+            *self.owners,
+            *self.trust,
+        ]
 
     @property
     def limits(self) -> PolicyLimits:

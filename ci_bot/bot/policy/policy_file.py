@@ -253,6 +253,8 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
     for name in ("severity", "ignore", "statements", "data_diff", "owners"):
         for position, entry in enumerate(getattr(found, name)):
             entry.found_at(path, lines.line_of_part((name.replace("_", "-"), position)))
+    if found.trust is not None:
+        found.trust.found_at(path, lines.line_of_part(("trust", "code-on-load")))
     wrong = [
         *_wrong_rules(found, lines, rules),
         *_too_late(found.ignore, lines, today),

@@ -12,6 +12,7 @@ from datetime import date
 from typing import get_args
 
 from ci_bot.bot.policy.document import (
+    CODE_ON_LOAD,
     EVERY_RULE,
     PROTECTED,
     UNWEIGHED,
@@ -22,6 +23,7 @@ from ci_bot.bot.policy.document import (
     ScopedEntry,
     SeverityEntry,
     StatementEntry,
+    TrustEntry,
 )
 from ci_bot.bot.policy.model_owners import Acceptances, ModelFiles, mark_accepted
 from ci_bot.bot.policy.policy import (
@@ -36,6 +38,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.review_report import Risk, Weighed
 
 _HEAVIEST_FIRST: tuple[Severity, ...] = get_args(Severity)
+_EVIDENCE_LENGTH = 4_000  # what the contract holds
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,21 @@ class WeighedRisks:
 
     counting: tuple[Risk, ...]
     set_aside: tuple[Risk, ...]
+
+
+@dataclass(frozen=True)
+class ChangeAuthors:
+    """Who wrote a pull request by GitHub's own word, and whether all of them may write.
+
+    Attributes:
+        writers: everybody who wrote or committed a part of it, if all of them are trusted.
+        commits: how many commits it has.
+        refused_because: why they are not, as a clause; None if they are.
+    """
+
+    writers: tuple[str, ...] = ()
+    commits: int = 0
+    refused_because: str | None = "nobody has asked GitHub who wrote it"
 
 
 @dataclass(frozen=True)
@@ -57,6 +75,7 @@ class PolicyWeighing:
         files: which files prove nothing about their models.
         comments: of the models' files.
         acceptances: of the models' owners.
+        authors: who wrote the change; asked for only if an entry of `trust` needs it.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -66,6 +85,7 @@ class PolicyWeighing:
     files: ModelFiles = field(default_factory=ModelFiles)
     comments: IgnoreComments = field(default_factory=IgnoreComments)
     acceptances: Acceptances = field(default_factory=Acceptances)
+    authors: ChangeAuthors = field(default_factory=ChangeAuthors)
 
     def weigh_risks(self, risks: Iterable[Risk]) -> WeighedRisks:
         """Each finding with the weight that the policy gives it."""
@@ -82,6 +102,8 @@ class PolicyWeighing:
         return self.matches.matches_one_version(entry, model) and is_on_path(entry, path)
 
     def _weigh_risk(self, risk: Risk) -> Risk:
+        if risk.rule == CODE_ON_LOAD:
+            return self._with_trust(risk)
         if risk.rule in UNWEIGHED:
             return risk
         if self.loosens:
@@ -96,6 +118,18 @@ class PolicyWeighing:
         off = found.weighed is not None and found.weighed.by == "off"
         item = self.acceptances.find_acceptance(found) if self.loosens and not off else None
         return found if item is None else mark_accepted(found, item)
+
+    def _with_trust(self, risk: Risk) -> Risk:
+        """A note if the policy trusts everybody who wrote the change; else it says why not."""
+        entry = self.policy.trusts_writers
+        if entry is None or not self.loosens:
+            return risk
+        refused = self.authors.refused_because
+        if refused is not None:
+            told = f"{risk.evidence} The policy's `trust` does not cover this change: {refused}."
+            return risk.model_copy(update={"evidence": told[:_EVIDENCE_LENGTH]})
+        found = _make_weighed("severity", risk, entry, describe_authors(self.authors))
+        return risk.model_copy(update={"severity": "low", "weighed": found})
 
     def _find_ignore_entry(self, risk: Risk) -> Weighed | None:
         for entry in self.policy.ignore:
@@ -208,6 +242,8 @@ def describe_entry(entry: PolicyEntry) -> str:
         return f"{describe_tolerance(entry)} is tolerated"
     if isinstance(entry, OwnerEntry):
         return f"{describe_entry_models(entry)} belongs to {describe_accounts(entry)}"
+    if isinstance(entry, TrustEntry):
+        return describe_trust(entry)
     raise TypeError(f"no words for {type(entry).__name__}")
 
 
@@ -240,6 +276,31 @@ def describe_tolerance(entry: DiffEntry) -> str:
 def describe_accounts(entry: OwnerEntry) -> str:
     """The accounts of an entry."""
     return " and ".join(f"`@{name}`" for name in entry.github)
+
+
+def describe_trust(entry: TrustEntry) -> str:
+    """Whose code on load is a note by an entry."""
+    if entry.code_on_load == "nobody":
+        return "code that runs on load is trusted of nobody"
+    return (
+        "code that runs on load is trusted, if people with write permission wrote it in commits "
+        "that GitHub has verified"
+    )
+
+
+def describe_authors(authors: ChangeAuthors) -> str:
+    """Why the authors of a change are trusted."""
+    one = authors.commits == 1
+    commits = "its commit" if one else f"all {authors.commits} commits"
+    return (
+        f"{_join_logins(authors.writers)} may write to this repository, and GitHub has verified "
+        f"{commits}; what this review says could still be forged by this code"
+    )
+
+
+def _join_logins(logins: Iterable[str]) -> str:
+    shown = [f"`@{name}`" for name in logins]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def describe_entry_models(entry: PolicyEntry) -> str:

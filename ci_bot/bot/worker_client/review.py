@@ -13,7 +13,7 @@ from ci_bot.bot.decision import (
     could_run_on_load,
     judge_review,
 )
-from ci_bot.bot.policy import PolicyWeighing
+from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing
 from ci_bot.bot.sandbox import GitFile, MissingFiles
 from ci_bot.bot.worker_client.base_branch import compared_with_base
 from ci_bot.bot.worker_client.changed_files import FileChanges, changed_by
@@ -132,6 +132,8 @@ def _make_report(
     missing = MissingFiles() if changed is None else _list_missing(client, options.commits)
     bot = replace(bot, missing_files=missing.files, empty_submodules=missing.submodules)
     weighing = team.make_weighing(facts, client.git, changed)
+    if bot.code_on_load and weighing.loosens and weighing.policy.trusts_writers:
+        weighing = replace(weighing, authors=_find_authors(options))
     bot = replace(
         bot,
         weighing=weighing,
@@ -158,6 +160,13 @@ def _make_report(
     )
     # For what the bot has added, and for the identity: the plan id is computed over it as it was.
     return client.redactor.redact_document(report)
+
+
+def _find_authors(options: ReviewOptions) -> ChangeAuthors:
+    """Who wrote the change; refused where GitHub gives no secrets to it, or cannot be asked."""
+    if options.fork:
+        return ChangeAuthors(refused_because="it comes from a fork or from Dependabot")
+    return ChangeAuthors() if options.find_authors is None else options.find_authors()
 
 
 def _list_missing(client: WorkerClient, commits: ReviewCommits) -> MissingFiles:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ci_bot.bot.decision import TeamLimits
+from ci_bot.bot.policy import ChangeAuthors
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.messages import BaselineChoice, Owner
 from ci_bot.protocol.plan_identity import GivenFlags
@@ -46,6 +48,7 @@ class ReviewOptions:
         limits: Those that an input sets; the policy's count where it sets none.
         before_apply: Whether an apply of the same run follows.
         cache_dir: Where the base cache is; None where none is to be read.
+        find_authors: Asks GitHub who wrote the change; None if GitHub cannot be asked.
         no_lighter: Why the policy makes nothing lighter, as a sentence; None where it may.
     """
 
@@ -66,3 +69,4 @@ class ReviewOptions:
     python_path: tuple[str, ...] = ()
     cache_dir: str | None = None
     no_lighter: str | None = None
+    find_authors: Callable[[], ChangeAuthors] | None = None

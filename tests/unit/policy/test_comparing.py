@@ -24,6 +24,16 @@ def ignore(until: str, models: str = "a.b", rule: str = "join-changed") -> str:
 SEVERITY, IGNORE, OWNERS = "severity:\n", "ignore:\n", "owners:\n"
 
 LOOSER = {
+    "trust": (
+        "",
+        "trust: {code-on-load: writers}\n",
+        "code that runs on load is trusted, if people with write permission wrote it",
+    ),
+    "trust that is no longer denied": (
+        "trust: {code-on-load: nobody}\n",
+        "trust: {code-on-load: writers}\n",
+        "and would be a note",
+    ),
     "a rule lighter": (
         "",
         SEVERITY + weight("join-changed", "medium"),
@@ -124,6 +134,11 @@ LOOSER = {
 }
 
 TIGHTER = {
+    "trust that is gone": (
+        "trust: {code-on-load: writers}\n",
+        "",
+        "would no longer be a note for people with write permission",
+    ),
     "a rule heavier": ("", SEVERITY + weight("select-star", "high"), "would weigh high"),
     "a rule heavier than every weight of its own": (
         "",

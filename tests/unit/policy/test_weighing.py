@@ -10,7 +10,7 @@ import pytest
 
 from ci_bot.bot.policy.model_owners import ModelFiles
 from ci_bot.bot.policy.policy import IgnoreComments, Policy, ScopeMatches, compare_ignore_comments
-from ci_bot.bot.policy.severity_overrides import PolicyWeighing
+from ci_bot.bot.policy.severity_overrides import ChangeAuthors, PolicyWeighing
 from ci_bot.protocol.plan import StatementEffect
 from ci_bot.protocol.review_inputs import ScopedModels
 from ci_bot.protocol.review_report import Risk
@@ -264,3 +264,53 @@ def test_weight__of_every_finding_without_a_policy_is_its_own() -> None:
     items = [risk(), risk("select-star", "medium", model=None)]
     done = PolicyWeighing(today=date(2026, 1, 1)).weigh_risks(items)
     assert (list(done.counting), done.set_aside) == (items, ())
+
+
+TRUST = "trust: {code-on-load: writers}\n"
+WRITERS = ChangeAuthors(writers=("ada", "bob"), commits=3, refused_because=None)
+
+
+def code_on_load(**more: Any) -> Risk:
+    return risk("R12-code-on-load", model=None, evidence="`m.py` runs.", **more)
+
+
+def test_trust__makes_writers_code_on_load_a_note_that_says_who_and_what_is_given_up() -> None:
+    (found,) = weighing(TRUST, authors=WRITERS).weigh_risks([code_on_load()]).counting
+    assert (found.severity, found.evidence) == ("low", "`m.py` runs.")
+    assert found.weighed is not None
+    assert (found.weighed.by, found.weighed.weight) == ("severity", "high")
+    assert found.weighed.place == f"{PATH} line 1"
+    assert "`@ada` and `@bob` may write" in found.weighed.reason
+    assert "all 3 commits" in found.weighed.reason
+    assert "could still be forged" in found.weighed.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("", {"authors": WRITERS}),
+        ("trust: {code-on-load: nobody}\n", {"authors": WRITERS}),
+        (TRUST, {"authors": WRITERS, "loosens": False}),
+        (TRUST, {}),
+        (TRUST, {"authors": ChangeAuthors(refused_because="it comes from a fork")}),
+    ],
+)
+def test_trust__leaves_the_finding_high__otherwise(text: str, more: dict[str, Any]) -> None:
+    (found,) = weighing(text, **more).weigh_risks([code_on_load()]).counting
+    assert (found.severity, found.weighed) == ("high", None)
+
+
+def test_trust__that_does_not_cover_a_change__says_why() -> None:
+    authors = ChangeAuthors(refused_because="it comes from a fork")
+    (found,) = weighing(TRUST, authors=authors).weigh_risks([code_on_load()]).counting
+    assert "`trust` does not cover this change: it comes from a fork." in found.evidence
+
+
+def test_trust__is_about_no_other_rule() -> None:
+    assert weight_of(weighing(TRUST, authors=WRITERS)) == "high"
+
+
+def test_trust__of_several_files__one_that_says_nobody_wins() -> None:
+    files = policy(TRUST, "trust: {code-on-load: nobody}\n")
+    assert weight_of(weighing(files, authors=WRITERS), code_on_load()) == "high"
+    assert weight_of(weighing(policy("", TRUST), authors=WRITERS), code_on_load()) == "low"
