@@ -42,6 +42,11 @@ class ModelAudit(Contract):
     prod_unknown_because: Line | None = Field(
         default=None, description="Why prod could not be asked, where the audit failed."
     )
+    query: Line | None = Field(
+        default=None,
+        description="The audit's query over the first batch that it failed on: it shows the rows. "
+        "Null where the audit passed, or where the query is longer than this field.",
+    )
 
 
 class AppliedModel(Contract):

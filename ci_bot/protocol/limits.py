@@ -60,3 +60,7 @@ def is_read(path: str) -> bool:
 
 # SQLMesh goes back that many intervals one by one, for every model.
 MOST_INTERVALS = 1_000_000
+
+# So many intervals of one plan ask for a person, if a team draws no line of its own
+# (`max-intervals`): 27 years of days in one table, or one year of days in 27.
+DEFAULT_MAX_INTERVALS = 10_000

@@ -135,9 +135,10 @@ def map_models_below(facts: ReviewFacts | Report) -> dict[str, set[str]]:
 
 @dataclass(frozen=True)
 class TeamLimits:
-    """The lines that a team draws; None means that there is none.
+    """The lines that a team draws; None means that it draws none.
 
-    `max_intervals` counts the intervals of one plan, `max_executor_hours` bounds the estimate, and
+    `max_intervals` counts the intervals of one plan, and where a team draws none,
+    `ci_bot.protocol.limits.DEFAULT_MAX_INTERVALS` counts; `max_executor_hours` bounds the estimate, and
     `diff_tolerance` is the share of rows (0 to 1) that may differ from prod without a word, and
     `tolerances` is that of models which have one of their own.
     """

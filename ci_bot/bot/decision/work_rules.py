@@ -16,6 +16,7 @@ from ci_bot.bot.decision.planned_work import (
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.protocol.changed_rows import judge_past_numbers, old_rows_of
 from ci_bot.protocol.durations import executor_time
+from ci_bot.protocol.limits import DEFAULT_MAX_INTERVALS
 from ci_bot.protocol.plan import Change, Cost, ModelRange, sum_work, tables_of
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RULES, find_rule
@@ -344,13 +345,15 @@ BATCHLESS_INTERVALS = 100
 @judges(INTERVAL_LIMIT)
 def too_much_work(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: more intervals than the limit."""
-    work = judged_work(facts)
+    work, given = judged_work(facts), limits.max_intervals
     total = work.total.intervals
-    if limits.max_intervals is not None and total > limits.max_intervals:
+    limit = DEFAULT_MAX_INTERVALS if given is None else given
+    if total > limit:
+        whose = " by default" if given is None else ""
         yield make_risk(
             INTERVAL_LIMIT,
             f"{count_noun(total, 'interval')} to build {_place_of_plan(work.where, facts)}; "
-            f"the limit is {limits.max_intervals:,}.",
+            f"the limit{whose} is {limit:,}.",
             "the plan is smaller (`start`, `select-model`), or `max-intervals` is raised"
             if work.where == "environment"
             else "the change rebuilds less, or `max-intervals` is raised",

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+from dataclasses import replace
 
 from ci_bot.bot.actions import Settings
 from ci_bot.bot.decision import TeamLimits
@@ -129,6 +130,8 @@ def other_plan(
         f"{short_plan_id(marker.plan)}, the current plan is {short_plan_id(own.plan_id)}.",
         hint="Review again, then apply the new plan id.",
     )
+    if marker.base and own.base_sha:
+        publisher.template = replace(publisher.template, base_moves=(marker.base, own.base_sha))
     reviewed = _reviewed_sets(marker, publisher, github)
     return apply.failed_document(failure, environment=environment).model_copy(
         update={

@@ -21,13 +21,14 @@ from ci_bot.bot.policy.document import (
     SeverityEntry,
 )
 from ci_bot.bot.policy.policy import Policy
+from ci_bot.protocol.limits import DEFAULT_MAX_INTERVALS
 from ci_bot.protocol.plan import Severity
 
 Weights = Mapping[str, frozenset[Severity]]
 _HEAVIEST_FIRST: tuple[str, ...] = (*get_args(Severity), "off")
 _STRICTEST_FIRST: tuple[FailOn, ...] = ("high", "blocker", "never")
 _UNSET: Mapping[str, float | FailOn] = {
-    "max_intervals": float("inf"),
+    "max_intervals": DEFAULT_MAX_INTERVALS,
     "max_executor_hours": float("inf"),
     "diff_tolerance": 0.0,
     "fail_on": "blocker",

@@ -12,6 +12,7 @@ from sqlmesh.core.console import NoopConsole
 from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.protocol.apply_report import AppliedModel, AuditTotals, ModelAudit
+from ci_bot.protocol.base import LINE_LENGTH
 from ci_bot.protocol.plan import Backfill, BackfillAction
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.planning import describe_plan
@@ -242,9 +243,21 @@ def _merge_audit(before: ModelAudit | None, outcome: AuditOutcome) -> ModelAudit
     if before is not None and before.failed_rows is not None:
         rows = (rows or 0) + before.failed_rows
     status: AuditStatus = "skipped" if rows is None else "failed" if rows else "passed"
+    query = before.query if before is not None else None
+    if query is None and outcome.failed_rows:
+        query = _write_query(outcome)
     return ModelAudit(
         audit=outcome.audit,
         blocking=outcome.blocking,
         status=status,
         failed_rows=rows,
+        query=query,
     )
+
+
+def _write_query(outcome: AuditOutcome) -> str | None:
+    """The query of an audit as people can run it; None where it is too long to be shown."""
+    if outcome.query is None:
+        return None
+    text = outcome.query.sql(dialect="spark", pretty=True)
+    return text if len(text) <= LINE_LENGTH else None

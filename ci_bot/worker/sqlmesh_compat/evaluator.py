@@ -72,12 +72,17 @@ class AuditQuestion:
 
 @dataclass(frozen=True)
 class AuditOutcome:
-    """One audit of one batch; `failed_rows` is None where the audit was skipped."""
+    """One audit of one batch; `failed_rows` is None where the audit was skipped.
+
+    Attributes:
+        query: What SQLMesh ran, which gives the rows that failed.
+    """
 
     audit: str
     blocking: bool
     failed_rows: int | None
     question: AuditQuestion | None = None
+    query: exp.Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -210,7 +215,10 @@ class RecordingScheduler(Scheduler):
         try:
             results: list[Any] = super()._audit_snapshot(snapshot, *args, **kwargs)
         except NodeAuditsErrors as error:
-            failed = [AuditOutcome(item.audit_name, True, int(item.count)) for item in error.errors]
+            failed = [
+                AuditOutcome(item.audit_name, True, int(item.count), query=item.query)
+                for item in error.errors
+            ]
             self._on_audits(snapshot, failed)
             raise
         self._on_audits(
@@ -221,6 +229,7 @@ class RecordingScheduler(Scheduler):
                     bool(result.blocking),
                     None if result.skipped else int(result.count or 0),
                     question(result),
+                    result.query,
                 )
                 for result in results
             ],

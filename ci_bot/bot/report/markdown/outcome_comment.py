@@ -21,6 +21,7 @@ from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView, list_plan_differences
 from ci_bot.bot.report.model.context import CommentContext, RenderedText
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown, make_link
+from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument, SweepReport
 
@@ -88,6 +89,7 @@ def _apply_values(
     document: ApplyDocument | None, context: CommentContext, values: dict[str, Any]
 ) -> dict[str, Any]:
     refusal, failure = context.refusal, document.failure if document else None
+    review: ReviewView | None = values.get("v")
     marked = context.marker.plan if context.marker else None
     return {
         "a": ApplyView(document) if document else None,
@@ -98,6 +100,8 @@ def _apply_values(
         or (failure.reason_code if failure else "refused"),
         "refusal_message": refusal.message if refusal else failure.message if failure else None,
         "refusal_hint": refusal.hint if refusal else failure.hint if failure else None,
+        "owners_of_data": review.owners_of_data if review else "",
+        "may_accept": review.may_accept if review else "",
         "sets_gone": bool(refusal and refusal.reviewed_sets_gone),
     }
 

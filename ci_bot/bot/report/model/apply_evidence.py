@@ -10,7 +10,13 @@ from ci_bot.bot.report.model import data_words
 from ci_bot.bot.report.model.data_words import Data, DiffView
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.view import take_first_lines
-from ci_bot.protocol.apply_report import ApplyDocument, ColumnMatch, TableDiff
+from ci_bot.protocol.apply_report import (
+    AppliedModel,
+    ApplyDocument,
+    ColumnMatch,
+    ModelAudit,
+    TableDiff,
+)
 from ci_bot.protocol.plan import Work, sum_work, tables_of
 from ci_bot.protocol.plan_identity import PlanDifference
 
@@ -33,6 +39,14 @@ class ColumnRow:
     column: ColumnMatch
     share: float | None
     how: SafeMarkdown
+
+
+@dataclass(frozen=True)
+class FailedModelAudit:
+    """A blocking audit that failed, and the model whose new table it was asked of."""
+
+    model: AppliedModel
+    audit: ModelAudit
 
 
 @dataclass(frozen=True)
@@ -198,6 +212,23 @@ class ApplyView:
     def failure_head(self) -> tuple[str, int]:
         return take_first_lines(self.doc.failure)
 
+    @cached_property
+    def failed_audit(self) -> FailedModelAudit | None:
+        """The audit that stopped the apply; the first where there are several."""
+        found = [
+            FailedModelAudit(model, audit)
+            for model in self.doc.models
+            for audit in model.audits
+            if audit.blocking and audit.status == "failed"
+        ]
+        return found[0] if found and self.doc.failure is not None else None
+
+    @property
+    def is_told_by_audit(self) -> bool:
+        """Whether SQLMesh's message says no more than which audits failed."""
+        text, more = self.failure_head
+        return self.failed_audit is not None and not more and text.startswith("Audits failed:")
+
 
 def _column_share(column: ColumnMatch) -> float | None:
     return None if column.match_rate is None else 1 - column.match_rate
@@ -205,19 +236,21 @@ def _column_share(column: ColumnMatch) -> float | None:
 
 @dataclass(frozen=True)
 class DifferingEntry:
-    """One entry of the set difference between two plans."""
+    """What differs in one way between two plans: some models, or some settings."""
 
-    name: str
+    names: tuple[str, ...]
     how: Literal["added", "gone", "changed", "field"]
 
 
 def list_plan_differences(difference: PlanDifference | None) -> list[DifferingEntry]:
-    """Models first (changed, new, gone), then the settings."""
+    """What explains a difference first: a new model, one that is gone, or a setting. The models
+    that only have another version mostly follow from these, so they share one entry."""
     if difference is None:
         return []
+    changed = tuple(difference.snapshots_changed)
     return [
-        *(DifferingEntry(name, "changed") for name in difference.snapshots_changed),
-        *(DifferingEntry(name, "added") for name in difference.snapshots_added),
-        *(DifferingEntry(name, "gone") for name in difference.snapshots_gone),
-        *(DifferingEntry(name, "field") for name in difference.fields_changed),
+        *(DifferingEntry((name,), "added") for name in difference.snapshots_added),
+        *(DifferingEntry((name,), "gone") for name in difference.snapshots_gone),
+        *(DifferingEntry((name,), "field") for name in difference.fields_changed),
+        *([DifferingEntry(changed, "changed")] if changed else []),
     ]

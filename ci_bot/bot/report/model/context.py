@@ -75,6 +75,8 @@ class CommentContext:
         new_base: The base branch that the pull request has been given since its last review.
         others: Author and address of comments that carry our mark and that others wrote, or an
             earlier token.
+        base_moves: The base branch's commit of the review and that of now, of a plan that is not
+            the reviewed one; None where they were not compared.
         judged: What the apply's own review of the plan decided; that counts.
         said: What the comment had said of it.
     """
@@ -103,6 +105,7 @@ class CommentContext:
     new_head: str | None = None
     new_base: str | None = None
     others: tuple[tuple[str, str], ...] = ()
+    base_moves: tuple[str, str] | None = None
     judged: Decision | None = None
     said: Decision | None = None
     merged: bool | None = None
@@ -111,13 +114,22 @@ class CommentContext:
     @property
     def guide_url(self) -> str | None:
         """The page that explains each part of a comment; it lies beside the pages of the rules."""
-        if self.rules_url is None:
-            return None
-        return f"{self.rules_url.rpartition('/')[0]}/reading-the-comment.md"
+        return self._page_url("reading-the-comment.md")
+
+    @property
+    def owners_url(self) -> str | None:
+        """The page that says who may accept a finding, and how."""
+        return self._page_url("policy.md#owners-accept-findings")
+
+    def _page_url(self, page: str) -> str | None:
+        return f"{self.rules_url.rpartition('/')[0]}/{page}" if self.rules_url else None
 
     @property
     def plan_command(self) -> str:
-        """The comment that asks for a plan."""
+        """The comment, or on a laptop the shell line, that asks for a plan."""
+        if self.repository is None:
+            environment = shlex.quote(self.environment)
+            return f"ci-bot review {self.options} --environment {environment}{self.plan_options}"
         return f"{self.command} plan"
 
     def apply_command(self, plan_id: str | None) -> str:

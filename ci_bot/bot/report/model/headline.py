@@ -30,6 +30,10 @@ Subject = Literal[
 
 CHANGED_IN_RUNS = RULES["changed-in-runs"].id
 
+# From so many intervals on, a headline of a Go says how much prod builds: almost three years of
+# days in one table.
+_LARGE_BUILD = 1_000
+
 _HARMLESS = {"non_breaking", "indirect_non_breaking", "metadata", None}
 # What a failure of each stage means to the author.
 _NO_PLAN = {
@@ -68,7 +72,12 @@ def owner_question(owners: Sequence[str], kind: Subject) -> str:
     what = "the removal" if kind == "loss" else "that"
     if not owners:
         return f"Is {what} intended?"
-    return f"{words.pluralize(len(owners), 'Owner')} {list_names(owners)}: is {what} intended?"
+    return f"{describe_owners(owners)}: is {what} intended?"
+
+
+def describe_owners(owners: Sequence[str]) -> str:
+    """ "Owner `a`", "Owners `a` and `b`"; "" of none."""
+    return f"{words.pluralize(len(owners), 'Owner')} {list_names(owners)}" if owners else ""
 
 
 class _HeadlineFacts:
@@ -103,6 +112,8 @@ class _HeadlineFacts:
         if self._elsewhere:
             rest.append(self._perhaps_of_another_project())
         sentence, models = found[lead]
+        if self._report.decision == "go":
+            sentence = f"{sentence.removesuffix('.')}{self._describe_large_build()}."
         return ReportHeadline(lead, sentence, tuple(models), ", ".join(rest))
 
     def _list_describers(
@@ -278,6 +289,16 @@ class _HeadlineFacts:
         if plan is not None and not plan.would_fail and not sum_work(plan.full_backfill).tables:
             return "; nothing that exists today changes, and `prod` has nothing to build"
         return "; nothing that exists today changes"
+
+    def _describe_large_build(self) -> str:
+        """What a reader of a Go has to know before the merge: that it is no small thing."""
+        plan = self._report.prod_plan
+        if plan is None or plan.would_fail:
+            return ""
+        intervals = sum_work(plan.full_backfill).intervals
+        if intervals < _LARGE_BUILD:
+            return ""
+        return f", but `prod` builds {words.format_count(intervals, 'interval')} after the merge"
 
     # ------------------------------------------------------------------ helpers
 

@@ -169,6 +169,22 @@ class CommentLinks:
         known = self._rules is not None and id_ in RULES
         return make_link(table_cell(id_), f"{self._rules}/{id_}.md" if known else None)
 
+    def why(self, id_: str, before: int = 0) -> SafeMarkdown:
+        """ "why", linked to the page of a rule; the rule's id where there is no page to link.
+
+        Args:
+            before: How many rules are named before it: the second is called "why 2".
+        """
+        if self._rules is None or id_ not in RULES:
+            return table_cell(id_)
+        label = f"why {before + 1}" if before else "why"
+        return make_link(SafeMarkdown(label), f"{self._rules}/{id_}.md")
+
+    def compare(self, before: str, after: str) -> SafeMarkdown:
+        """Two commits, linked to what lies between them."""
+        label = SafeMarkdown(f"{before[:_SHORT_SHA]} → {after[:_SHORT_SHA]}")
+        return make_link(label, f"{self._root}/compare/{before}...{after}" if self._root else None)
+
     def commit(self, sha: str | None) -> SafeMarkdown:
         """The short form of a commit, linked."""
         if not sha:

@@ -16,6 +16,7 @@ from ci_bot.bot.report.model.headline import (
     BaselineNotice,
     ReportHeadline,
     baseline_notice,
+    describe_owners,
     make_headline,
     owner_question,
 )
@@ -174,9 +175,19 @@ class ReviewView(PlannedWork):
         """Who is asked whether the change of the data is meant; "" where nobody has to be."""
         if not self.findings.headline_findings:
             return ""
+        return owner_question(self._owners, self.head.kind)
+
+    @property
+    def owners_of_data(self) -> str:
+        """The owners of the models that the headline is about, as the project names them; "" where
+        it names none."""
+        return describe_owners(self._owners)
+
+    @property
+    def _owners(self) -> list[str]:
         models = set(self.head.models)
-        owners = [c.owner for c in self.own if c.model in models and c.owner]
-        return owner_question(list(dict.fromkeys(owners)), self.head.kind)
+        found = [c.owner for c in self.own if c.model in models and c.owner]
+        return list(dict.fromkeys(found))
 
     @property
     def why_not(self) -> str:

@@ -252,7 +252,7 @@ _CAUSES: dict[WindowCause, str] = {
 }
 # Tried: only `start` reaches every model. `preview-start` reaches previews of forward-only models,
 # `min-intervals` all others.
-_WIDER = "`start` widens it"
+_WIDER = "to see more, set the input `start` (`--start` on a laptop) of review and apply"
 
 _MODELS_SHOWN = 3
 
