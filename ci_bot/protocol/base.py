@@ -107,9 +107,7 @@ FilePath = Annotated[
 Compared = Annotated[str, Field(min_length=1, max_length=1_000), ComparedVerbatim()]
 Text = Annotated[str, Field(max_length=200_000)]
 LINE_LENGTH = 4_000
-Line = Annotated[
-    str, Field(max_length=LINE_LENGTH, description="One sentence or one statement.")
-]
+Line = Annotated[str, Field(max_length=LINE_LENGTH, description="One sentence or one statement.")]
 
 
 def short_plan_id(plan_id: str | None) -> str:

@@ -67,7 +67,9 @@ def page(
     Args:
         fonts: Style sheets with fonts that the machine does not have.
     """
-    body = cmarkgfm.github_flavored_markdown_to_html(markdown, options=Options.CMARK_OPT_UNSAFE)
+    # GitHub makes a line break of each newline in a comment.
+    options = Options.CMARK_OPT_UNSAFE | Options.CMARK_OPT_HARDBREAKS
+    body = cmarkgfm.github_flavored_markdown_to_html(markdown, options=options)
     body = re.sub(
         r"<blockquote>\s*<p>\[!(\w+)\]\s*(.*?)</blockquote>",
         lambda hit: f'<div class="alert {hit[1].lower()}"><b>{hit[1].title()}</b><p>{hit[2]}</div>',

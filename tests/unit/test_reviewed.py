@@ -106,6 +106,17 @@ def test_other_plan__shows_what_differs_from_the_reviewed_one() -> None:
     assert document.failure.exit_code == 3
 
 
+@pytest.mark.parametrize("base", ["a" * 40, None])
+def test_other_plan__keeps_both_commits_of_the_base_branch(base: str | None) -> None:
+    publisher = publisher_of(WithArtifact(artifact=b""))
+    marker = MARKER.model_copy(update={"base": base})
+    own = report(NOW)
+
+    assert other_plan(own, marker, publisher, WithArtifact(artifact=b"")) is not None
+    expected = (base, own.base_sha) if base else None
+    assert publisher.template.base_moves == expected
+
+
 # Not the file that the comment names; a file that the comment names, about another plan.
 FOREIGN = report(identity("3-3-3-3")).to_json().encode()
 

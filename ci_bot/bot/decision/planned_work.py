@@ -137,8 +137,8 @@ def map_models_below(facts: ReviewFacts | Report) -> dict[str, set[str]]:
 class TeamLimits:
     """The lines that a team draws; None means that it draws none.
 
-    `max_intervals` counts the intervals of one plan, and where a team draws none,
-    `ci_bot.protocol.limits.DEFAULT_MAX_INTERVALS` counts; `max_executor_hours` bounds the estimate, and
+    `max_intervals` counts the intervals of one plan; without it `DEFAULT_MAX_INTERVALS` holds.
+    `max_executor_hours` bounds the estimate, and
     `diff_tolerance` is the share of rows (0 to 1) that may differ from prod without a word, and
     `tolerances` is that of models which have one of their own.
     """

@@ -592,6 +592,15 @@ def test_r06__interval_limit(limit: int | None, expected: bool) -> None:
     assert ("R06-interval-limit" in weights(judgement)) is expected
 
 
+@pytest.mark.parametrize(("intervals", "expected"), [(10_000, False), (10_001, True)])
+def test_r06__interval_limit_is_there_without_a_policy(intervals: int, expected: bool) -> None:
+    judgement = judged(backfill=[built(intervals=intervals)])
+
+    found = [risk for risk in judgement.risks if risk.rule == "R06-interval-limit"]
+    assert bool(found) is expected
+    assert all("the limit by default is 10,000" in risk.evidence for risk in found)
+
+
 # R07
 
 

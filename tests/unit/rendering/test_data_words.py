@@ -204,5 +204,7 @@ def test_verdict__says_what_is_cleared_what_stands_and_the_decision() -> None:
     context = make_context(phase="applied", judged="no_go")
     text = render_apply(make_apply(verdict=verdict), context).text
     assert "✅ `R06-breaking-rebuild` on `stg.orders` is cleared. Past results did not" in text
-    assert "does not clear `R06-breaking-rebuild` on `m.y`: only a part was compared." in text
+    assert (
+        "does not clear it:\n\n- `R06-breaking-rebuild` on `m.y`: only a part was compared." in text
+    )
     assert "**Decision with this data: 🟡 Review** (the review said 🔴 No-Go)" in text

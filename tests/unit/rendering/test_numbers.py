@@ -170,23 +170,26 @@ LEAST_BY_PROJECT = PlanOption(
 )
 
 
+MORE = "to see more, set the input `start` (`--start` on a laptop) of review and apply."
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         (
             window("forward_only_model", "shop.country_sales"),
             "`pr_7` gets 2026-11-21 only, because forward-only `shop.country_sales` is in the "
-            "plan; `start` widens it.",
+            "plan; " + MORE,
         ),
         (
             window("forward_only_model", "a.b", "a.c"),
             "`pr_7` gets 2026-11-21 only, because forward-only `a.b`, `a.c` are in the plan; "
-            "`start` widens it.",
+            f"{MORE}",
         ),
         (
             window("auto_restatement", "a.a", "a.b", "a.c", "a.d"),
             "`pr_7` gets 2026-11-21 only, because `a.a`, `a.b`, `a.c` and 1 more have an "
-            "`auto_restatement_cron`; `start` widens it.",
+            "`auto_restatement_cron`; " + MORE,
         ),
         (
             window("start", start="2026-11-01T00:00:00Z"),
@@ -204,7 +207,7 @@ LEAST_BY_PROJECT = PlanOption(
         (
             window("min_intervals", said=LEAST_BY_PROJECT),
             "`pr_7` gets 2026-11-21 only, because the project's `cicd_bot.pr_min_intervals` is "
-            "set and `start` is not; `start` widens it.",
+            "set and `start` is not; " + MORE,
         ),
         (
             window("end", start=None),
@@ -213,7 +216,7 @@ LEAST_BY_PROJECT = PlanOption(
         (
             window("min_intervals"),
             "`pr_7` gets 2026-11-21 only, because `min-intervals` is set and `start` is not; "
-            "`start` widens it.",
+            f"{MORE}",
         ),
     ],
 )
@@ -269,7 +272,10 @@ def test_short_window__stands_in_comment_and_terminal() -> None:
     comment = render_review(report, make_context()).text
     assert "because forward-only `shop.country_sales` is in the plan" in comment
     shown = on_terminal(report, width=300)
-    assert "because forward-only shop.country_sales is in the plan; start widens it." in shown
+    assert (
+        "because forward-only shop.country_sales is in the plan; to see more, set the input start ("
+        in shown
+    )
 
 
 def test_later__reuse_of_a_part_is_told() -> None:

@@ -61,7 +61,7 @@ def complete(phase: Phase = "planned", **overrides: object) -> str:
         ("planning", "## 🔄 Re-planning for [`b2c3d4e`]"),
         ("applying", f"## 🟠 Applying `{SMALL_PLAN}` · "),
         ("applied", "## 🟡 Built in `pr_7` · the numbers differ from `prod` · "),
-        ("apply_failed", "## ❌ Apply failed for `"),
+        ("apply_failed", "## ❌ Apply failed · `"),
         ("refused", "## ⛔ Apply refused: `plan_changed` · "),
         ("cancelled", f"## ⏹️ Apply cancelled for `{SMALL_PLAN}` · "),
         ("closed", "## 🧹 `pr_7` is removed"),
@@ -318,7 +318,7 @@ def test_closed__says_for_each_reason_what_stays_and_until_when() -> None:
 
 def test_apply_failed__lists_what_may_be_half_built() -> None:
     text = sample("apply_failed")
-    assert "**`failed`** at `apply` in `marts.route_summary`" in text
+    assert "**The audit `accepted_values` failed on `marts.route_summary`: 68 rows." in text
     assert "**May be half built** (1)" in text
     assert "no audit passed · ❌ 1 blocking audit failed: `accepted_values` on" in text
     assert "**Next:** Fix the cause and apply again" in text
@@ -341,8 +341,8 @@ def test_apply__each_audit_is_counted_once(failed: int, blocking: int, told: str
 
 def test_refused__shows_the_difference() -> None:
     text = sample("refused")
-    assert "| `marts.carrier_fleet` | another version than the reviewed one |" in text
-    assert "| `staging.flights` | only in the current plan |" in text
+    assert "- another version than the reviewed one: `marts.carrier_fleet`, `marts.c" in text
+    assert "- only in the current plan: `staging.flights`\n" in text
     assert f"asked for `{SMALL_PLAN}`, the current plan is `" in text
     assert "Nothing was built and nothing was changed." in text
 
@@ -350,7 +350,7 @@ def test_refused__shows_the_difference() -> None:
 def test_refused__names_a_setting_that_differs() -> None:
     document = make_apply(result="refused", difference={"fields_changed": ["statements"]})
     text = render_apply(document, make_context(phase="refused")).text
-    assert "| `statements` | this setting differs |" in text
+    assert "- this setting differs: `statements`" in text
 
 
 def test_refused__says_that_the_reviewed_sets_are_gone() -> None:

@@ -194,7 +194,10 @@ def built_section(document: ApplyDocument) -> list[PageItem]:
         *cells.prose_part(*document.partial, title="May be half built"),
         *cells.table_part(
             [("What", "text"), ("How it differs", "text")],
-            [[", ".join(f"`{name}`" for name in d.names), d.how] for d in list_plan_differences(document.difference)],
+            [
+                [", ".join(f"`{name}`" for name in d.names), d.how]
+                for d in list_plan_differences(document.difference)
+            ],
             title="The current plan is not the reviewed one",
             key="difference",
         ),

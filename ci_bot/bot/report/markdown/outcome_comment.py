@@ -44,8 +44,6 @@ _VIEWS = "| View | On Spark |\n|:--|:--|"
 
 _ATTEMPTS = "| Attempt | Result | Time | Error | Tried again because |\n|--:|:--|--:|:--|:--|"
 
-_DIFFERENCE = "| What | How it differs |\n|:--|:--|"
-
 _LEFT = "| Left over | Why |\n|:--|:--|"
 
 _RECLAIMED = "| Table | Size |\n|:--|--:|"
@@ -136,9 +134,7 @@ def _apply_shares(
         SectionShare(table("diff_detail", compared, _DETAIL, "models", "diff_detail"), 6_000),
         SectionShare(table("how_changed", columns[:_COLUMNS], "", "columns", "how_changed"), 3_000),
         SectionShare(table("table_diff", rows, _DIFF, "models", "table_diff"), 6_000),
-        SectionShare(
-            table("difference", differing, _DIFFERENCE, "differences", "difference"), 6_000
-        ),
+        SectionShare(table("difference", differing, "", "differences", "difference"), 6_000),
         SectionShare(
             RowsSection("partial", partial, row_renderer("sentence", limit), "lines", full), 4_000
         ),

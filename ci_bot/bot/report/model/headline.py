@@ -293,7 +293,7 @@ class _HeadlineFacts:
     def _describe_large_build(self) -> str:
         """What a reader of a Go has to know before the merge: that it is no small thing."""
         plan = self._report.prod_plan
-        if plan is None or plan.would_fail:
+        if plan is None or plan.would_fail or self._report.prod_not_found is not None:
             return ""
         intervals = sum_work(plan.full_backfill).intervals
         if intervals < _LARGE_BUILD:
