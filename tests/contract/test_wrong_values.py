@@ -235,7 +235,6 @@ def test_options__that_are_wrong_together__are_told_together(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "missing command"),
         (["revew"], "'revew'. Did you mean 'review'?"),
         (["review", "--bogus"], "'--bogus'"),
         (["review", "--project"], "'--project' requires an argument"),

@@ -241,7 +241,7 @@ def ci_bot(*arguments: str, directory: Path, form: str = "json") -> Any:
 
 
 @pytest.mark.parametrize("form", ["markdown", "json"])
-@pytest.mark.parametrize("option", ["short", "watch"])
+@pytest.mark.parametrize("option", ["full", "watch"])
 def test_terminal_options__are_for_a_terminal(tmp_path: Path, form: str, option: str) -> None:
     machine, _, _ = laptop(tmp_path)
     asked = LocalReview(**{"form": form, option: True})
@@ -253,7 +253,7 @@ def test_terminal_options__are_for_a_terminal(tmp_path: Path, form: str, option:
 def test_short__writes_the_complete_files_all_the_same(team: Repository, tmp_path: Path) -> None:
     team.commit(doubled(team))
     machine, out, _ = laptop(team.shop.project)
-    asked = LocalReview(short=True, output=str(tmp_path / "out"), fail_on="high")
+    asked = LocalReview(output=str(tmp_path / "out"), fail_on="high")
     assert review_locally(machine, asked) == 1
     assert len(out.getvalue().splitlines()) <= 12
     assert json.loads((tmp_path / "out/report.json").read_text("utf-8"))["decision"] == "review"
@@ -267,7 +267,7 @@ def test_short__writes_the_complete_files_all_the_same(team: Repository, tmp_pat
 def test_watch__reviews_again_after_a_change_and_ends_with_ctrl_c(team: Repository) -> None:
     """The real process: what is broken in between is told, and ends nothing."""
     watching = subprocess.Popen(
-        [sys.executable, "-u", "-m", "ci_bot", "review", "--watch", "--short"],
+        [sys.executable, "-u", "-m", "ci_bot", "review", "--watch"],
         cwd=team.shop.project,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE,
@@ -292,7 +292,8 @@ def test_watch__reviews_again_after_a_change_and_ends_with_ctrl_c(team: Reposito
         team.shop.write("config.yaml", config)
         until("^watch: watching")
         (team.root / ORDERS).write_text(doubled(team)[ORDERS])
-        assert "R06-breaking-rebuild" in until("^watch: watching")
+        told_then = until("^watch: watching")
+        assert "since the last round: new finding: R06-breaking-rebuild on shop.orders" in told_then
         watching.send_signal(signal.SIGINT)
         rest = until("^watch: ended")
         assert watching.wait(20) == 130

@@ -52,8 +52,8 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "the action's command": ("run", "is for GitHub Actions", "use `ci-bot review`"),
     "no token": ("sweep project", "no token to ask with", "GITHUB_TOKEN"),
     "two forms": (
-        "review project --short --format json",
-        "`--short` is for a terminal",
+        "review project --full --format json",
+        "`--full` is for a terminal",
         "Leave out one of them",
     ),
 }

@@ -96,7 +96,7 @@ def temporary(tmp_path: Path) -> Path:
 def test_review__leaves_the_checkout_as_it_was(tmp_path: Path, temporary: Path) -> None:
     shop = with_python(write_duck_shop(tmp_path))
     before = files(shop.project)
-    done = ci_bot("review", "--project", ".", shop=shop, temporary=temporary)
+    done = ci_bot("review", "--full", "--project", ".", shop=shop, temporary=temporary)
     assert done.returncode in (0, 1), done.stderr
     assert "in_python" in done.stdout, "its modules were loaded"
     assert files(shop.project) == before
@@ -104,7 +104,7 @@ def test_review__leaves_the_checkout_as_it_was(tmp_path: Path, temporary: Path) 
 
 
 COMMANDS = {
-    "review": "review --short --environment pr_7 --baseline base-branch",
+    "review": "review --environment pr_7 --baseline base-branch",
     "doctor": "doctor",
     "apply": "apply --environment pr_7",
     "cleanup": "cleanup --environment pr_7",

@@ -92,7 +92,7 @@ WRONG = {
         "commit",
     ),
     "a base outside of git": ((*REVIEW, "--base-ref", "main"), "'main' names nothing", "commit"),
-    "an option of two forms": ((*REVIEW, "--short", "--format", "json"), "`--short`", "one of"),
+    "an option of two forms": ((*REVIEW, "--full", "--format", "json"), "`--full`", "one of"),
 }
 
 

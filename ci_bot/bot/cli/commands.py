@@ -46,15 +46,19 @@ if TYPE_CHECKING:
 @click.group(
     cls=CommandGroup,
     no_args_is_help=False,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__)
+@click.pass_context
 @common_options
-def command_group() -> None:
+def command_group(context: click.Context) -> None:
     """Plan reviews, PR environments and proven cleanup for SQLMesh projects on Spark.
 
     On a laptop begin with `ci-bot review` in the directory of your project: it changes nothing.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def _declare_command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
@@ -117,7 +121,7 @@ def init(**options: Any) -> None:
 
 @_declare_command(
     "ci-bot review",
-    "ci-bot review warehouse --base-ref origin/develop --short",
+    "ci-bot review warehouse --base-ref origin/develop --full",
     "ci-bot review --environment pr_7 --fail-on high --max-intervals 500",
 )
 @shared.project_argument
@@ -150,7 +154,7 @@ def init(**options: Any) -> None:
 @shared.OUTPUT
 @shared.FORMAT
 @declare_option(
-    "--short", is_flag=True, help="Print at most 12 lines: the decision and its reasons."
+    "--full", is_flag=True, help="Print the whole report, in place of 12 lines with the decision."
 )
 @declare_option(
     "--watch",
@@ -172,7 +176,7 @@ def review_command(**options: Any) -> None:
 
 
 @_declare_command("ci-bot explain", "ci-bot explain R06-breaking-rebuild")
-@click.argument("rule", cls=CommandArgument, type=ParsedValue(values.parse_text), required=False)
+@click.argument("rule", cls=CommandArgument, type=shared.RULE_NAME, required=False)
 def explain_command(rule: str | None) -> None:
     """Print the page of a rule, or the list of all rules.
 
@@ -385,7 +389,7 @@ with_example(policy_check_command, "ci-bot policy check warehouse")
 
 @policy_commands.command("explain", cls=TwoLineCommand)
 @common_options
-@click.argument("model", cls=CommandArgument, type=ParsedValue(values.parse_text))
+@click.argument("model", cls=CommandArgument, type=shared.MODEL_NAME)
 @shared.PROJECT
 @shared.GATEWAY
 @declare_option(

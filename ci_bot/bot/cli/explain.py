@@ -18,6 +18,8 @@ from ci_bot.protocol.rules import (
     read_rule_page,
 )
 
+# To another page of the documentation, which a terminal cannot follow.
+_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
 # More would not be one line.
 _MOST = 8
 
@@ -28,10 +30,26 @@ def print_rule_page(machine: Machine, name: str | None) -> int:
     Raises:
         BadInput: there is no such rule.
     """
-    print(
-        _render_rule_list() if name is None else _read_rule_page(name), file=machine.out, flush=True
-    )
+    text = _render_rule_list() if name is None else _read_rule_page(name)
+    if name is not None and machine.out.isatty():
+        _draw_page(machine, text)
+    else:  # what reads a pipe wants the page as it is
+        print(text, file=machine.out, flush=True)
     return 0
+
+
+def _draw_page(machine: Machine, text: str) -> None:
+    """The page as a terminal can show it: headings, code, and the words of its links."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    from ci_bot.bot.report import screen_of
+
+    screen = screen_of(machine)
+    console = Console(
+        file=machine.out, width=screen.width, no_color=not screen.colour, highlight=False
+    )
+    console.print(Markdown(_LINK.sub(r"\1", text), hyperlinks=False))
 
 
 def _read_rule_page(name: str) -> str:

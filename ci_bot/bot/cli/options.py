@@ -6,10 +6,11 @@ it, and the command is refused as a whole, with one sentence for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from ci_bot.bot.actions import Color, values
 
@@ -24,6 +25,9 @@ _VERBOSE = "ci_bot.verbose"
 _COLOR = "ci_bot.color"
 
 
+# From the parameters that are given so far to the words that a value may be.
+Complete = Callable[[Mapping[str, Any]], Iterable[str]]
+
 if TYPE_CHECKING:
     _Type = click.ParamType[Any]
 else:
@@ -35,11 +39,21 @@ class ParsedValue(_Type):
 
     Args:
         name: What `--help` shows in capitals where the option has no metavar.
+        complete: What a shell may complete a value to, from the parameters before it.
     """
 
-    def __init__(self, parse: values.Parse, name: str = "text") -> None:
+    def __init__(
+        self, parse: values.Parse, name: str = "text", complete: Complete | None = None
+    ) -> None:
         self.parse = parse
         self.name = name
+        self._complete = complete
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        found = self._complete(ctx.params) if self._complete is not None else ()
+        return [CompletionItem(name) for name in found if name.startswith(incomplete)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
@@ -56,7 +70,7 @@ class WordChoice(ParsedValue):
     """One of some words."""
 
     def __init__(self, *words: str) -> None:
-        super().__init__(values.one_of(*words), "|".join(words))
+        super().__init__(values.one_of(*words), "|".join(words), lambda _given: words)
         self.words = words
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
@@ -169,6 +183,22 @@ def get_color(ctx: click.Context | None) -> Color:
     """What `--color` says, `auto` without it."""
     found: Color = "auto" if ctx is None else ctx.meta.get(_COLOR, "auto")
     return found
+
+
+def _complete_model(given: Mapping[str, Any]) -> list[str]:
+    from ci_bot.bot.cli.completion import list_model_names
+
+    return list_model_names([*(given.get("path") or ()), *(given.get("projects") or ())] or ["."])
+
+
+def _complete_rule(_given: Mapping[str, Any]) -> list[str]:
+    from ci_bot.bot.cli.completion import list_rule_names
+
+    return list_rule_names()
+
+
+RULE_NAME = ParsedValue(values.parse_text, complete=_complete_rule)
+MODEL_NAME = ParsedValue(values.parse_text, complete=_complete_model)
 
 
 # Where a command works and what it prints: options that are the same in each command.
@@ -322,7 +352,7 @@ def _models_option(
     return declare_option(
         f"--{name}",
         field,
-        type=ParsedValue(values.parse_text),
+        type=MODEL_NAME,
         multiple=True,
         metavar=metavar,
         help=f"{what} Repeatable.",

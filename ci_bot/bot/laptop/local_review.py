@@ -7,7 +7,6 @@ import tempfile
 import webbrowser
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain, repeat
 from pathlib import Path
 
 from ci_bot.bot.actions import FailOn
@@ -24,6 +23,7 @@ from ci_bot.bot.report import (
     PAGE,
     Format,
     advice,
+    compare_rounds,
     describe_error,
     render_page,
     screen_of,
@@ -253,7 +253,7 @@ class LocalReview:
     timeout_minutes: int = 60
     output: str | None = None
     form: Format = "terminal"
-    short: bool = False
+    full: bool = False
     watch: bool = False
     open_report: bool = False
 
@@ -265,7 +265,7 @@ def review_locally(machine: Machine, asked: LocalReview) -> int:
         BadInput: the options do not fit together, or the project cannot be reviewed at all.
         Cancelled: somebody has ended it.
     """
-    for name, given in (("short", asked.short), ("watch", asked.watch)):
+    for name, given in (("full", asked.full), ("watch", asked.watch)):
         if given and asked.form != "terminal":
             raise BadInput(
                 f"`--{name}` is for a terminal, and `--format {asked.form}` asks for another form.",
@@ -276,13 +276,29 @@ def review_locally(machine: Machine, asked: LocalReview) -> int:
     check_files(machine, asked.output)
     if asked.watch:
         places = [machine.directory / path for path in (*asked.projects, *asked.python_path)]
+        return watch_project(machine, places, _ReviewRounds(machine, asked).review_next)
+    return review_exit_code(_review_once(machine, asked), asked.fail_on)
+
+
+class _ReviewRounds:
+    """Reviews one after the other; each says what it changes."""
+
+    def __init__(self, machine: Machine, asked: LocalReview) -> None:
+        self._machine = machine
+        self._asked = asked
+        self._last: Report | None = None
+
+    def review_next(self) -> None:
         # One page is opened, however often a file changes.
-        rounds = chain([asked], repeat(replace(asked, open_report=False)))
-        return watch_project(machine, places, lambda: _review_once(machine, next(rounds)))
-    return _review_once(machine, asked)
+        asked = replace(self._asked, open_report=self._asked.open_report and self._last is None)
+        before, self._last = self._last, _review_once(self._machine, asked)
+        if before is not None:
+            told = compare_rounds(before, self._last) or ["nothing that a review shows"]
+            for line in told:
+                print(f"since the last round: {line}", file=self._machine.out, flush=True)
 
 
-def _review_once(machine: Machine, asked: LocalReview) -> int:
+def _review_once(machine: Machine, asked: LocalReview) -> Report:
     with local_client(
         machine,
         asked.projects,
@@ -296,7 +312,7 @@ def _review_once(machine: Machine, asked: LocalReview) -> int:
         if not _breaks_configuration(report.failure, client, options):
             raise_bad_input(report.failure)
         _show_review(machine, client, report, asked)
-    return review_exit_code(report, asked.fail_on)
+    return report
 
 
 def _breaks_configuration(
@@ -337,7 +353,7 @@ def _show_review(
 ) -> None:
     given = advice.format_plan_flags(asked.flags, asked.start, asked.end)
     context = context_of(machine, client, report.environment, given)
-    if asked.short:
+    if asked.form == "terminal" and not asked.full:
         print(short_text(report, context, screen_of(machine)), file=machine.out, end="", flush=True)
         write_documents(machine, "report", report, context, asked.output)
     else:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ci_bot.bot.laptop.progress import show_steps
 from ci_bot.bot.sandbox import (
     CancelToken,
     TracebackFilter,
@@ -28,7 +29,6 @@ from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.environment import DEFAULT_PREFIX, EnvironmentName, UnfitName
-from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import from_dotenv
 
 # The projects that were named on a command line, and the repository that they lie in.
@@ -150,19 +150,6 @@ def local_client(
     _check_search_path(machine.directory, python_path)
     cancel = CancelToken(clock=machine.monotonic)
 
-    def log_line(line: str) -> None:
-        print(line, file=machine.log)
-
-    def traceback(lines: list[str]) -> None:
-        if machine.verbose:
-            print(*lines, sep="\n", file=machine.log)
-
-    log = TracebackFilter(on_line=log_line, on_traceback=traceback)
-
-    def progress(step: Progress) -> None:
-        count = f" {step.done}/{step.total}" if step.total else ""
-        print(f"{step.phase}{count}: {step.message}", file=machine.log, flush=True)
-
     redactor = redactor_of(
         machine.environ,
         worker_env=worker_env,
@@ -179,18 +166,35 @@ def local_client(
         own_machine=True,
         secrets=secrets,
     )
-    listener = WorkListener(on_progress=progress, on_log=log.feed_line, on_traceback=traceback)
     try:
         with (
             handle_signals(cancel),
+            _listen(machine) as listener,
             open_client(
                 options, machine, redactor=redactor, cancel=cancel, listener=listener
             ) as client,
         ):
             yield client
     finally:
-        log.release_held()
         cancel.close()
+
+
+@contextmanager
+def _listen(machine: Machine) -> Iterator[WorkListener]:
+    """Who hears of the work: a person at the machine's log."""
+    with show_steps(machine) as display:
+
+        def traceback(lines: list[str]) -> None:
+            if machine.verbose:
+                display.print_line("\n".join(lines))
+
+        log = TracebackFilter(on_line=display.print_line, on_traceback=traceback)
+        try:
+            yield WorkListener(
+                on_progress=display.show_step, on_log=log.feed_line, on_traceback=traceback
+            )
+        finally:
+            log.release_held()
 
 
 def _check_search_path(directory: Path, given: tuple[str, ...]) -> None:

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         to_terminal,
         without_secrets,
     )
-    from ci_bot.bot.report.text.short_review import short_text
+    from ci_bot.bot.report.text.short_review import compare_rounds, short_text
 
 __all__ = [
     "COMMENT_BYTES",
@@ -82,6 +82,7 @@ __all__ = [
     "baseline_notice",
     "check_output",
     "check_within",
+    "compare_rounds",
     "compared_with",
     "decode_marker",
     "describe_error",
@@ -160,6 +161,6 @@ __getattr__ = open_on_demand(
             "describe_error",
             "without_secrets",
         ],
-        "text.short_review": ["short_text"],
+        "text.short_review": ["compare_rounds", "short_text"],
     },
 )

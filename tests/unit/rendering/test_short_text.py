@@ -1,11 +1,11 @@
-"""`ci-bot review --short`: at most 12 lines at any width, with the decision and its reasons."""
+"""`ci-bot review` at a terminal: at most 12 lines at any width, with the decision and its reasons."""
 
 from __future__ import annotations
 
 import pytest
 
 from ci_bot.bot.report.text.page import OutputScreen
-from ci_bot.bot.report.text.short_review import MOST_LINES, short_text
+from ci_bot.bot.report.text.short_review import MOST_LINES, compare_rounds, short_text
 from ci_bot.protocol.review_report import Report
 from tests.factories import laptop_context, make_report, make_risk
 from tests.golden.samples import report
@@ -53,12 +53,12 @@ def test_short__has_at_most_twelve_lines_of_the_width(name: str, width: int) -> 
 def test_short__says_decision_reason_work_and_next_command() -> None:
     lines = shown(report("small_change"))
     text = "\n".join(lines)
-    assert lines[0].startswith("🟡 Review")
+    assert lines[-1].startswith("🟡 Review")
     assert any(line.startswith("  - high: R06-breaking-rebuild on ") for line in lines)
     assert "To build" in text
     assert "prod after the merge" in text
     assert "ci-bot explain R06-breaking-rebuild" in text
-    assert "ci-bot apply --project" in lines[-1]
+    assert "ci-bot apply --project" in lines[-2]
 
 
 def test_short__of_a_failed_plan_keeps_the_way_out() -> None:
@@ -89,17 +89,39 @@ def test_short__names_the_weightiest_and_counts_the_rest() -> None:
 
 
 def test_short__has_the_colours_of_its_heading() -> None:
-    assert "\x1b[33m" in shown(report("small_change"), colour=True)[0]
+    assert "\x1b[33m" in shown(report("small_change"), colour=True)[-1]
 
 
 def test_short__recommends_no_apply_that_would_fail() -> None:
     why = "The gateway's engine is duckdb, and plans are applied on Spark here."
     lines = shown(make_report(appliable=False, not_appliable_because=why))
     assert not any("ci-bot apply" in line for line in lines)
-    assert lines[-1] == f"No apply: t{why[1:]}"
+    assert lines[-2] == f"No apply: t{why[1:]}"
 
 
 def test_short__recommends_no_apply_of_what_is_built() -> None:
     lines = shown(make_report(environment_holds_plan=True, work=[]))
-    assert lines[-1] == "Built already: pr_142 holds this plan, with all data."
-    assert "ci-bot apply" in shown(make_report(environment_holds_plan=True))[-1]
+    assert lines[-2] == "Built already: pr_142 holds this plan, with all data."
+    assert "ci-bot apply" in shown(make_report(environment_holds_plan=True))[-2]
+
+
+def test_short__says_where_the_rest_is() -> None:
+    assert any("All of it: --full, or --open for the page" in line for line in shown(make_report()))
+
+
+def test_rounds__say_what_has_come_and_gone() -> None:
+    before = make_report(risks=[make_risk("random", model="a.b"), make_risk("select-star")])
+    after = before.model_copy(
+        update={
+            "decision": "no_go",
+            "risks": [before.risks[1], make_risk("limit-in-model", model=None, path="x.sql")],
+            "changes": before.changes[1:],
+        }
+    )
+    assert compare_rounds(before, before) == []
+    assert compare_rounds(before, after) == [
+        "decision: Review → No-Go",
+        "new finding: limit-in-model in x.sql",
+        "gone: random on a.b",
+        f"no longer changes: {before.changes[0].model}",
+    ]

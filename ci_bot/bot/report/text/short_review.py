@@ -1,4 +1,4 @@
-"""`ci-bot review --short`: the decision, its reasons and the next command, in at most 12 lines."""
+"""`ci-bot review` at a terminal: reasons, next commands and the decision, in at most 12 lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ci_bot.bot.report.text.page import OutputScreen, TextPage
 from ci_bot.bot.report.text.plain_markdown import render_plain
 from ci_bot.bot.report.text.report_text import to_markdown
 from ci_bot.protocol.plan import Checks
-from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.review_report import Report, Risk
 
 MOST_LINES = 12
 # Beside these stand the heading, how many more there are, and at most five lines of facts.
@@ -25,7 +25,10 @@ _SENTENCE, _HINT, _NOTICE = 3, 2, 3
 
 
 def short_text(report: Report, context: CommentContext, screen: OutputScreen) -> str:
-    """The report in short, ending in a newline; only what is to be copied is wider."""
+    """The report in short, ending in a newline; only what is to be copied is wider.
+
+    The decision comes last, because that is the line beside which a reader's prompt appears.
+    """
     view = ReviewView(report, context)
     markdown = to_markdown(report, context, COMMENT_BYTES)
     title = next(line for line in markdown.splitlines() if line and not line.startswith("<!--"))
@@ -37,7 +40,38 @@ def short_text(report: Report, context: CommentContext, screen: OutputScreen) ->
         *_describe_next_step(view, screen.width),
     ]
     room = MOST_LINES - 1 - len(below)
-    return "\n".join([heading, *_list_reasons(view, screen, room), *below]) + "\n"
+    return "\n".join([*_list_reasons(view, screen, room), *below, heading]) + "\n"
+
+
+def compare_rounds(before: Report, after: Report) -> list[str]:
+    """What a round of `--watch` changes, each in a line; empty where it changes nothing.
+
+    Findings are the same if they are of one rule and about one model or file.
+    """
+    lines = []
+    if before.decision != after.decision:
+        was, now = words.DECISIONS[before.decision], words.DECISIONS[after.decision]
+        lines.append(f"decision: {was} → {now}")
+    was_found, now_found = _list_findings(before), _list_findings(after)
+    lines += [f"new finding: {name}" for name in sorted(now_found - was_found)]
+    lines += [f"gone: {name}" for name in sorted(was_found - now_found)]
+    was_changed, now_changed = _list_changed_models(before), _list_changed_models(after)
+    lines += [f"changes now: {name}" for name in sorted(now_changed - was_changed)]
+    lines += [f"no longer changes: {name}" for name in sorted(was_changed - now_changed)]
+    return lines
+
+
+def _list_findings(report: Report) -> set[str]:
+    return {_name_finding(risk) for risk in report.risks}
+
+
+def _name_finding(risk: Risk) -> str:
+    where = f" on {risk.model}" if risk.model else f" in {risk.path}" if risk.path else ""
+    return one_line(f"{risk.rule}{where}")
+
+
+def _list_changed_models(report: Report) -> set[str]:
+    return {one_line(change.model) for change in report.changes if not change.from_base}
 
 
 def _list_reasons(view: ReviewView, screen: OutputScreen, room: int) -> list[str]:
@@ -76,9 +110,8 @@ def _fit_lines(page: TextPage, screen: OutputScreen, room: int) -> list[str]:
 
 def _describe_reason(point: FindingPoint) -> str:
     risk = point.risk
-    where = f" on {risk.model}" if risk.model else f" in {risk.path}" if risk.path else ""
     more = f" (+{point.more})" if point.more else ""
-    return one_line(f"{risk.severity}: {risk.rule}{where}{more}: {risk.evidence}")
+    return one_line(f"{risk.severity}: {_name_finding(risk)}{more}: {risk.evidence}")
 
 
 def _list_facts(view: ReviewView, screen: OutputScreen) -> list[str]:
@@ -130,7 +163,8 @@ def _describe_checks(checks: Checks) -> str:
 def _describe_next_step(view: ReviewView, width: int) -> list[str]:
     report = view.report
     rules = [point.risk.rule for point in view.findings.by_rule]
-    why = [f"Why: ci-bot explain {rules[0]}"] if rules else []
+    more = "All of it: --full, or --open for the page"
+    why = [f"Why: ci-bot explain {rules[0]}   {more}" if rules else more]
     if report.decision == "no_go" or report.failure is not None:
         return why
     if not report.appliable:
