@@ -82,7 +82,7 @@ class AuditOutcome:
     blocking: bool
     failed_rows: int | None
     question: AuditQuestion | None = None
-    query: exp.Expression | None = None
+    query: exp.Query | None = None
 
 
 @dataclass(frozen=True)
