@@ -153,6 +153,7 @@ OF_THE_BOT: Mapping[str, str] = dict(
             "not_reported": "GitHub did not take a report that is heavier than the comment",
             "nothing_to_post": "there is no report of a fork to post",
             "open_door": "the worker could write to a file of the runner",
+            "other_checkout": "a doctor would load another commit than its workflow's",
             "output": "the report's files cannot be written",
             "override_permission": "an override takes maintain access",
             "path_outside": "a path leads out of the repository",

@@ -379,6 +379,8 @@ def test_sweep__is_nightly_or_by_hand_one_at_a_time() -> None:
     ):
         run = {"github": {"event_name": event}, "inputs": {}}
         assert fill(step["with"]["mode"], **run) == mode
+        asked = {"github": {"event_name": "workflow_dispatch"}, "inputs": {"mode": "doctor"}}
+        assert fill(step["with"]["mode"], **asked) == "doctor"
         # Noted is what the default branch has, by a run that nobody outside can start.
         assert fill(step["with"]["cache"], **run) == cache
     (save,) = uses(workflow, "actions/cache/save")

@@ -289,7 +289,9 @@ SWITCH = dict.fromkeys(["True", "yes", "1", NO_UTF8], "must be `true` or `false`
 INPUTS = {
     "project": {**ENTRY, "a\n\x1bb": "must be one line of printable characters"},
     "gateway": LINE,
-    "mode": words("auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep"),
+    "mode": words(
+        "auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep", "doctor"
+    ),
     "environment-prefix": PREFIX,
     "baseline": words("auto", "state", "base-branch"),
     "requirements": LINE,

@@ -74,6 +74,22 @@ def test_get_pull__is_one_request_with_the_headers_that_github_asks_for(
     assert only.request.headers["user-agent"] == "sqlmesh-plan-review"
 
 
+def test_required_checks__are_those_of_all_rulesets(server: ScriptedServer, clock: Clock) -> None:
+    def rule(*names: str) -> dict[str, Any]:
+        checks = [{"context": name, "integration_id": None} for name in names]
+        parameters = {
+            "required_status_checks": checks,
+            "strict_required_status_checks_policy": True,
+        }
+        return {"type": "required_status_checks", "parameters": parameters}
+
+    path = f"/repos/{REPO}/rules/branches/release%2F1"
+    rules = [{"type": "deletion"}, rule("Review the plan", "lint"), rule("lint")]
+    server.script.on("GET", path, Reply(json=rules))
+    found = client(server, clock).list_required_checks("release/1")
+    assert found == ["Review the plan", "lint"]
+
+
 def test_get_pull__settles_while_github_works_out_whether_it_merges(
     server: ScriptedServer, clock: Clock
 ) -> None:

@@ -14,6 +14,7 @@ from ci_bot.bot.actions.activities import (
     Apply,
     Cleanup,
     CommentCommand,
+    Doctor,
     Estimate,
     NothingToDo,
     PostForkReport,
@@ -264,6 +265,7 @@ MATRIX: list[tuple[str, Event, Inputs, Activity]] = [
         ),
     ),
     ("dispatch sweep", dispatch(), Inputs(mode="sweep"), Sweep()),
+    ("dispatch doctor", dispatch(), Inputs(mode="doctor"), Doctor(branch="main")),
     # Comments.
     (
         "apply command",

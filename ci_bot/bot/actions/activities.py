@@ -121,6 +121,16 @@ class Sweep(_AnyActivity):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Doctor(_AnyActivity):
+    """Say what the other activities would miss. `branch` is the one that it was started on."""
+
+    number: ClassVar[None] = None
+    writes_report: ClassVar[bool] = False
+
+    branch: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class CommentCommand(_AnyActivity):
     """Check who asked, answer, and start the workflow that does what the comment asks for.
 
@@ -163,6 +173,7 @@ Activity = (
     | Accept
     | Cleanup
     | Sweep
+    | Doctor
     | CommentCommand
     | PostForkReport
     | NothingToDo

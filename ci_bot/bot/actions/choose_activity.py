@@ -40,6 +40,7 @@ from ci_bot.bot.actions.activities import (
     Apply,
     Cleanup,
     CommentCommand,
+    Doctor,
     Estimate,
     NothingToDo,
     PostForkReport,
@@ -160,13 +161,15 @@ def _why_untrusted(*, fork: bool, dependabot: bool) -> str | None:
 
 
 def _choose_for_dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
-    if inputs.mode == "sweep":
-        return Sweep()
+    branch = (event.ref or "").removeprefix("refs/heads/") or None
+    of_no_pull_request = {"sweep": Sweep(), "doctor": Doctor(branch=branch)}
+    if inputs.mode in of_no_pull_request:
+        return of_no_pull_request[inputs.mode]
     number = inputs.pr_number or _positive_number(event.inputs, "pr-number")
     if number is None:
         raise BadInput(
             "No pull request is named.",
-            hint="Give the input `pr-number`, or `mode: sweep`, which needs none.",
+            hint="Give the input `pr-number`, or `mode: sweep` or `doctor`, which need none.",
             reason_code="missing_pr_number",
         )
     comment_id = inputs.comment_id or _positive_number(event.inputs, "comment-id")
@@ -264,7 +267,7 @@ def _check_mode_fits(mode: Mode, allowed: set[Mode], trigger: str) -> None:
             f"`mode: {mode}` cannot be done on `{trigger}`.",
             hint=(
                 f"On `{trigger}` use `mode: {'` or `'.join(sorted(allowed))}`; "
-                "review, apply, probe, estimate, accept, cleanup and sweep all run on "
+                "review, apply, probe, estimate, accept, cleanup, sweep and doctor all run on "
                 "`workflow_dispatch`."
             ),
             reason_code="mode_mismatch",

@@ -22,7 +22,9 @@ from ci_bot.protocol.environment import DEFAULT_PREFIX
 if TYPE_CHECKING:
     from ci_bot.protocol.cost import Price
 
-Mode = Literal["auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep"]
+Mode = Literal[
+    "auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep", "doctor"
+]
 MODES: tuple[Mode, ...] = (
     "auto",
     "review",
@@ -32,6 +34,7 @@ MODES: tuple[Mode, ...] = (
     "accept",
     "cleanup",
     "sweep",
+    "doctor",
 )
 BaselineInput = Literal["auto", "state", "base-branch"]
 CommentInput = Literal["always", "changes"]

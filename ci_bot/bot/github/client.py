@@ -256,6 +256,13 @@ class GitHubClient:
         except NotFound:
             return False
 
+    def list_required_checks(self, branch: str) -> list[str]:
+        path = f"{self._root}/rules/branches/{quote(branch, safe='')}"
+        rules = self._rest.request_pages(
+            path, records.read_required_checks, f"read the rules of {branch}", "metadata: read"
+        )
+        return list(dict.fromkeys(name for checks in rules for name in checks))
+
     def add_reaction(self, comment_id: int, content: Reaction) -> None:
         self._rest.transport.send_request(
             "POST",

@@ -197,6 +197,10 @@ class GitHub(Protocol):
     def in_team(self, team: str, login: str) -> bool:
         """Whether a person is in a team (`organization/team`), as far as the token may see it."""
 
+    def list_required_checks(self, branch: str) -> list[str]:
+        """The checks that rulesets require of a branch. Older protection rules are not among
+        them: only administrators may read those."""
+
     def add_reaction(self, comment_id: int, content: Reaction) -> None:
         """React to a comment; the same reaction twice is one."""
 

@@ -80,6 +80,14 @@ _ROLES: dict[str, Permission] = {
 }
 
 
+def read_required_checks(data: Any) -> list[str]:
+    """The names of the checks that one rule of a branch requires; none of another kind of rule."""
+    if read_field(data, "type", str) != "required_status_checks":
+        return []
+    checks = read_field(data, "parameters.required_status_checks", list)
+    return [read_field(check, "context", str) for check in checks]
+
+
 def read_permission_record(data: Any) -> Permission:
     """A person's role; a custom role counts as the basic one that it is built on.
 

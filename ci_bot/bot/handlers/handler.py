@@ -73,6 +73,7 @@ _HANDLERS: Mapping[type[activities.Activity], tuple[str, str]] = {
     activities.Accept: ("accept", "AcceptHandler"),
     activities.Cleanup: ("cleanup", "CleanupHandler"),
     activities.Sweep: ("sweep", "SweepHandler"),
+    activities.Doctor: ("doctor", "DoctorHandler"),
     activities.CommentCommand: ("comment_commands", "CommandHandler"),
     activities.PostForkReport: ("fork_report", "ForkReportHandler"),
 }

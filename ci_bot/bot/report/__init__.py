@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.markdown.outcome_comment import (
         render_apply,
         render_cleanup,
+        render_doctor,
         render_sweep,
     )
     from ci_bot.bot.report.markdown.review_comment import (
@@ -93,6 +94,7 @@ __all__ = [
     "plans_before",
     "render_apply",
     "render_cleanup",
+    "render_doctor",
     "render_page",
     "render_plain",
     "render_planning",
@@ -129,7 +131,12 @@ __getattr__ = open_on_demand(
         "markdown.budget": ["COMMENT_BYTES"],
         "markdown.marker": ["decode_marker"],
         "markdown.notices": [],
-        "markdown.outcome_comment": ["render_apply", "render_cleanup", "render_sweep"],
+        "markdown.outcome_comment": [
+            "render_apply",
+            "render_cleanup",
+            "render_doctor",
+            "render_sweep",
+        ],
         "markdown.review_comment": [
             "CarriedReview",
             "ReviewSource",

@@ -24,6 +24,7 @@ from ci_bot.bot.report.model.markdown_text import SafeMarkdown, make_link
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument, SweepReport
+from ci_bot.protocol.messages import DoctorDocument
 
 _APPLY_PHASES = ("applying", "applied", "apply_failed", "refused", "cancelled")
 
@@ -234,6 +235,15 @@ def render_sweep(report: SweepReport, context: CommentContext) -> str:
             pull=lambda number: _link_pull_request(context, number),
         )
     )
+
+
+def render_doctor(document: DoctorDocument) -> str:
+    """What a doctor found, as Markdown for the step summary: what is missing comes first."""
+    order = ("fail", "warn", "not_run", "ok")
+    template = comment_environment().get_template("doctor.md.j2")
+    checks = sorted(document.checks, key=lambda check: order.index(check.status))
+    counts = {status: sum(c.status == status for c in checks) for status in order}
+    return tidy_blank_lines(template.render(d=document, checks=checks, counts=counts))
 
 
 def _link_pull_request(context: CommentContext, number: int | None) -> SafeMarkdown:

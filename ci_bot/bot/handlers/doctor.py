@@ -1,0 +1,193 @@
+"""`mode: doctor` in a workflow: what is still missing, in the job's summary and as annotations.
+
+It asks what `ci-bot doctor` asks on a laptop, from where the other activities run: with their
+secrets, their network and their token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ci_bot.bot.actions import Settings, activities
+from ci_bot.bot.github import GitHub
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.report import render_doctor
+from ci_bot.bot.sandbox import parse_worker_variables
+from ci_bot.bot.worker_client import doctor, failure_of
+from ci_bot.errors import BotError, RequestRefused
+from ci_bot.protocol.messages import DoctorDocument
+from ci_bot.protocol.plan import ProjectCheck
+
+# GitHub shows ten annotations of each kind; the summary has them all.
+_MOST_ANNOTATIONS = 10
+
+
+class DoctorHandler(Handler[activities.Doctor]):
+    """Says what the other activities would miss here. Changes nothing."""
+
+    def run(self, activity: activities.Doctor, context: HandlerContext) -> int:
+        settings = context.settings
+        _check_commit(context)
+        document = doctor.request_doctor(
+            context.client,
+            owner_name=settings.runner.repository,
+            environment_prefix=settings.prefix,
+        )
+        return _publish_doctor(document, context, activity.branch)
+
+    def report_failure(
+        self, error: BotError, activity: activities.Doctor, context: HandlerContext
+    ) -> int:
+        """A worker that could not even begin is a finding; GitHub is asked all the same."""
+        if isinstance(error, RequestRefused):
+            raise error
+        failure = failure_of(error, "doctor", context.publisher.redactor)
+        return _publish_doctor(doctor.failed_document(failure), context, activity.branch)
+
+
+def _check_commit(context: HandlerContext) -> None:
+    """The project is loaded beside the secrets of this job, so it is the commit of the branch that
+    somebody with write access has chosen, and never a pull request's.
+
+    Raises:
+        RequestRefused: another commit is checked out.
+    """
+    if context.client.git.read_head() != context.settings.runner.sha:
+        raise RequestRefused(
+            "A doctor reads the commit that its workflow was started on, and another one is "
+            "checked out.",
+            hint="Start it on the default branch, with a checkout that names no `ref`, or that "
+            "branch.",
+            reason_code="other_checkout",
+        )
+
+
+def _publish_doctor(document: DoctorDocument, context: HandlerContext, branch: str | None) -> int:
+    publisher, settings = context.publisher, context.settings
+    own = [
+        *check_variables(settings.inputs.worker_env, publisher.machine.environ),
+        *check_github(context.optional_github, settings, branch),
+    ]
+    document = document.model_copy(update={"checks": [*document.checks, *own]})
+    document = publisher.redactor.redact_document(document)
+    publisher.summary.append_markdown(render_doctor(document))
+    _annotate_checks(document, publisher)
+    code = doctor.exit_code(document)
+    reason = "missing" if code else "nothing_missing"
+    publisher.outputs.set_output("reason-code", reason)
+    publisher.outputs.set_json(
+        "result",
+        {
+            "schema_version": 1,
+            "activity": "doctor",
+            "failing": [check.name for check in document.checks if check.status == "fail"],
+            "warnings": [check.name for check in document.checks if check.status == "warn"],
+            "exit_code": code,
+        },
+    )
+    return code
+
+
+def _annotate_checks(document: DoctorDocument, publisher: Publisher) -> None:
+    said = {
+        "fail": publisher.commands.annotate_error,
+        "warn": publisher.commands.annotate_warning,
+    }
+    for status, annotate in said.items():
+        found = [check for check in document.checks if check.status == status]
+        for check in found[:_MOST_ANNOTATIONS]:
+            annotate(f"{check.name}: {check.message} {check.fix or ''}".strip())
+
+
+def check_variables(worker_env: str, environ: Mapping[str, str]) -> Iterator[ProjectCheck]:
+    """What `worker-env` names and this job does not have. GitHub gives an empty text for a secret
+    that nobody has set."""
+    try:
+        wanted = parse_worker_variables(worker_env)
+    except BotError as error:
+        yield ProjectCheck(name="variables", status="fail", message=error.message, fix=error.hint)
+        return
+    empty = sorted(name for name, value in environ.items() if wanted.asks_for(name) and not value)
+    absent = sorted(name for name in wanted.names if name not in environ)
+    none = [f"{prefix}*" for prefix in wanted.prefixes if not _has_any(prefix, environ)]
+    if empty:
+        yield _missing_variables(
+            empty, "empty", "Set the secret or variable that the workflow's `env` reads for it."
+        )
+    if absent or none:
+        yield _missing_variables(
+            [*absent, *none],
+            "not set in this job",
+            "Add it to the `env` of this step, or take it out of `worker-env`.",
+        )
+    if wanted.names or wanted.prefixes:
+        if not (empty or absent or none):
+            yield ProjectCheck(
+                name="variables", status="ok", message="everything in `worker-env` has a value"
+            )
+    else:
+        yield ProjectCheck(
+            name="variables",
+            status="ok",
+            message="`worker-env` is empty: the project sees no variable of this job",
+        )
+
+
+def _has_any(prefix: str, environ: Mapping[str, str]) -> bool:
+    return any(name.startswith(prefix) for name in environ)
+
+
+def _missing_variables(names: list[str], what: str, fix: str) -> ProjectCheck:
+    listed = ", ".join(f"`{name}`" for name in names)
+    are = "is" if len(names) == 1 else "are"
+    return ProjectCheck(name="variables", status="warn", message=f"{listed} {are} {what}", fix=fix)
+
+
+def check_github(
+    github: GitHub | None, settings: Settings, branch: str | None
+) -> Iterator[ProjectCheck]:
+    """What this job's token may do, as far as it can be seen without writing anything."""
+    if github is None:
+        yield ProjectCheck(
+            name="token",
+            status="fail",
+            message="the input `github-token` is empty",
+            fix="Leave the input out: the default is the workflow's own token.",
+        )
+        return
+    try:
+        login = github.my_login()
+        github.pulls_for_sha(settings.runner.sha or "")
+    except BotError as error:
+        yield ProjectCheck(name="token", status="fail", message=error.message, fix=error.hint)
+        return
+    yield ProjectCheck(
+        name="token", status="ok", message=f"comments come from {login}; pull requests can be read"
+    )
+    if branch is not None:
+        yield _check_branch_rules(github, branch)
+
+
+def _check_branch_rules(github: GitHub, branch: str) -> ProjectCheck:
+    try:
+        required = github.list_required_checks(branch)
+    except BotError as error:
+        return ProjectCheck(
+            name="branch rules",
+            status="not_run",
+            message=f"rules of `{branch}` could not be read: {error.message}",
+        )
+    if not required:
+        return ProjectCheck(
+            name="branch rules",
+            status="warn",
+            message=f"no ruleset of `{branch}` requires a check, so a No-Go can be merged",
+            fix="Require the review's check in a ruleset. A classic branch protection rule counts, "
+            "too, but only administrators can see it.",
+        )
+    return ProjectCheck(
+        name="branch rules",
+        status="ok",
+        message=f"`{branch}` requires {', '.join(f'`{name}`' for name in required)}",
+    )
