@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -98,7 +99,7 @@ class Case:
 
     @property
     def log(self) -> str:
-        return self.machine.out.getvalue()
+        return cast(io.StringIO, self.machine.out).getvalue()
 
 
 def test_doctor__of_a_job_that_has_all_says_so(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_doctor__of_a_job_that_has_all_says_so(tmp_path: Path) -> None:
     assert case.run() == 0
     assert "## ✅ Doctor: nothing is missing" in case.text
     assert "`main` requires `Review the plan`" in case.text
-    assert "comments come from github" in case.text
+    assert "comments come from `github-actions[bot]`;" in case.text
     assert "nothing_missing" in case.outputs.read_text("utf-8")
     assert case.log == ""
 

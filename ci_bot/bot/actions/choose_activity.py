@@ -162,7 +162,7 @@ def _why_untrusted(*, fork: bool, dependabot: bool) -> str | None:
 
 def _choose_for_dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
     branch = (event.ref or "").removeprefix("refs/heads/") or None
-    of_no_pull_request = {"sweep": Sweep(), "doctor": Doctor(branch=branch)}
+    of_no_pull_request: dict[str, Activity] = {"sweep": Sweep(), "doctor": Doctor(branch=branch)}
     if inputs.mode in of_no_pull_request:
         return of_no_pull_request[inputs.mode]
     number = inputs.pr_number or _positive_number(event.inputs, "pr-number")

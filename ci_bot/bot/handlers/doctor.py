@@ -163,7 +163,9 @@ def check_github(
         yield ProjectCheck(name="token", status="fail", message=error.message, fix=error.hint)
         return
     yield ProjectCheck(
-        name="token", status="ok", message=f"comments come from {login}; pull requests can be read"
+        name="token",
+        status="ok",
+        message=f"comments come from `{login}`; pull requests can be read",
     )
     if branch is not None:
         yield _check_branch_rules(github, branch)
