@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import importlib.util
 import re
 import shutil
 import subprocess
 import sysconfig
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -249,6 +251,13 @@ def test_entrances__give_each_name_that_they_name() -> None:
     for room in sorted(rooms - {"ci_bot.bot.cli"}):
         package = importlib.import_module(room)
         assert [name for name in package.__all__ if not hasattr(package, name)] == [], room
+
+
+def test_coverage__names_modules_that_exist() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    named = settings["tool"]["coverage"]["run"]["source_pkgs"]
+    gone = [name for name in named if importlib.util.find_spec(name) is None]
+    assert gone == [], "these are measured no more, and nobody would notice"
 
 
 def test_page__names_files_that_exist() -> None:

@@ -18,7 +18,7 @@ from ci_bot.worker.data_diff.query import (
     DiffQuery,
     build_counts,
     build_diff_query,
-    table_name,
+    quote_table_name,
 )
 from ci_bot.worker.data_diff.spec import (
     FEW_BYTES,
@@ -84,8 +84,8 @@ def _analyse_tables(
     port: DiffPort, spec: DiffSpec, *, few: bool
 ) -> Iterator[tuple[SeenTable, SeenTable]]:
     with (
-        port.look_at(table_name(spec.prod), few=few) as prod,
-        port.look_at(table_name(spec.pr), few=few) as pr,
+        port.look_at(quote_table_name(spec.prod), few=few) as prod,
+        port.look_at(quote_table_name(spec.pr), few=few) as pr,
     ):
         yield prod, pr
 

@@ -55,7 +55,7 @@ class DiffQuery:
     distinct: bool = True
 
 
-def table_name(text: str) -> str:
+def quote_table_name(text: str) -> str:
     """A table's name with every part in quotes, whether or not it came with them.
 
     Raises:
@@ -96,7 +96,7 @@ def build_diff_query(
     """The query that compares two tables.
 
     Args:
-        prod: The table's name as `table_name` gives it.
+        prod: The table's name as `quote_table_name` gives it.
         conditions: Which rows of prod and of the PR take part; columns are qualified with `src`.
         rows_per_key: How many rows of a key are paired up on each side.
         distinct: Whether profiles count distinct values.

@@ -173,7 +173,7 @@ class QueryTranslator:
         if why not in self.gaps:
             self.gaps.append(why)
 
-    def table_name(self, table: Any) -> str:
+    def resolve_table_name(self, table: Any) -> str:
         name = table_name(table)
         return self._new_names.get(name, name)
 

@@ -54,7 +54,7 @@ class SourceHost(Protocol):
         fresh: bool,
     ) -> QueryBlock: ...
 
-    def table_name(self, table: Any) -> str: ...
+    def resolve_table_name(self, table: Any) -> str: ...
 
     def add_gap(self, why: str) -> None: ...
 
@@ -137,7 +137,7 @@ class FromEntries:
             for name in ("version", "when", "system_time")
             if node.args.get(name) is not None
         )
-        name = self.host.table_name(node)
+        name = self.host.resolve_table_name(node)
         source = TableRead(name, version)
         return source, FromItem(source=source, tell=lambda: name)
 
@@ -188,7 +188,7 @@ class FromEntries:
         for table in query.find_all(exp.Table):
             cte = ctes.get(table.name.lower()) if not table.db else None
             if table.db:
-                found.add(self.host.table_name(table))
+                found.add(self.host.resolve_table_name(table))
             elif cte is not None:
                 found |= self._list_tables(cte.query, cte.around)
         return found

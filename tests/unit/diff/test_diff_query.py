@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from ci_bot.worker.data_diff.column_layout import lay_out
-from ci_bot.worker.data_diff.query import COUNTS, DiffQuery, build_diff_query, table_name
+from ci_bot.worker.data_diff.query import COUNTS, DiffQuery, build_diff_query, quote_table_name
 from ci_bot.worker.data_diff.spec import SqlError
 from ci_bot.worker.data_diff.value_comparison import list_measures
 from ci_bot.worker.runtime.spark_catalog import quote_identifier
@@ -46,23 +46,23 @@ def test_build__any_name_is_one_identifier(names: list[str]) -> None:
 
 
 @given(st.lists(NAMES, min_size=1, max_size=3))
-def test_table_name__quoted_parts_stay_what_they_are(parts: list[str]) -> None:
+def test_quote_table_name__quoted_parts_stay_what_they_are(parts: list[str]) -> None:
     text = ".".join(quote_identifier(part) for part in parts)
-    assert table_name(text) == text
+    assert quote_table_name(text) == text
 
 
-def test_table_name__quotes_what_came_without() -> None:
-    assert table_name("db.t") == "`db`.`t`"
-    assert table_name("spark_catalog.`my db`.t") == "`spark_catalog`.`my db`.`t`"
+def test_quote_table_name__quotes_what_came_without() -> None:
+    assert quote_table_name("db.t") == "`db`.`t`"
+    assert quote_table_name("spark_catalog.`my db`.t") == "`spark_catalog`.`my db`.`t`"
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "a b c", "t; DROP TABLE x", "t) SELECT", "`a", "a.", ".a", "a..b", "``", "a`b`", "a\n"],
 )
-def test_table_name__refuses_what_is_no_name(text: str) -> None:
+def test_quote_table_name__refuses_what_is_no_name(text: str) -> None:
     with pytest.raises(SqlError, match="is not the name of a table"):
-        table_name(text)
+        quote_table_name(text)
 
 
 def test_build__one_row_of_counts_matches_and_profiles() -> None:
