@@ -5,6 +5,10 @@ from __future__ import annotations
 from ci_bot.protocol.plan import COMPUTED_WHOLE, Change
 from ci_bot.protocol.review_report import ChangedPart, ChangedRows, PastNumbers, Report, ReviewFacts
 
+_UP_TO_THE_MATERIALIZATION = (
+    "what prod's next run does with old rows is up to the custom materialization, and is not known"
+)
+
 _BY_PARTITION = (
     "prod's next runs write each partition that they load anew, with the old rows in it, and other "
     "partitions stay"
@@ -24,10 +28,8 @@ _OLD_ROWS_CHANGE = {
     "SCD_TYPE_2_BY_COLUMN": "prod's next run compares all that the query gives with the open "
     "rows: where a checked column differs, the old row is closed and a new one is added"
     f"{_CLOSED}",
-    "CUSTOM": "what prod's next run does with old rows is up to the custom materialization, and "
-    "is not known",
-    "DBT_CUSTOM": "what prod's next run does with old rows is up to the custom materialization, "
-    "and is not known",
+    "CUSTOM": _UP_TO_THE_MATERIALIZATION,
+    "DBT_CUSTOM": _UP_TO_THE_MATERIALIZATION,
     "MANAGED": "the engine keeps this table up to date, and what it does with old rows is not "
     "known",
 }

@@ -15,6 +15,8 @@ from typing_extensions import Self
 if TYPE_CHECKING:
     from ci_bot.protocol.base import Failure
 
+_LETTERS_HINT = "Use the letters a to z, digits and `_`."
+
 PROD = "prod"
 DEFAULT_PREFIX = "pr"
 # Hive's metastore has 128 characters for a database, which is `<schema>__<environment>`.
@@ -233,7 +235,7 @@ def _check_name(text: str) -> None:
     if proposed == text:
         raise UnfitName(
             f"Spark takes no schema with {_quote_name(text)} in its name.",
-            "Use the letters a to z, digits and `_`.",
+            _LETTERS_HINT,
         )
     raise UnfitName(
         f"{_quote_name(text)} is not the name of an environment: SQLMesh would make "
@@ -241,7 +243,7 @@ def _check_name(text: str) -> None:
         "of it.",
         f"Write {_quote_name(proposed)}, if that is what you mean."
         if _NAME.fullmatch(proposed)
-        else "Use the letters a to z, digits and `_`.",
+        else _LETTERS_HINT,
     )
 
 

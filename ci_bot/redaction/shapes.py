@@ -15,6 +15,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+_AWS_KEY = "an AWS access key"
+
+# The same kind of leak in several spellings has one name.
+_ON_A_COMMAND_LINE = "a password on a command line"
+
+_IN_AN_ADDRESS = "a password in an address"
+
+_IN_A_STATEMENT = "a password in a statement"
+
+_IN_A_SETTING = "a credential in a setting"
+
 Span = tuple[int, int]
 
 BEGIN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -55,11 +66,11 @@ def _make_shape(what: str, marks: str, pattern: str) -> CredentialShape:
 
 ISSUED: tuple[CredentialShape, ...] = (
     _make_shape(
-        "an AWS access key",
+        _AWS_KEY,
         "akia asia abia acca",
         r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
     ),
-    _make_shape("an AWS access key", "absk", r"\bABSK[A-Za-z0-9+/]{100,280}={0,2}"),
+    _make_shape(_AWS_KEY, "absk", r"\bABSK[A-Za-z0-9+/]{100,280}={0,2}"),
     _make_shape("a Google key", "aiza", r"\bAIza[A-Za-z0-9_\-]{35}"),
     _make_shape("a Google token", "ya29.", r"\bya29\.[A-Za-z0-9_\-]{20,500}"),
     _make_shape("a Google client secret", "gocspx-", r"\bGOCSPX-[A-Za-z0-9_\-]{28}"),
@@ -158,7 +169,7 @@ _QUOTED_WORDS = (
 
 PLACED: tuple[CredentialShape, ...] = (
     _make_shape(
-        "a password in an address",
+        _IN_AN_ADDRESS,
         "://",
         r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"'<>]{0,200}:([^\s/\"'<>]{3,500})@",
     ),
@@ -166,7 +177,7 @@ PLACED: tuple[CredentialShape, ...] = (
     # as what is drawn as base64 has. What follows a port, a variable or the name of a repository is
     # a path.
     _make_shape(
-        "a password in an address",
+        _IN_AN_ADDRESS,
         "://",
         r"(?<![A-Za-z0-9+.\-])(?!(?:git\+)?(?:ssh|git|file)://)[A-Za-z][A-Za-z0-9+.\-]{0,30}://"
         r"[^\s:/@\"'<>]{0,200}:(?!(?:\d{1,5}|(?i:port)|\$\w+|\$?\{+[^\s{}/]{0,100}\}+|%\w)[/,])"
@@ -174,24 +185,24 @@ PLACED: tuple[CredentialShape, ...] = (
     ),
     # In quotes of one kind the other kind is a character like others.
     _make_shape(
-        "a password in an address",
+        _IN_AN_ADDRESS,
         "://",
         r"(?<=\")[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"'<>]{0,200}:(?!\d{1,5}['/,])"
         r"([^\s@\"]{0,200}['<>][^\s@\"]{2,300})@[\w\[{$.\-]",
     ),
     _make_shape(
-        "a password in an address",
+        _IN_AN_ADDRESS,
         "://",
         r"(?<=')[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"'<>]{0,200}:(?!\d{1,5}[\"/,])"
         r"([^\s@']{0,200}[\"<>][^\s@']{2,300})@[\w\[{$.\-]",
     ),
     _make_shape(
-        "a password in an address",
+        _IN_AN_ADDRESS,
         "jdbc:oracle:",
         r"(?i)\bjdbc:oracle:\w{1,10}:[^/\s:]{1,100}/([^\s\"']{3,200}?)@",
     ),
     _make_shape(
-        "a password in an address",
+        _IN_AN_ADDRESS,
         "password= passwd= pwd=",
         r"(?i)[?&;](?:password|passwd|pwd)=([^\s&;'\"]{3,200})",
     ),
@@ -211,29 +222,29 @@ PLACED: tuple[CredentialShape, ...] = (
         "a bearer token", "bearer", r"(?i)\bbearer\s{1,3}([A-Za-z0-9._~+/\-]{16,4000}={0,2})"
     ),
     _make_shape(
-        "a password in a statement",
+        _IN_A_STATEMENT,
         "identified",
         r"(?i)\bidentified\s{1,3}by\s{1,3}(?:password\s{1,3})?'([^'\n]{3,200})'",
     ),
     _make_shape(
-        "a password in a statement",
+        _IN_A_STATEMENT,
         "password secret token key_id aws_secret_key connection_string account_key",
         rf"(?i)\b(?:{_QUOTED_WORDS})\s{{1,3}}'([^'\n]{{3,400}})'",
     ),
     _make_shape(
-        "a password on a command line",
+        _ON_A_COMMAND_LINE,
         "--password --passwd --token --secret --api-key",
         r"(?i)--(?:password|passwd|token|secret|api-key)\s{1,3}[\"']?([^\s\"'-][^\s\"']{2,200})",
     ),
     _make_shape(
-        "a password on a command line",
+        _ON_A_COMMAND_LINE,
         "curl",
         r"\bcurl\b.{0,300}?\s(?:-u|--user)[\s=]{1,3}[\"']?[^\s:\"']{1,100}:([^\s\"']{3,200})",
     ),
     # `-p` and the password in one word; with a blank between them the program asks, and docker's
     # `-p` names ports.
     _make_shape(
-        "a password on a command line",
+        _ON_A_COMMAND_LINE,
         "mysql mariadb",
         r"(?:^|[\s/\"'`(;&|])(?:mysql|mariadb)(?:-?(?:admin|dump|import|check|show|slap|pump|binlog"
         r"|sh|backup))?(?![\w\-.])[^\n|;&]{0,300}?[\s\"',]-p"
@@ -241,7 +252,7 @@ PLACED: tuple[CredentialShape, ...] = (
         r"[\"']?([^\s\"'$%{<,\-][^\s\"'<>|;&]{2,200})",
     ),
     _make_shape(
-        "a password on a command line",
+        _ON_A_COMMAND_LINE,
         "sshpass",
         r"\bsshpass\s{1,3}-p\s{0,3}[\"']?([^\s\"'$%{<\-][^\s\"']{2,200})",
     ),
@@ -257,7 +268,7 @@ PLACED: tuple[CredentialShape, ...] = (
     ),
     # spark-defaults.conf: name and value with nothing but blanks between them.
     _make_shape(
-        "a credential in a setting",
+        _IN_A_SETTING,
         "spark. fs. javax. hive.",
         r"(?i)(?:^|[\s+>])(?:spark|fs|javax|hive)\.[\w.\-]{0,200}"
         r"(?:password|secret\.key|secret|token|access\.key|account\.key[\w.\-]{0,120})"
@@ -265,7 +276,7 @@ PLACED: tuple[CredentialShape, ...] = (
     ),
     # Hadoop's XML.
     _make_shape(
-        "a credential in a setting",
+        _IN_A_SETTING,
         "<value>",
         r"(?is)<name>[^<]{0,200}(?:password|secret|token|access\.key|account\.key)[^<]{0,120}</name>"
         r"\s{0,200}<value>([^<]{3,500})</value>",

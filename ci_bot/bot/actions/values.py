@@ -16,6 +16,8 @@ from ci_bot.protocol.limits import MOST_INTERVALS
 if TYPE_CHECKING:
     from ci_bot.protocol.cost import Price
 
+_EMPTY = "must not be empty"
+
 Parse = Callable[[str], Any]
 # From which finding on a review fails the check.
 FailOn = Literal["blocker", "high", "never"]
@@ -54,7 +56,7 @@ def parse_text(value: str) -> str:
     """One line, with something on it."""
     stripped = parse_utf8(value).strip()
     if not stripped:
-        raise ValueError("must not be empty")
+        raise ValueError(_EMPTY)
     if not stripped.isprintable():
         raise ValueError("must be one line of printable characters")
     if len(stripped) > LONGEST_TEXT:
@@ -65,7 +67,7 @@ def parse_text(value: str) -> str:
 def parse_path(value: str) -> str:
     """A path; whether it leads anywhere is asked later. Blanks at its ends belong to it."""
     if not parse_utf8(value).strip():
-        raise ValueError("must not be empty")
+        raise ValueError(_EMPTY)
     return value
 
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
     from ci_bot.host import Machine
 
+_POLICY_EXAMPLE = "ci-bot policy check warehouse"
+
 
 @click.group(
     cls=CommandGroup,
@@ -369,9 +371,7 @@ def policy_commands() -> None:
     """Check a team's own policy, and explain it."""
 
 
-with_example(
-    policy_commands, "ci-bot policy check warehouse", "ci-bot policy explain warehouse.orders"
-)
+with_example(policy_commands, _POLICY_EXAMPLE, "ci-bot policy explain warehouse.orders")
 
 
 @policy_commands.command("check", cls=TwoLineCommand)
@@ -384,7 +384,7 @@ def policy_check_command(path: str) -> None:
     run_guarded(lambda machine: check_policy(machine, path=path))
 
 
-with_example(policy_check_command, "ci-bot policy check warehouse")
+with_example(policy_check_command, _POLICY_EXAMPLE)
 
 
 @policy_commands.command("explain", cls=TwoLineCommand)

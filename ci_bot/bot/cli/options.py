@@ -14,6 +14,8 @@ from click.shell_completion import CompletionItem
 
 from ci_bot.bot.actions import Color, values
 
+_FORMAT_HELP = "What to print on stdout."
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 COLORS: tuple[Color, ...] = ("auto", "always", "never")
@@ -241,7 +243,7 @@ ANSWER_FORMAT = declare_option(
     type=WordChoice("terminal", "json"),
     default="terminal",
     show_default=True,
-    help="What to print on stdout.",
+    help=_FORMAT_HELP,
 )
 
 FORMAT = declare_option(
@@ -250,7 +252,7 @@ FORMAT = declare_option(
     type=WordChoice("terminal", "markdown", "json"),
     default="terminal",
     show_default=True,
-    help="What to print on stdout.",
+    help=_FORMAT_HELP,
 )
 
 WORKER_ENV = declare_option(

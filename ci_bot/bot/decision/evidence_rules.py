@@ -11,6 +11,8 @@ from ci_bot.protocol.plan import Severity, TestFailure, TestOnBase
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RuleSpec, find_rule
 
+_BASE_COMMIT_IS_THERE = "the base commit is there (`fetch-depth: 2`)"
+
 CHECKOUT_INCOMPLETE = find_rule("checkout-incomplete")
 
 FILES_NOT_READ = find_rule("R10-files-not-read")
@@ -84,7 +86,7 @@ def find_missing_evidence(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts)
             "changed files",
             bot.changed_files is None and not bot.pull_request,
             "Changed files: not known, so rules that read files did not run.",
-            "the base commit is there (`fetch-depth: 2`)",
+            _BASE_COMMIT_IS_THERE,
         ),
     )
     for what, absent, evidence, clears in gone:
@@ -100,7 +102,7 @@ def find_unread_files(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
             FILES_NOT_READ,
             "Which files this pull request changes is not known, so they were not looked at for "
             "credentials and code.",
-            "the base commit is there (`fetch-depth: 2`)",
+            _BASE_COMMIT_IS_THERE,
         )
     if bot.unread_because is not None:
         yield make_risk(

@@ -10,6 +10,8 @@ from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RULES, find_rule
 
+_MEANT_TO_GO = "someone confirms that all of these models are meant to go"
+
 COLUMN_DROPPED = find_rule("R04-column-dropped")
 MASS_REMOVAL = find_rule("R04-mass-removal")
 MODEL_REMOVED = find_rule("R04-model-removed")
@@ -35,7 +37,7 @@ def find_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iter
             f"{count_noun(len(removed), 'model')} of {before} go away, "
             f"{count_noun(added, 'model')} are "
             "new: a changed catalog, project key, ignore pattern or directory looks like this.",
-            "someone confirms that all of these models are meant to go",
+            _MEANT_TO_GO,
         )
         removed = [change for change in removed if change.readers]
     elif len(whole := _list_in_emptied_schemas(removed, moved)) >= MANY:
@@ -47,7 +49,7 @@ def find_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iter
             f"({quote_names(change.model for change in whole)}): an ignore pattern, a changed "
             "catalog "
             "or a directory that is not found looks like this.",
-            "someone confirms that all of these models are meant to go",
+            _MEANT_TO_GO,
         )
         removed = [change for change in removed if change not in whole or change.readers]
     for change in removed:

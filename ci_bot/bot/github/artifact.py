@@ -13,6 +13,8 @@ from ci_bot.bot.github.network_faults import classify_network_error
 from ci_bot.bot.github.urls import safe_download_url
 from ci_bot.errors import GitHubUnavailable, RequestRefused
 
+_RUN_AGAIN = "Run the job again."
+
 _MOST_ENTRIES = 100
 # What GitHub writes. The other kinds are unpacked without a limit, whatever `read` is asked for.
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -121,7 +123,7 @@ def download_signed_url(
                     raise GitHubUnavailable(
                         f"The bot could not {doing}: the storage answered with status "
                         f"{answer.status_code}.",
-                        hint="Run the job again.",
+                        hint=_RUN_AGAIN,
                     )
                 for chunk in answer.iter_content(_CHUNK):
                     body += chunk
@@ -134,7 +136,7 @@ def download_signed_url(
                     if monotonic() - started > budget:
                         raise GitHubUnavailable(
                             f"The bot could not {doing} within {budget:.0f} s.",
-                            hint="Run the job again.",
+                            hint=_RUN_AGAIN,
                         )
     except (OSError, HTTPError) as error:
         why = classify_network_error(error)

@@ -9,6 +9,8 @@ from ci_bot.bot.github.port import NotFound, RejectedContent
 from ci_bot.bot.github.retry import UNAUTHORIZED, RequestFailure, classify_failure
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable, RequestRefused
 
+_WHEN_GITHUB_IS_WELL = "Run the job again when GitHub is well."
+
 _LONGEST = 200
 _API_URL = (
     "GITHUB_API_URL names the API: https://HOST/api/v3 on GitHub Enterprise Server, "
@@ -58,7 +60,7 @@ def to_error(  # noqa: PLR0911 - one return per kind of failure
     if kind == "broken":
         return GitHubUnavailable(
             f"The bot could not {doing}: {host} answered with status {failure.status}.",
-            hint="Run the job again when GitHub is well.",
+            hint=_WHEN_GITHUB_IS_WELL,
         )
     if not failure.is_api and failure.status != UNAUTHORIZED:
         return unexpected_answer_error(doing, f"(status {failure.status}) is none of GitHub's API")
@@ -124,7 +126,7 @@ def unreachable_error(network: NetworkFault, words: str, *, doing: str, host: st
     """
     message = f"The bot could not {doing}: {host} did not answer ({clean_server_text(words)})."
     if network == "lost":
-        return GitHubUnavailable(message, hint="Run the job again when GitHub is well.")
+        return GitHubUnavailable(message, hint=_WHEN_GITHUB_IS_WELL)
     reason_code, hint = _SETTINGS[network]
     return BadInput(message, hint=hint.format(host=host), reason_code=reason_code)
 

@@ -29,6 +29,10 @@ from ci_bot.protocol.limits import MOST_INTERVALS
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import RULES
 
+_NO_PLAN = "there is no plan to decide on"
+
+_NO_CREDENTIALS = "it keeps credentials out of the repository"
+
 EVERY_RULE = "*"
 
 CODE_ON_LOAD = "R12-code-on-load"
@@ -329,8 +333,8 @@ AnyWeight = Severity | Literal["off"]
 
 # No decision can be made without what these ask for, so nothing in a file can take its place.
 UNWEIGHED: Mapping[str, str] = {
-    "R01-load-failed": "there is no plan to decide on",
-    "R01-plan-failed": "there is no plan to decide on",
+    "R01-load-failed": _NO_PLAN,
+    "R01-plan-failed": _NO_PLAN,
     "R01-base-broken": "there is no plan to compare with",
     "R01-uncategorized": "SQLMesh cannot apply the plan",
     "R01-prod-plan-fails": "the merge would fail in prod",
@@ -364,8 +368,8 @@ PROTECTED: Mapping[str, str] = {
     "code-in-sql": "it keeps programs out of Spark",
     "macro-runs-python": "it keeps SQL from running as Python beside credentials",
     "setting-runs-code": "it keeps settings from running code beside credentials",
-    "hardcoded-secret": "it keeps credentials out of the repository",
-    "env-file-tracked": "it keeps credentials out of the repository",
+    "hardcoded-secret": _NO_CREDENTIALS,
+    "env-file-tracked": _NO_CREDENTIALS,
     "forward-only-destructive": "it keeps columns of prod's tables from being lost",
 }
 

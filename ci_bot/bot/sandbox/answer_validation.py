@@ -34,6 +34,12 @@ from ci_bot.protocol.reasons import of_a_result, of_the_worker
 from ci_bot.protocol.review_inputs import BaseCache, BaseTests, KnownFile, ScanFacts, ScopesAnswer
 from ci_bot.protocol.review_report import ReviewFacts
 
+_TOO_DEEP = "it is nested too deeply"
+
+_OTHER_ENVIRONMENT = "it is about another environment"
+
+_TOO_MANY_MEMBERS = "it has too many members"
+
 WorkerRequest = AnyRequest
 WorkerAnswer = AnyAnswer
 
@@ -75,7 +81,7 @@ def read_answer(raw: bytes, request: WorkerRequest) -> WorkerAnswer:
             f"it does not fit the contract ({_describe_first_error(error)})"
         ) from None
     except RecursionError:
-        raise AnswerRefusedError("it is nested too deeply") from None
+        raise AnswerRefusedError(_TOO_DEEP) from None
     check_subject(answer, request)
     return with_known_reasons(answer)
 
@@ -103,14 +109,14 @@ def _with_known_reason(document: AnswerWithReason) -> AnswerWithReason:
 def check_json(raw: bytes) -> None:
     """Refuse what JSON readers disagree on: doubled keys, NaN, endless nesting and numbers."""
     if raw.count(b",") > MOST_COMMAS:
-        raise AnswerRefusedError("it has too many members")
+        raise AnswerRefusedError(_TOO_MANY_MEMBERS)
     objects = 0
 
     def on_object(pairs: list[tuple[str, Any]]) -> None:
         nonlocal objects
         objects += 1
         if objects > MOST_OBJECTS:
-            raise AnswerRefusedError("it has too many members")
+            raise AnswerRefusedError(_TOO_MANY_MEMBERS)
         if len({key for key, _ in pairs}) != len(pairs):
             raise AnswerRefusedError("it has a key twice")
 
@@ -130,7 +136,7 @@ def check_json(raw: bytes) -> None:
             parse_constant=on_constant,
         )
     except RecursionError:
-        raise AnswerRefusedError("it is nested too deeply") from None
+        raise AnswerRefusedError(_TOO_DEEP) from None
     except (UnicodeDecodeError, ValueError):
         raise AnswerRefusedError("it is not JSON") from None
 
@@ -150,7 +156,7 @@ def check_subject(answer: WorkerAnswer, request: WorkerRequest) -> None:
         and isinstance(answer, ReviewFacts | ApplyDocument | CleanupDocument | EstimateDocument)
         and answer.environment != request.environment
     ):
-        raise AnswerRefusedError("it is about another environment")
+        raise AnswerRefusedError(_OTHER_ENVIRONMENT)
     if isinstance(answer, SweepDocument | _WITHOUT_FAILURE):
         return  # there is nothing more in it to be believed
     if isinstance(answer, ReviewFacts) and isinstance(request, ReviewRequest):
@@ -186,7 +192,7 @@ def _check_sweep(answer: SweepDocument, request: SweepRequest) -> None:
     asked = {target.environment for target in request.targets}
     told = [document.environment for document in answer.cleanups]
     if len(set(told)) != len(told) or not asked.issuperset(told):
-        raise AnswerRefusedError("it is about another environment")
+        raise AnswerRefusedError(_OTHER_ENVIRONMENT)
     for document in answer.cleanups:
         if document.failure is not None:
             _check_failure(document.failure)

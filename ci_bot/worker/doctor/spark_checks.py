@@ -24,6 +24,8 @@ from ci_bot.worker.runtime import (
     spark_catalog,
 )
 
+_DELTA_JARS = "delta-spark_2.12 and delta-storage"
+
 _MOST_VIEWS = 50
 # A standalone cluster gives an executor within seconds, Kubernetes has to fetch an image first.
 EXECUTOR_SECONDS = 60.0
@@ -193,8 +195,8 @@ _BROUGHT_BY = {
     "org.apache.iceberg.gcp.": "iceberg-gcp-bundle",
     "org.apache.iceberg.azure.": "iceberg-azure-bundle",
     "org.apache.iceberg.": "iceberg-spark-runtime-3.5_2.12",
-    "io.delta.": "delta-spark_2.12 and delta-storage",
-    "org.apache.spark.sql.delta.": "delta-spark_2.12 and delta-storage",
+    "io.delta.": _DELTA_JARS,
+    "org.apache.spark.sql.delta.": _DELTA_JARS,
     "org.apache.hadoop.fs.s3a.": "hadoop-aws and the AWS SDK's bundle",
     "org.apache.hadoop.fs.azurebfs.": "hadoop-azure",
     "com.google.cloud.hadoop.": "gcs-connector",

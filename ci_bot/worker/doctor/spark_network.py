@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 from ci_bot.protocol.plan import ProjectCheck
 
+_UNKNOWN_NAME = "nobody here knows that name"
+
 SparkSettings = Mapping[str, str]
 
 LOCAL = re.compile(r"local(\[.*\]|-cluster.*)?\Z")
@@ -249,7 +251,7 @@ def _reach_port(host: str, port: int) -> str | None:
     except TimeoutError:
         return f"no answer in {SECONDS:.0f} s"
     except socket.gaierror:
-        return "nobody here knows that name"
+        return _UNKNOWN_NAME
     except OSError as error:
         return str(error.strerror or error)
     return None
@@ -264,7 +266,7 @@ def _resolve_addresses(host: str) -> list[str]:
 
 def _listen_on(host: str) -> str | None:
     if not (found := _resolve_addresses(host)):
-        return "nobody here knows that name"
+        return _UNKNOWN_NAME
     family = socket.AF_INET6 if ":" in found[0] else socket.AF_INET
     try:
         with socket.socket(family) as probe:

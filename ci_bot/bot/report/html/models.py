@@ -13,6 +13,8 @@ from ci_bot.bot.report.model.column_impact import lineage_notes
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, Impact
 
+_READERS = "Who reads what changes"
+
 
 def rank_changes(changes: list[Change]) -> list[Change]:
     """Changes of the pull request before those of the base branch, the weightiest first."""
@@ -46,7 +48,7 @@ def models_section(sources: ReviewedReport) -> list[PageItem]:
             ("Kind", "text"),
             ("Owner", "text"),
             ("Columns", "text"),
-            ("Who reads what changes", "names"),
+            (_READERS, "names"),
             ("Diff", "diff"),
         ],
         rows,
@@ -89,7 +91,7 @@ def _make_impact_part(sources: ReviewedReport) -> list[PageItem]:
             ("Model", "name"),
             ("Column", "text"),
             ("How", "text"),
-            ("Who reads what changes", "names"),
+            (_READERS, "names"),
             ("Why", "text"),
         ],
         [

@@ -14,6 +14,8 @@ from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import always_ready
 
+_OWNER_CONFIRMS_THE_WAIT = "the owner confirms what the model waits for"
+
 CRON = find_rule("cron-changed")
 END = find_rule("model-end-set")
 SIGNAL = find_rule("signal-removed")
@@ -127,7 +129,7 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         yield RuleObservation(
             SIGNAL,
             f"The model waits for something else: the arguments of {quote_names(other)} change.",
-            "the owner confirms what the model waits for",
+            _OWNER_CONFIRMS_THE_WAIT,
             severity="medium",
             model=pair.after,
             subject=tuple(other),
@@ -149,7 +151,7 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
                 if lets_all
                 else ", and with it what the model waits for."
             ),
-            "the owner confirms what the model waits for",
+            _OWNER_CONFIRMS_THE_WAIT,
             severity=None if lets_all else "medium",
             model=pair.after,
             subject=(f"code of {name}",),

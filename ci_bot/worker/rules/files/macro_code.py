@@ -89,7 +89,7 @@ def _observe_macro(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterato
         yield RuleObservation(
             RandomValue.spec,
             f"A macro uses chance ({quote_names(chances)}), so each load makes another query.",
-            "the macro returns the same SQL for the same arguments",
+            _FROM_ITS_ARGUMENTS,
             path=path,
             line=line_of(text, _call_anchors(chances)),
             subject=tuple(chances),

@@ -17,6 +17,8 @@ from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.sql_effects import meaning_of
 
+_FOR_EVERY_MODEL = "it holds for every model without its own"
+
 # What a changed setting of the configuration does, key by key.
 
 
@@ -161,8 +163,8 @@ def _judge_default(parts: list[str], before: Any, after: Any) -> SettingJudgemen
         or earlier
         or (before is None and (name == "start"))
     ):
-        return DEFAULTS, "medium", "it holds for every model without its own", _CONFIRM
-    return DEFAULTS, None, "it holds for every model without its own", _CONFIRM
+        return DEFAULTS, "medium", _FOR_EVERY_MODEL, _CONFIRM
+    return DEFAULTS, None, _FOR_EVERY_MODEL, _CONFIRM
 
 
 def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads best

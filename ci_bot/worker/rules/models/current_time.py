@@ -21,6 +21,8 @@ from ci_bot.worker.sql import (
     random_calls,
 )
 
+_BY_THE_INTERVAL = "@start_ts or @end_ts stands in its place"
+
 _CLOCK = tuple(
     getattr(exp, name)
     for name in (
@@ -94,7 +96,7 @@ class CurrentTime(ModelRule):
         yield self.make_observation(
             model,
             lambda calls: f"{_in_words(calls)}: {effect}",
-            "@start_ts or @end_ts stands in its place"
+            _BY_THE_INTERVAL
             if incremental
             else "@execution_ts (or start and end) stands in its place",
             subject=found,
@@ -121,7 +123,7 @@ class CurrentTime(ModelRule):
                 ),
                 "the column is no part of what versions are made by"
                 if versioned
-                else "@start_ts or @end_ts stands in its place",
+                else _BY_THE_INTERVAL,
                 subject=found,
                 anchors=tuple(_list_functions(found)),
             )

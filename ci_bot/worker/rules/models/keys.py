@@ -26,6 +26,8 @@ from ci_bot.worker.sql import (
     read_promises,
 )
 
+_AUDIT_CAN_RUN = "the audit reads columns that are there, and is given what it asks for"
+
 WIDE_KEY = 5
 # There SQLMesh deletes and inserts, and compares keys as one text that leaves NULL out.
 _WITHOUT_MERGE = frozenset({"duckdb", "mysql"})
@@ -230,7 +232,7 @@ class MissingKeyColumn(ModelRule):
             yield RuleObservation(
                 self.spec,
                 partial(_cannot_run, called, by_subject),
-                "the audit reads columns that are there, and is given what it asks for",
+                _AUDIT_CAN_RUN,
                 model=model,
                 anchors=(*chain.from_iterable(map(_fault_words, faults)), name),
                 subject=tuple(by_subject),
@@ -312,7 +314,7 @@ def _of_standalone(faults: Sequence[AuditFault], project: ProjectView) -> Iterat
         yield RuleObservation(
             MissingKeyColumn.spec,
             partial(_standalone_cannot_run, project.name_of_table, by_subject),
-            "the audit reads columns that are there, and is given what it asks for",
+            _AUDIT_CAN_RUN,
             anchors=(*chain.from_iterable(map(_fault_words, faults)), faults[0].audit.name),
             subject=tuple(by_subject),
             written_in=faults[0].audit,
