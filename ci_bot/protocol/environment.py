@@ -15,6 +15,8 @@ from typing_extensions import Self
 if TYPE_CHECKING:
     from ci_bot.protocol.base import Failure
 
+PROD_HINT = "Name another environment; prod is changed with `sqlmesh plan`."
+
 _LETTERS_HINT = "Use the letters a to z, digits and `_`."
 
 PROD = "prod"
@@ -225,7 +227,7 @@ def _check_name(text: str) -> None:
         meant = "" if text == PROD else f"{_quote_name(text)} means prod, and "
         raise UnfitName(
             f"{meant}prod is never written from here.",
-            "Name another environment; prod is changed with `sqlmesh plan`.",
+            PROD_HINT,
             reason_code="prod",
             exit_code=_REFUSED,
         )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.actions.event import (
         DEPENDABOT,
+        EVENT_FILE_HINT,
         GHOST,
         is_repository,
         read_event,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALLOW_UNCAGED",
     "DEPENDABOT",
+    "EVENT_FILE_HINT",
     "GHOST",
     "NO_CHANGES",
     "AcceptCommand",
@@ -69,7 +71,14 @@ __getattr__ = open_on_demand(
             "EstimateCommand",
             "parse_command",
         ],
-        "event": ["DEPENDABOT", "GHOST", "is_repository", "read_event", "same_repository"],
+        "event": [
+            "EVENT_FILE_HINT",
+            "DEPENDABOT",
+            "GHOST",
+            "is_repository",
+            "read_event",
+            "same_repository",
+        ],
         "inputs": ["ALLOW_UNCAGED", "Inputs", "Settings", "env_name", "from_environ"],
         "process_secrecy": ["keep_secrets"],
         "step_files": ["StepOutputs", "StepSummary"],

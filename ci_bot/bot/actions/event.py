@@ -16,6 +16,8 @@ from typing import TypeVar
 
 from ci_bot.errors import BadInput
 
+EVENT_FILE_HINT = "GITHUB_EVENT_PATH must name the file that GitHub wrote for this run."
+
 # A cursor over the event file's JSON that names the place of everything that is wrong. Pure.
 
 
@@ -279,7 +281,7 @@ def read_event(name: str, text: str, *, sha: str | None = None) -> Event:
     except (ValueError, RecursionError):
         raise BadInput(
             "The event file is not JSON.",
-            hint="GITHUB_EVENT_PATH must name the file that GitHub wrote for this run.",
+            hint=EVENT_FILE_HINT,
             reason_code="event_unreadable",
         ) from None
     return parse_event(name, payload, sha=sha)

@@ -13,6 +13,8 @@ from ci_bot.bot.github.network_faults import classify_network_error
 from ci_bot.bot.github.urls import safe_download_url
 from ci_bot.errors import GitHubUnavailable, RequestRefused
 
+FRESH_ARTIFACT_HINT = "Run the review again; it leaves a fresh artifact."
+
 _RUN_AGAIN = "Run the job again."
 
 _MOST_ENTRIES = 100
@@ -62,7 +64,7 @@ def _is_regular_file(member: zipfile.ZipInfo) -> bool:
 def _refuse_artifact(what: str) -> RequestRefused:
     return RequestRefused(
         f"The artifact of the other run {what}.",
-        hint="Run the review again; it leaves a fresh artifact.",
+        hint=FRESH_ARTIFACT_HINT,
         reason_code="artifact_refused",
     )
 

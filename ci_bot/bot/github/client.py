@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from ci_bot.bot.actions import is_repository
 from ci_bot.bot.github import records
-from ci_bot.bot.github.artifact import download_signed_url
+from ci_bot.bot.github.artifact import FRESH_ARTIFACT_HINT, download_signed_url
 from ci_bot.bot.github.port import (
     PER_PAGE,
     NotFound,
@@ -310,7 +310,7 @@ class GitHubClient:
         if not matching:
             raise NotFound(
                 f"The run {run_id} has no artifact of this name, or it has expired.",
-                hint="Run the review again; it leaves a fresh artifact.",
+                hint=FRESH_ARTIFACT_HINT,
                 reason_code="artifact_gone",
             )
         # A run that was repeated has one artifact per attempt; ids grow.

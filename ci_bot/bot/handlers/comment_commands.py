@@ -11,7 +11,7 @@ Somebody without write access costs 3.
 
 from __future__ import annotations
 
-from ci_bot.bot.actions import activities, comment_command
+from ci_bot.bot.actions import EVENT_FILE_HINT, activities, comment_command
 from ci_bot.bot.github import GitHub, Permission, PullRequest, Reaction, may_write
 from ci_bot.bot.handlers.gate import (
     ApplyRequester,
@@ -179,7 +179,7 @@ def _get_workflow_branch(activity: activities.CommentCommand) -> str:
     if activity.default_branch is None:
         raise RequestRefused(
             "The event does not name the default branch, so no workflow can be started on it.",
-            hint="GITHUB_EVENT_PATH must name the file that GitHub wrote for this run.",
+            hint=EVENT_FILE_HINT,
             reason_code="no_default_branch",
         )
     return activity.default_branch

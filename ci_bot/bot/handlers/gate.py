@@ -18,6 +18,10 @@ from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.plan_identity import matches_plan_id
 from ci_bot.protocol.review_report import Report
 
+WRONG_CHECKOUT_HINT = "Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow."
+
+WRONG_CHECKOUT = "The workspace does not hold the merge commit of this pull request."
+
 
 @dataclass(frozen=True, kw_only=True)
 class UnmetCondition:
@@ -186,8 +190,8 @@ def _about_plan(
 def _wrong_checkout() -> UnmetCondition:
     return UnmetCondition(
         reason_code="wrong_checkout",
-        message="The workspace does not hold the merge commit of this pull request.",
-        hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
+        message=WRONG_CHECKOUT,
+        hint=WRONG_CHECKOUT_HINT,
     )
 
 

@@ -10,6 +10,7 @@ from ci_bot.bot.actions import Inputs, Settings, activities
 from ci_bot.bot.decision import FAILURE_RISKS, TeamLimits, is_misleading, review_exit_code
 from ci_bot.bot.github import GitHub, PullRequest, require_github
 from ci_bot.bot.handlers.change_authors import make_author_finder
+from ci_bot.bot.handlers.gate import WRONG_CHECKOUT, WRONG_CHECKOUT_HINT
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report import (
@@ -173,8 +174,8 @@ def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
         )
     if pull.head_sha not in checked_out:
         raise RequestRefused(
-            "The workspace does not hold the merge commit of this pull request.",
-            hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
+            WRONG_CHECKOUT,
+            hint=WRONG_CHECKOUT_HINT,
             reason_code="wrong_checkout",
         )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ci_bot.bot.actions import (
     ALLOW_UNCAGED,
+    EVENT_FILE_HINT,
     Settings,
     activities,
     choose_activity,
@@ -118,7 +119,7 @@ def _read_activity(settings: Settings) -> activities.Activity:
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(
             "The event file cannot be read.",
-            hint="GITHUB_EVENT_PATH must name the file that GitHub wrote for this run.",
+            hint=EVENT_FILE_HINT,
             reason_code="event_unreadable",
         ) from error
     event = read_event(runner.event_name, text, sha=runner.sha)

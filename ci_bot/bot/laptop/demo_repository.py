@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_bot.bot.report import find_resource
+from ci_bot.bot.sandbox import NO_GIT
 from ci_bot.errors import BadInput, BotError
 
 MAIN, BRANCH = "main", "fleet"
@@ -69,9 +70,7 @@ class DemoRepository:
                 check=False,
             )
         except FileNotFoundError as error:
-            raise BadInput(
-                "There is no git program.", hint="Install git.", reason_code="git_failed"
-            ) from error
+            raise BadInput(NO_GIT, hint="Install git.", reason_code="git_failed") from error
         if done.returncode != 0:
             raise BotError(
                 f"`git {arguments[0]}` failed in the demo: {done.stderr.strip()}",

@@ -25,6 +25,7 @@ from ci_bot.bot.policy.document import (
     TrustEntry,
 )
 from ci_bot.protocol.cost import Price
+from ci_bot.protocol.reasons import OF_THE_BOT
 from ci_bot.protocol.review_inputs import ModelScope, ScopedModels
 
 ScopeKey = tuple[tuple[str, ...], tuple[str, ...]]
@@ -274,7 +275,7 @@ def why_not(item: IgnoreComment, rules: Container[str]) -> str | None:
     if not item.reason:
         return "it gives no reason"
     if item.rule not in rules:
-        return "there is no such rule"
+        return OF_THE_BOT["unknown_rule"]
     if item.rule in UNWEIGHED:
         return UNWEIGHED[item.rule]
     if item.rule in PROTECTED:

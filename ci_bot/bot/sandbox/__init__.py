@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_json
     from ci_bot.bot.sandbox.deadline import CancelToken, Deadline, handle_signals
     from ci_bot.bot.sandbox.git_objects import GitBlob
+    from ci_bot.bot.sandbox.git_program import NO_GIT
     from ci_bot.bot.sandbox.git_repository import GitFile, GitRepository, MissingFiles
     from ci_bot.bot.sandbox.launch import DOCKER_SOCKETS, MIB, WorkerIdentity, WorkerLaunch
     from ci_bot.bot.sandbox.load_trace import JAVA_READS, TraceReader, opened_among
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.sandbox.worker_output import TracebackFilter
     from ci_bot.bot.sandbox.worker_run import (
+        NOT_ASKED,
+        SUSPECT_CODE_ON_LOAD,
         SecondQuestion,
         WorkerCancelled,
         WorkerTimedOut,
@@ -51,7 +54,10 @@ __all__ = [
     "DOCKER_SOCKETS",
     "JAVA_READS",
     "MIB",
+    "NOT_ASKED",
+    "NO_GIT",
     "PREFIX",
+    "SUSPECT_CODE_ON_LOAD",
     "AnswerRefusedError",
     "CancelToken",
     "Deadline",
@@ -90,6 +96,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
+        "git_program": ["NO_GIT"],
         "answer_validation": ["AnswerRefusedError", "check_json"],
         "deadline": ["CancelToken", "Deadline", "handle_signals"],
         "git_objects": ["GitBlob"],
@@ -117,6 +124,13 @@ __getattr__ = open_on_demand(
             "with_python_path",
         ],
         "worker_output": ["TracebackFilter"],
-        "worker_run": ["SecondQuestion", "WorkerCancelled", "WorkerTimedOut", "run_worker"],
+        "worker_run": [
+            "NOT_ASKED",
+            "SUSPECT_CODE_ON_LOAD",
+            "SecondQuestion",
+            "WorkerCancelled",
+            "WorkerTimedOut",
+            "run_worker",
+        ],
     },
 )

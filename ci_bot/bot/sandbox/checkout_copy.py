@@ -21,6 +21,8 @@ from pathlib import Path
 from ci_bot.bot.sandbox.deadline import Deadline, no_deadline
 from ci_bot.bot.sandbox.launch import ENTER, READ, WRITE, WorkerIdentity, has_file_right
 
+DURING_EXPORT = "while the base branch was exported"
+
 SKIPPED_NAMES = frozenset(
     {".git", ".cache", "__pycache__", "node_modules", ".venv", ".mypy_cache", ".ruff_cache", ".tox"}
 )
@@ -114,7 +116,7 @@ def seal_tree(
     deadline = deadline or no_deadline()
     top = os.path.realpath(root)
     for directory, names, files in os.walk(top):
-        deadline.check_time("while the base branch was exported")
+        deadline.check_time(DURING_EXPORT)
         _give_ownership(directory, identity)
         for name in [*names, *files]:
             path = Path(directory, name)

@@ -15,6 +15,8 @@ from types import FrameType
 
 from ci_bot.errors import EXIT_INTERRUPTED, EXIT_TERMINATED, RunCancelled, TimedOut
 
+RUN_IT_AGAIN = "Run it again; it starts from where it is."
+
 # A run that is out of time still says so: in its comment, which may mean to wait for GitHub.
 REPORT_SECONDS = 60.0
 # Of these, what a report may still ask of git; the rest is GitHub's.
@@ -164,9 +166,7 @@ class CancelToken:
     def cancelled_error(self) -> RunCancelled:
         """The failure that stands for this cancellation, with the right exit code."""
         return with_exit_code(
-            RunCancelled(
-                f"The run was {self.signal_word}.", hint="Run it again; it starts from where it is."
-            ),
+            RunCancelled(f"The run was {self.signal_word}.", hint=RUN_IT_AGAIN),
             self.exit_code,
         )
 

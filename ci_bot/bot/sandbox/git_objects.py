@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.bot.sandbox.checkout_copy import seal_tree
+from ci_bot.bot.sandbox.checkout_copy import DURING_EXPORT, seal_tree
 from ci_bot.bot.sandbox.deadline import Deadline
 from ci_bot.bot.sandbox.git_program import GitProgram
 from ci_bot.bot.sandbox.launch import WorkerIdentity
@@ -228,7 +228,7 @@ class TreeExports:
             return
         missing: list[str] = []
         for directory, _, names in os.walk(target):
-            self._deadline.check_time("while the base branch was exported")
+            self._deadline.check_time(DURING_EXPORT)
             for name in names:
                 file = Path(directory, name)
                 relative = file.relative_to(target).as_posix()

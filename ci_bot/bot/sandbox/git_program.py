@@ -21,6 +21,8 @@ from pathlib import Path
 from ci_bot.bot.sandbox.deadline import Deadline, no_deadline
 from ci_bot.errors import FULL_DISK_HINT, BadInput
 
+NO_GIT = "There is no git program."
+
 # A git process that answers while it runs: read in pieces, and not waited for beyond a deadline.
 #
 # One process serves any number of questions. What `subprocess.run` does is made for one answer
@@ -241,15 +243,15 @@ class GitProgram:
 
     def _unreadable_error(self, said: str) -> BadInput:
         first = said.splitlines()[:1] or ["it ended before it was done"]
+        failed = f"Git could not read the checkout {self.checkout}"
         if _NO_SPACE.search(said):
             return BadInput(
-                f"Git could not read the checkout {self.checkout}, because the disk is full: "
-                f"{first[0]}",
+                f"{failed}, because the disk is full: {first[0]}",
                 hint=FULL_DISK_HINT,
                 reason_code="disk_full",
             )
         return BadInput(
-            f"Git could not read the checkout {self.checkout}: {first[0]}",
+            f"{failed}: {first[0]}",
             hint=_HINT,
             reason_code="git_failed",
         )
@@ -333,9 +335,7 @@ class GitProgram:
                 check=False,
             )
         except FileNotFoundError as error:
-            raise BadInput(
-                "There is no git program.", hint="Install git.", reason_code="git_failed"
-            ) from error
+            raise BadInput(NO_GIT, hint="Install git.", reason_code="git_failed") from error
         except subprocess.TimeoutExpired:
             raise self._deadline.timeout_error(DOING) from None
 

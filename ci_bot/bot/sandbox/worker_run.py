@@ -17,7 +17,7 @@ from ci_bot.bot.sandbox.answer_validation import (
     WorkerRequest,
     read_answer,
 )
-from ci_bot.bot.sandbox.deadline import OUT_OF_TIME_HINT, CancelToken, Deadline
+from ci_bot.bot.sandbox.deadline import OUT_OF_TIME_HINT, RUN_IT_AGAIN, CancelToken, Deadline
 from ci_bot.bot.sandbox.launch import MIB, WorkerLaunch, WorkerLimits
 from ci_bot.bot.sandbox.load_trace import TraceReader, trace_arguments
 from ci_bot.bot.sandbox.run_directories import disk_is_full
@@ -30,6 +30,10 @@ from ci_bot.bot.sandbox.supervisor import (
 from ci_bot.errors import FULL_DISK_HINT, RunCancelled, TimedOut, WorkerFailed
 from ci_bot.protocol.messages import REQUEST, Progress
 from ci_bot.redaction import Redactor
+
+NOT_ASKED = "it was not asked"
+
+SUSPECT_CODE_ON_LOAD = "If the pull request changes code that runs on load, look there first."
 
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 _STEP_CHARACTERS = 200
@@ -70,7 +74,7 @@ class SecondQuestion:
     launch: WorkerLaunch
     started: bool = False
     answer: WorkerAnswer | None = None
-    refusal: str = "it was not asked"
+    refusal: str = NOT_ASKED
 
 
 def run_worker(
@@ -246,7 +250,7 @@ def _judge_answer(
     if ended.stopped == "cancelled":
         cancelled = WorkerCancelled(
             f"The run was {cancel.signal_word}; the worker was stopped.",
-            hint="Run it again; it starts from where it is.",
+            hint=RUN_IT_AGAIN,
         )
         cancelled.exit_code, cancelled.answer = cancel.exit_code, answer
         raise cancelled
@@ -267,8 +271,7 @@ def _judge_answer(
         filling = WorkerStopped(
             "The worker was stopped before the disk was full: the disk of the temporary directory "
             f"had less than {limits.disk_reserve_bytes / MIB:,.0f} MiB left.",
-            hint=f"{FULL_DISK_HINT} If the pull request changes code that runs on load, look there "
-            "first.",
+            hint=f"{FULL_DISK_HINT} {SUSPECT_CODE_ON_LOAD}",
             reason_code="disk_limit",
         )
         filling.answer = answer

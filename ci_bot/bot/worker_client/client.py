@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from ci_bot.bot.sandbox import (
     JAVA_READS,
     MIB,
+    NOT_ASKED,
+    SUSPECT_CODE_ON_LOAD,
     CancelToken,
     Deadline,
     GitBlob,
@@ -205,7 +207,7 @@ class WorkerClient:
         self._clean_launch = launch
         self._loads = LoadTrace(workspace)
         self.scanned: ScanFacts | None = None
-        self.not_scanned_because = "it was not asked"
+        self.not_scanned_because = NOT_ASKED
         self.redactor = redactor
         self.projects = projects
         self.python_path = python_path
@@ -421,7 +423,7 @@ class WorkerClient:
         if not isinstance(answer, expected | FailedAnswer):
             raise WorkerFailed(
                 "The worker answered another question than the one that was asked.",
-                hint="If the pull request changes code that runs on load, look there first.",
+                hint=SUSPECT_CODE_ON_LOAD,
                 reason_code="answer_refused",
             )
         return answer

@@ -32,11 +32,13 @@ from ci_bot.worker.planning import (
     prod_guard,
 )
 from ci_bot.worker.project import (
+    UNPIN_HINT,
     OpenProject,
     is_spark,
     list_gateways,
     plan_settings,
     read_catalog_settings,
+    validation,
     why_no_merge,
 )
 from ci_bot.worker.runtime import SESSION_CATALOG, PhaseClock, SparkCatalog, spark_catalog
@@ -55,7 +57,7 @@ def check_project(context: Any, environment: EnvironmentName, *, pull_request: b
         raise BadInput(
             "`environment_suffix_target: catalog` does not work on Spark: Spark cannot create "
             "or drop catalogs, so such an environment could never be removed.",
-            hint="Use `schema` (the default) or `table`.",
+            hint=validation.SUFFIX_TARGET_HINT,
             reason_code="suffix_target",
         )
     if environment == normalize_name(context.config.default_target_environment):
@@ -68,7 +70,7 @@ def check_project(context: Any, environment: EnvironmentName, *, pull_request: b
     if pull_request and environment in context.pinned_environments:
         raise RequestRefused(
             f"{environment} is pinned in the project's configuration, so it could not be removed.",
-            hint="Take it out of `pinned_environments` first.",
+            hint=UNPIN_HINT,
             reason_code="pinned",
         )
 

@@ -28,6 +28,7 @@ from ci_bot.worker.runtime import (
     Relation,
     SparkCatalog,
     TableStorage,
+    spark_catalog,
 )
 from ci_bot.worker.state_store import REMOVED, Lease, LeaseBook, Ledger, LedgerPhase, LedgerRow
 
@@ -260,7 +261,7 @@ class TableReclaim:
         left = self._list_present_tables(dropped)
         for table, (location, size) in sorted(dropped.items()):
             if table in left:
-                why = "Spark still shows it after the drop."
+                why = spark_catalog.STILL_THERE
                 self._done.leftovers.append(Leftover(object=table.shown_name, why=why))
             else:
                 freed = self._measure_freed(location, size)

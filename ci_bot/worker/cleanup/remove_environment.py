@@ -26,6 +26,7 @@ from ci_bot.worker.cleanup import reclaim
 from ci_bot.worker.cleanup.reclaim import CleanupTables, write_phase
 from ci_bot.worker.messages import cancelled_failure, names_and_times
 from ci_bot.worker.project import (
+    UNPIN_HINT,
     OpenProject,
     configure_projects,
     new_context,
@@ -34,7 +35,13 @@ from ci_bot.worker.project import (
     require_spark,
     versions_of,
 )
-from ci_bot.worker.runtime import AdapterSql, PhaseClock, Relation, SparkCatalog, spark_catalog
+from ci_bot.worker.runtime import (
+    AdapterSql,
+    PhaseClock,
+    Relation,
+    SparkCatalog,
+    spark_catalog,
+)
 from ci_bot.worker.state_store import Ledger, LedgerRow, leases, ownership
 
 # An environment whose time is over is dropped by the janitor at its next run, with CASCADE. So long
@@ -138,7 +145,7 @@ def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProjec
         raise RequestRefused(
             f"{request.environment} is pinned in the project's configuration, so it is not "
             "removed.",
-            hint="Take it out of `pinned_environments` first.",
+            hint=UNPIN_HINT,
             reason_code="pinned",
         )
     return OpenProject(context, "state", facts, ports.clock, starts)
@@ -295,7 +302,7 @@ class _EnvironmentRemoval:
                     if (catalog, schema) in found.schemas:
                         self.foreign.append(f"{schema}.{name}")
                 elif view.shown_name not in known:
-                    why = "Spark still shows it after the drop."
+                    why = spark_catalog.STILL_THERE
                     self.leftovers.append(Leftover(object=view.shown_name, why=why))
             if (catalog, schema) in found.schemas and not left:
                 self._drop_schema(catalog, schema)
@@ -310,7 +317,7 @@ class _EnvironmentRemoval:
             self.leftovers.append(Leftover(object=schema, why=reclaim.first_line(error)))
             return
         if shown:
-            why = "Spark still shows it after the drop."
+            why = spark_catalog.STILL_THERE
             self.leftovers.append(Leftover(object=schema, why=why))
         else:
             self.schemas_dropped.append(schema)

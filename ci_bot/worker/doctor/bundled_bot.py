@@ -12,6 +12,7 @@ from typing import Any
 
 from ci_bot.protocol.environment import DEFAULT_PREFIX, is_prefix, normalize_name
 from ci_bot.protocol.plan import CheckStatus, ProjectCheck
+from ci_bot.protocol.reasons import OF_THE_WORKER
 from ci_bot.redaction import quoted_value
 from ci_bot.static_config import FILES, written_keys, written_prefix
 from ci_bot.worker import sqlmesh_compat
@@ -19,7 +20,7 @@ from ci_bot.worker.project import BOT, plan_settings
 
 KeyVerdict = tuple[CheckStatus, str, str | None]
 
-_PROD = "prod is never written from here"
+_NO_DEPLOYMENT = f"has no meaning here: {OF_THE_WORKER['prod']}"
 _DEPLOY = (
     "Deploy with `sqlmesh plan` in a workflow of your own that runs on the default branch; "
     "deploy.yml among the examples deploys the reviewed plan only."
@@ -162,7 +163,7 @@ def _without_meaning(message: str, fix: str) -> Callable[[Any], KeyVerdict]:
 _OTHERS: dict[str, Callable[[Any], KeyVerdict]] = {
     "type": _check_bot_type,
     "enable_deploy_command": _check_only_value(
-        True, f"has no meaning here: {_PROD}, so there is no `/deploy`", _DEPLOY
+        True, f"{_NO_DEPLOYMENT}, so there is no `/deploy`", _DEPLOY
     ),
     "merge_method": _without_meaning(
         "has no meaning here: nothing is merged from here", "Use GitHub's auto-merge."
@@ -171,10 +172,8 @@ _OTHERS: dict[str, Callable[[Any], KeyVerdict]] = {
         "has no meaning here: commands begin with `/sqlmesh`",
         "Tell people; `/sqlmesh help` shows what there is.",
     ),
-    "run_on_deploy_to_prod": _check_only_value(True, f"has no meaning here: {_PROD}", _DEPLOY),
-    "check_if_blocked_on_deploy_to_prod": _without_meaning(
-        f"has no meaning here: {_PROD}", _REMOVE
-    ),
+    "run_on_deploy_to_prod": _check_only_value(True, _NO_DEPLOYMENT, _DEPLOY),
+    "check_if_blocked_on_deploy_to_prod": _without_meaning(_NO_DEPLOYMENT, _REMOVE),
     "prod_branch_name": _without_meaning(
         "has no meaning here: prod is what the state holds, and every base branch is reviewed "
         "against it",

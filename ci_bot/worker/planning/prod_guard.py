@@ -14,6 +14,7 @@ from sqlmesh.core.plan.stages import PlanStage
 
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.base import readable_path
+from ci_bot.protocol.environment import PROD_HINT
 from ci_bot.protocol.plan import ChangeType
 from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning.make_plan import BuiltPlan
@@ -35,7 +36,7 @@ def check_prod_untouched(planned: BuiltPlan, found: Iterable[PlanStage], names: 
     if not planned.plan.is_dev:
         raise RequestRefused(
             "This plan is prod's own, and prod is never written from here.",
-            hint="Name another environment; prod is changed with `sqlmesh plan`.",
+            hint=PROD_HINT,
             reason_code="prod",
         )
     for stage in found:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         list_seed_files,
     )
     from ci_bot.worker.project.opening import (
+        UNPIN_HINT,
         ConfigFacts,
         OpenProject,
         StateFacts,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BOT",
     "FIX",
+    "UNPIN_HINT",
     "ConfigFacts",
     "GatewayFacts",
     "OpenProject",
@@ -112,7 +114,14 @@ __getattr__ = open_on_demand(
             "list_pointers",
             "list_seed_files",
         ],
-        "opening": ["ConfigFacts", "OpenProject", "StateFacts", "described_project", "versions_of"],
+        "opening": [
+            "UNPIN_HINT",
+            "ConfigFacts",
+            "OpenProject",
+            "StateFacts",
+            "described_project",
+            "versions_of",
+        ],
         "unit_tests": ["files_of", "reaches_every_model", "run_unit_tests", "with_touched"],
         "validation": [],
     },

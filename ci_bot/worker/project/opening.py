@@ -39,6 +39,8 @@ from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways
 from ci_bot.worker.project.missing_prod import find_missing_prod, with_failures_of_others
 from ci_bot.worker.runtime import PhaseClock
 
+UNPIN_HINT = "Take it out of `pinned_environments` first."
+
 # What the rules compare of two configurations, as plain values.
 #
 # The base branch's configuration is read in another process, and its objects cannot leave it: they

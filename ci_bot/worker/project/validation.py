@@ -20,6 +20,8 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project.configuration import ProjectPlace, display_path, is_spark
 from ci_bot.worker.project.opening import OpenProject, StateFacts
 
+SUFFIX_TARGET_HINT = "Use `schema` (the default) or `table`."
+
 _SHOWN = 5
 # What SQLMesh reads from. Only models are needed; the others are worth knowing of.
 _DIRECTORIES = ("models", "seeds", "audits", "tests", "macros")
@@ -93,7 +95,7 @@ def suffix_target(context: Any) -> ProjectCheck | None:
         status="fail",
         message="`environment_suffix_target: catalog` does not work on Spark, which cannot create "
         "or drop catalogs.",
-        fix="Use `schema` (the default) or `table`.",
+        fix=SUFFIX_TARGET_HINT,
     )
 
 

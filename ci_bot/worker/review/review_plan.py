@@ -153,7 +153,7 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
     if request.base_repository is None:
         raise BadInput(
             "A review against the base branch needs the base commit, which the checkout lacks.",
-            hint="Check out with `fetch-depth: 2`, so that the merge commit has its first parent.",
+            hint=sqlmesh_compat.NO_BASE_HINT,
             reason_code="no_base",
         )
     base = place_of(

@@ -15,6 +15,8 @@ from ci_bot.worker.rules.registry import on_statement
 from ci_bot.worker.sql import ModelQueries
 from ci_bot.worker.sql_effects import JudgedEffect, display_name, judge_models
 
+STATEMENT_IS_GONE = "the statement is gone, or a person has run it once instead"
+
 STATEMENT = find_rule("destructive-statement")
 CODE = find_rule("code-in-sql")
 STANDING = find_rule("standing-statement")
@@ -89,9 +91,7 @@ def _observe_new(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
     return _make_observation(
         rule_of(item),
         told,
-        _CLEARS.get(
-            item.effect.action, "the statement is gone, or a person has run it once instead"
-        ),
+        _CLEARS.get(item.effect.action, STATEMENT_IS_GONE),
         severity,
         item,
         inputs,

@@ -17,6 +17,8 @@ from sqlglot import exp
 from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 
+STILL_THERE = "Spark still shows it after the drop."
+
 ObjectKind = Literal["view", "table"]
 
 SESSION_CATALOG = "spark_catalog"

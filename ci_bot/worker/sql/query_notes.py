@@ -14,6 +14,8 @@ from ci_bot.worker.sql.algebra_blocks import GroupClause, QueryBlock, Term
 from ci_bot.worker.sql.name_scopes import CteEntry, FromItem, SelectFrame
 from ci_bot.worker.sqlmesh_compat import FROM
 
+CLAUSES_BEHIND_SUBQUERY = "clauses behind a subquery"
+
 ClausePlace = tuple[str, str]
 _HOW = {
     "left": "LEFT",

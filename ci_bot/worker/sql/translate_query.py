@@ -22,7 +22,7 @@ from ci_bot.worker.sql.algebra_blocks import (
 from ci_bot.worker.sql.model_query import split_conditions as written_parts
 from ci_bot.worker.sql.model_query import table_name
 from ci_bot.worker.sql.name_scopes import CteEntry, FromItem, SelectFrame
-from ci_bot.worker.sql.query_notes import JoinNoteSource, QueryNotes
+from ci_bot.worker.sql.query_notes import CLAUSES_BEHIND_SUBQUERY, JoinNoteSource, QueryNotes
 from ci_bot.worker.sql.translate_clauses import LAYOUT, ClauseTranslator
 from ci_bot.worker.sql.translate_scalars import ScalarTranslator
 from ci_bot.worker.sql.translate_sources import SourceTranslator, TranslatedFrom
@@ -238,7 +238,7 @@ class QueryTranslator:
     ) -> QueryBlock:
         if isinstance(query, exp.Subquery):
             if any(value for name, value in query.args.items() if name not in {"this", "alias"}):
-                self.add_gap("clauses behind a subquery")
+                self.add_gap(CLAUSES_BEHIND_SUBQUERY)
             return self._translate_subquery(query.this, ctes, outer, used)
         known = self._translate_ctes(query, ctes)
         if isinstance(query, exp.SetOperation):

@@ -28,7 +28,7 @@ from ci_bot.worker.sql.algebra_blocks import (
 )
 from ci_bot.worker.sql.model_query import split_conditions as written_parts
 from ci_bot.worker.sql.name_scopes import CteEntry, FromItem, SelectFrame
-from ci_bot.worker.sql.query_notes import JoinNoteSource
+from ci_bot.worker.sql.query_notes import CLAUSES_BEHIND_SUBQUERY, JoinNoteSource
 from ci_bot.worker.sql.translate_clauses import ClauseMentions
 from ci_bot.worker.sql.translate_scalars import ScalarTranslator
 from ci_bot.worker.sqlmesh_compat import FROM
@@ -108,7 +108,7 @@ class FromEntries:
         names = tuple(name.lower() for name in node.alias_column_names)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
             if any(value for name, value in node.args.items() if name not in {"this", "alias"}):
-                self.host.add_gap("clauses behind a subquery")
+                self.host.add_gap(CLAUSES_BEHIND_SUBQUERY)
             return node.this, self.frame.ctes, names
         if isinstance(node, exp.Table) and not node.db and node.name.lower() in self.frame.ctes:
             self._known_clauses(node)

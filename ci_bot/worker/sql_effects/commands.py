@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.sql_effects import spark_settings
 from ci_bot.worker.sql_effects.effects import (
+    NOT_LISTED,
     RUNS_JAVA,
     SPARK,
     THIS_MODEL,
@@ -59,7 +60,7 @@ def of_command(tree: Any, dialect: str) -> SqlEffect:
         return spark_settings.of_set(rest, dialect, parsed=False)
     tokens = _tokenize_command(rest, dialect) if dialect in SPARK else None
     if tokens is None:
-        return unknown_effect(word, "this kind of statement is not on the list")
+        return unknown_effect(word, NOT_LISTED)
     words = [*head, *(token.text.upper() for token in tokens)]
     if RUNS_JAVA & {token.text.lower() for token in tokens}:
         return SqlEffect("code", word)  # in a condition, say; there is no tree to find it in

@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+NOT_PARSED = "it cannot be parsed"
+
+NOT_LISTED = "this kind of statement is not on the list"
+
 Action = Literal[
     "nothing",  # reads, or touches the session alone: temporary views, caches, harmless settings
     "describes",  # statistics, comments, properties, indexes: no row and no column differs

@@ -32,7 +32,13 @@ from ci_bot.worker.messages import NotYamlError, read_yaml
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import effects as names
 from ci_bot.worker.sql_effects.definitions import odd_format, odd_key
-from ci_bot.worker.sql_effects.effects import RUNS_JAVA, OwnObjects, SqlEffect, unknown_effect
+from ci_bot.worker.sql_effects.effects import (
+    NOT_PARSED,
+    RUNS_JAVA,
+    OwnObjects,
+    SqlEffect,
+    unknown_effect,
+)
 from ci_bot.worker.sql_effects.jinja_templates import list_literal_effects, literal_parts
 from ci_bot.worker.sql_effects.judgement import (
     JudgedEffect,
@@ -189,7 +195,7 @@ def _read_yaml(text: str, dialect: str) -> FileReading:
             with silence_log("sqlglot"):
                 trees = d.parse(sql, default_dialect=dialect)
         except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
-            why = (unknown_effect("statement", "it cannot be parsed"),)
+            why = (unknown_effect("statement", NOT_PARSED),)
             pieces.append(_StatementPiece(slot, None, sql, why, False))
             continue
         pieces += [_make_piece(slot, None, tree, dialect) for tree in trees]

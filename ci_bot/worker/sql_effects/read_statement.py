@@ -19,6 +19,7 @@ from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import definitions, effects, spark_settings
 from ci_bot.worker.sql_effects.commands import of_command
 from ci_bot.worker.sql_effects.effects import (
+    NOT_LISTED,
     SPARK,
     SqlEffect,
     code_in,
@@ -177,7 +178,7 @@ def _of_deed(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     elif tree.key in _READERS:
         yield from _READERS[tree.key](tree, dialect)
     else:
-        yield unknown_effect(_object_kind(tree), "this kind of statement is not on the list")
+        yield unknown_effect(_object_kind(tree), NOT_LISTED)
 
 
 def _read_insert(tree: Any, dialect: str) -> Iterator[SqlEffect]:

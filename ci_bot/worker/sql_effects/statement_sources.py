@@ -23,6 +23,7 @@ from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import effects as names
 from ci_bot.worker.sql_effects.effects import (
+    NOT_PARSED,
     RUNS_JAVA,
     SPARK,
     Action,
@@ -330,9 +331,7 @@ class StatementPlace:
 
     def unreadable_statement(self, slot: str, source: str) -> RenderedStatement:
         """A statement that is no SQL."""
-        return RenderedStatement(
-            slot, self.model, source, None, self.dialect, "it cannot be parsed"
-        )
+        return RenderedStatement(slot, self.model, source, None, self.dialect, NOT_PARSED)
 
     def _render_text(self, tree: Any) -> str:
         return tree if isinstance(tree, str) else sqlmesh_compat.executed_text(tree, self.dialect)

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     )
     from ci_bot.worker.sqlmesh_compat.plan_building import build_plan
     from ci_bot.worker.sqlmesh_compat.planner import (
+        NO_BASE_HINT,
         RefusedChange,
         expand_selection,
         first_restatements,
@@ -130,6 +131,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EXCEPT",
     "FROM",
+    "NO_BASE_HINT",
     "WITH",
     "AroundBatch",
     "AuditListener",
@@ -280,6 +282,7 @@ __getattr__ = open_on_demand(
         "parser_versions": ["EXCEPT", "FROM", "Tree", "WITH", "column_types", "known_classes"],
         "plan_building": ["build_plan"],
         "planner": [
+            "NO_BASE_HINT",
             "RefusedChange",
             "expand_selection",
             "first_restatements",

@@ -26,6 +26,8 @@ from ci_bot.errors import BadInput
 from ci_bot.redaction import quoted_value
 from ci_bot.worker.sqlmesh_compat.cache_writes import loaded_nodes
 
+NO_BASE_HINT = "Check out with `fetch-depth: 2`, so that the merge commit has its first parent."
+
 
 def plan_builder(context: Context, environment: str, **options: Any) -> PlanBuilder:
     """SQLMesh's plan builder with these options; None is not handed on.
@@ -296,8 +298,7 @@ class _ChangedFiles:
         if self._files is None:
             raise BadInput(
                 f"Which files the pull request changes is not known, so {known} selects nothing.",
-                hint="Check out with `fetch-depth: 2`, so that the merge commit has its first "
-                "parent.",
+                hint=NO_BASE_HINT,
                 reason_code="no_base",
             )
         return self._files

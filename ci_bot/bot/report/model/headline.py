@@ -12,6 +12,7 @@ from ci_bot.bot.report.model.past_numbers import past_numbers_sentence
 from ci_bot.bot.report.model.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import past_numbers_of
 from ci_bot.protocol.plan import Change, ColumnChange, sum_work
+from ci_bot.protocol.reasons import OF_THE_WORKER
 from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.rules import RULES
 
@@ -37,7 +38,7 @@ _LARGE_BUILD = 1_000
 _HARMLESS = {"non_breaking", "indirect_non_breaking", "metadata", None}
 # What a failure of each stage means to the author.
 _NO_PLAN = {
-    "configuration": "the configuration cannot be read",
+    "configuration": OF_THE_WORKER["bad_config"],
     "load": "the project does not load",
     "state": "the state of `prod` cannot be read",
     "plan": "SQLMesh refuses it",

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from ci_bot.protocol import durations
 from ci_bot.protocol.plan import Decision, ShortWindow, WindowCause
 from ci_bot.protocol.plan_identity import OptionName, PlanOption
+from ci_bot.protocol.reasons import OF_THE_BOT
 
 duration, executor_time = durations.format_duration, durations.executor_time
 
@@ -90,15 +91,13 @@ KINDS = {
 # Why there is no plan where SQLMesh was not heard to the end, by reason code. What the project does
 # is then not known: not even whether it loads.
 CUT_OFF: Mapping[str, str] = {
+    **{
+        code: OF_THE_BOT[code]
+        for code in ("bad_policy", "disk_full", "disk_limit", "timeout", "worker_not_started")
+    },
+    **dict.fromkeys(("worker_crashed", "worker_failed"), "the worker ended before it could answer"),
     "answer_refused": "the worker's answer was refused",
-    "bad_policy": "the team's policy cannot be used",
-    "disk_full": "the disk of the temporary directory is full",
-    "disk_limit": "the worker left too little of the disk free",
     "memory_limit": "the worker needed more memory than it may have",
-    "timeout": "the run was not over when its time was",
-    "worker_crashed": "the worker ended before it could answer",
-    "worker_failed": "the worker ended before it could answer",
-    "worker_not_started": "the worker could not be started",
 }
 
 

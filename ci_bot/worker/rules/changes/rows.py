@@ -15,7 +15,7 @@ from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.join_fan_out import keys_of
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.models.query_shape import UnionColumnOrder, list_moved_names
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import (
     ClauseKey,
@@ -395,7 +395,7 @@ def _moved_in_branches(model: Any, *trees: Any) -> Iterator[RuleObservation]:
             f"{quote_names(moved)} "
             f"{'takes its' if len(moved) == 1 else 'take their'} values from another column of "
             "the other branch.",
-            "all branches list their columns in the same order",
+            SAME_COLUMN_ORDER,
             model=model,
             subject=(", ".join(sorted(moved)),),
             anchors=("UNION", "EXCEPT", "INTERSECT"),

@@ -15,7 +15,14 @@ from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_written_statement
-from ci_bot.worker.rules.statement_rules import CODE, SETTING, STATEMENT, rule_of, subject_of
+from ci_bot.worker.rules.statement_rules import (
+    CODE,
+    SETTING,
+    STATEMENT,
+    STATEMENT_IS_GONE,
+    rule_of,
+    subject_of,
+)
 from ci_bot.worker.sql_effects import JudgedEffect, read_raw_file
 
 # Where nothing is said: one that quotes with backticks, one that does with double quotes.
@@ -114,7 +121,7 @@ def find_written_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 yield RuleObservation(
                     rule_of(item),
                     f"In {item.statement.slot}, as it stands in the file: it {item.said}.",
-                    "the statement is gone, or a person has run it once instead",
+                    STATEMENT_IS_GONE,
                     severity="blocker",
                     model_name=item.statement.model,
                     path=path,

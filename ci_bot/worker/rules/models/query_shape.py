@@ -11,7 +11,7 @@ from sqlglot.optimizer.scope import Scope
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.join_fan_out import keys_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
 from ci_bot.worker.sql import ModelQuery, iterate_selects, place_of, split_conditions, table_name
 from ci_bot.worker.sqlmesh_compat import FROM
 
@@ -262,7 +262,7 @@ class UnionColumnOrder(ModelRule):
                     "The branches of a UNION order their columns differently "
                     f"({quote_names(moved)}): "
                     "values end up in each other's columns.",
-                    "all branches list their columns in the same order",
+                    SAME_COLUMN_ORDER,
                     subject=[", ".join(sorted(moved))],
                     anchors=("UNION", "EXCEPT", "INTERSECT"),
                 )
