@@ -126,6 +126,9 @@ FULL_DISK_HINT = (
 )
 
 
+LOG_HINT = "The log above says what happened last."
+
+
 def format_exception(error: BaseException) -> str:
     """An exception's traceback, with those of its causes."""
     return "".join(traceback.format_exception(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -21,6 +22,14 @@ from ci_bot.protocol.base import (
 # Where a model's figure comes from, the best first: the probe of this very plan, its own applies,
 # what prod's runs of it have left in Spark's event logs, the size of what it will read.
 CostLayer = Literal["probe", "ledger", "event_logs", "input_size"]
+
+# What each is, as the end of "estimated from".
+COST_SOURCES: Mapping[CostLayer, str] = {
+    "probe": "its newest batch",
+    "ledger": "its own applies",
+    "event_logs": "prod's runs",
+    "input_size": "the size of its input",
+}
 
 
 # It is shown as it is, so it is nothing but three letters (ISO 4217).

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
+from ci_bot.protocol.reasons import OF_THE_WORKER
+
 if TYPE_CHECKING:
     from ci_bot.protocol.base import Failure
 
@@ -226,7 +228,7 @@ def _check_name(text: str) -> None:
     if means_prod(text):
         meant = "" if text == PROD else f"{_quote_name(text)} means prod, and "
         raise UnfitName(
-            f"{meant}prod is never written from here.",
+            f"{meant}{OF_THE_WORKER['prod']}.",
             PROD_HINT,
             reason_code="prod",
             exit_code=_REFUSED,

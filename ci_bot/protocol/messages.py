@@ -111,6 +111,15 @@ class Workplace(Contract):
     )
 
 
+_BeforeDirectory = Annotated[
+    Name | None, Field(description="Directory with the base branch's version of the changed files.")
+]
+
+_ReviewedWindow = Annotated[
+    Window | None, Field(description="The reviewed window, from the marker.")
+]
+
+
 class _Request(Contract):
     schema_version: Literal[1] = SCHEMA_VERSION
     projects: list[Name] = Field(min_length=1)
@@ -156,9 +165,7 @@ class ReviewRequest(_Planning, _Request):
         default_factory=list,
         description="Those of the changed files that are too large to be looked at.",
     )
-    before_dir: Name | None = Field(
-        default=None, description="Directory with the base branch's version of the changed files."
-    )
+    before_dir: _BeforeDirectory = None
     before_apply: bool = Field(
         default=False, description="Whether an apply of this run loads the same project again."
     )
@@ -195,9 +202,7 @@ class ScanRequest(_Request):
     unread_files: list[FilePath] = Field(
         default_factory=list, description="Those that are too large to be read."
     )
-    before_dir: Name | None = Field(
-        default=None, description="Directory with the base branch's version of the changed files."
-    )
+    before_dir: _BeforeDirectory = None
     copied_from: list[FilePath] = Field(
         default_factory=list,
         description="Files beside them there, which the change leaves as they are.",
@@ -264,7 +269,7 @@ class ApplyRequest(_Planning, _OfEnvironment):
     activity: Literal["apply"] = "apply"
     plan_id: Name | None = Field(default=None, description="Full id or prefix; null: no check.")
     reviewed: PlanIdentity | None = None
-    window: Window | None = Field(default=None, description="The reviewed window, from the marker.")
+    window: _ReviewedWindow = None
     table_diff: bool = True
     executor_hour_price: Price | None = None
     max_executor_hours: Seconds | None = Field(
@@ -285,7 +290,7 @@ class EstimateRequest(_Planning, _Request):
 
     activity: Literal["estimate"] = "estimate"
     environment: Annotated[EnvironmentName, BeforeValidator(for_review)]
-    window: Window | None = Field(default=None, description="The reviewed window, from the marker.")
+    window: _ReviewedWindow = None
     executor_hour_price: Price | None = None
 
 

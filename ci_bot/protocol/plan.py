@@ -21,6 +21,8 @@ from ci_bot.protocol.base import (
 )
 from ci_bot.protocol.cost import Accuracy, Currency, ModelEstimate
 
+TESTS_HINT = "`sqlmesh test` shows what they expected."
+
 ChangeType = Literal["added", "removed", "direct", "indirect", "metadata"]
 
 Category = Literal[

@@ -295,6 +295,21 @@ def what_does_not_load(failures: Sequence[Failure]) -> str:
     return "The base branch does not load here"
 
 
+# What facts and report both have, with the description that both schemas show.
+_ImpactOfChange = Annotated[Impact, Field(description="What depends on each column that changes.")]
+_HoldsPlan = Annotated[
+    bool, Field(description="Whether the environment's views are those of this plan.")
+]
+_BaseFailures = Annotated[
+    list[Failure],
+    Field(description="Why the base branch does not load; empty if it does, or was not loaded."),
+]
+_ProdLookedFor = Annotated[
+    ProdNotFound | None,
+    Field(description="Where prod was looked for in vain; null if it was found."),
+]
+
+
 class ReviewFacts(Contract):
     """The worker's answer to a review: what is, without any judgement.
 
@@ -319,9 +334,7 @@ class ReviewFacts(Contract):
     cost: Cost
     stages: list[Stage]
     lineage: Lineage
-    impact: Impact = Field(
-        default_factory=Impact, description="What depends on each column that changes."
-    )
+    impact: _ImpactOfChange = Field(default_factory=Impact)
     short_window: ShortWindow | None = Field(
         default=None, description="Why the environment gets less history; null where it does not."
     )
@@ -331,26 +344,19 @@ class ReviewFacts(Contract):
     environment_now: Line | None = Field(
         default=None, description="How the plan differs from what the environment holds now."
     )
-    environment_holds_plan: bool = Field(
-        default=False, description="Whether the environment's views are those of this plan."
-    )
+    environment_holds_plan: _HoldsPlan = False
     notes: list[Line] = Field(default_factory=list)
     versions: Versions
     timings: Timings
     failure: Failure | None = None
-    base_failures: list[Failure] = Field(
-        default_factory=list,
-        description="Why the base branch does not load; empty where it does, or was not loaded.",
-    )
+    base_failures: _BaseFailures = Field(default_factory=list)
     scoped: list[ScopedModels] = Field(
         default_factory=list, description="The models of each scope that was asked for, in order."
     )
     acceptances: list[Acceptance] = Field(
         default_factory=list, description="What the ledger holds for this pull request."
     )
-    prod_not_found: ProdNotFound | None = Field(
-        default=None, description="Where prod was looked for in vain; null where it was found."
-    )
+    prod_not_found: _ProdLookedFor = None
     base_models: Count | None = Field(
         default=None, description="Models of the base branch; null where it was not loaded."
     )
@@ -398,9 +404,7 @@ class Report(Contract):
     cost: Cost
     stages: list[Stage]
     lineage: Lineage
-    impact: Impact = Field(
-        default_factory=Impact, description="What depends on each column that changes."
-    )
+    impact: _ImpactOfChange = Field(default_factory=Impact)
     past_numbers: PastNumbers | None = Field(
         default=None,
         description="What this change does to rows that exist today; null in older reports.",
@@ -411,22 +415,15 @@ class Report(Contract):
         description="The plan's options that an input or the project says; all others are default.",
     )
     environment_now: Line | None
-    environment_holds_plan: bool = Field(
-        default=False, description="Whether the environment's views are those of this plan."
-    )
+    environment_holds_plan: _HoldsPlan = False
     state_failure: Failure | None = Field(
         default=None,
         description="Why baseline `auto` took the base branch: the state could not be read.",
     )
-    prod_not_found: ProdNotFound | None = Field(
-        default=None, description="Where prod was looked for in vain; null where it was found."
-    )
+    prod_not_found: _ProdLookedFor = None
     notes: list[Line]
     versions: Versions
     timings: Timings
     failure: Failure | None
-    base_failures: list[Failure] = Field(
-        default_factory=list,
-        description="Why the base branch does not load; empty where it does, or was not loaded.",
-    )
+    base_failures: _BaseFailures = Field(default_factory=list)
     cut: list[Name] = Field(description="Sections that a budgeted rendering left out or shortened.")

@@ -15,6 +15,8 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from ci_bot.protocol.plan import Severity
 
+READ_NO_MORE = "no model reads it any more, or it stays"
+
 Scope = Literal["plan", "model", "change", "file", "statement", "evidence"]
 
 SCOPES: Mapping[Scope, str] = {

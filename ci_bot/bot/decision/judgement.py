@@ -10,6 +10,7 @@ from ci_bot.bot.decision.all_rules import PLAN_RULES
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.risks import count_noun, from_finding, make_risk, rank_severity, sort_risks
 from ci_bot.bot.policy import Acceptances, PolicyWeighing
+from ci_bot.bot.report import SENTENCES
 from ci_bot.protocol.changed_rows import judge_past_numbers
 from ci_bot.protocol.finding_groups import group_findings, group_risks
 from ci_bot.protocol.plan import Decision
@@ -118,7 +119,7 @@ def decide_by_risks(
     if notes:
         listed = count_noun(len(group_risks(notes)), "note")
         return "go", [f"No rule found a problem; {listed}.", *_list_reasons(notes)]
-    return "go", ["No rule found a problem."]
+    return "go", [SENTENCES.no_problem]
 
 
 def nothing_changes(facts: ReviewFacts | Report) -> bool:

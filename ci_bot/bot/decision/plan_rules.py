@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from ci_bot.bot.decision.load_failure_cause import reads_nothing_of
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
+from ci_bot.bot.decision.removal_rules import PLANNED_FROM_BASE
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.bot.policy import IgnoreEntry, describe_entry
 from ci_bot.protocol.changed_rows import judge_past_numbers, old_rows_of
@@ -343,7 +344,7 @@ def base_drift(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterato
             f"{count_noun(len(names), 'model')} differ because prod has not caught up with the "
             "base "
             f"branch ({quote_names(names)}).",
-            "prod is planned from the base branch",
+            PLANNED_FROM_BASE,
         )
 
 

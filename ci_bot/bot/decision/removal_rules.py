@@ -6,9 +6,12 @@ from collections.abc import Container, Iterable, Iterator
 
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
+from ci_bot.bot.report import SENTENCES
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ReviewFacts, Risk
-from ci_bot.protocol.rules import RULES, find_rule
+from ci_bot.protocol.rules import READ_NO_MORE, RULES, find_rule
+
+PLANNED_FROM_BASE = "prod is planned from the base branch"
 
 _MEANT_TO_GO = "someone confirms that all of these models are meant to go"
 
@@ -88,7 +91,7 @@ def _removal_by_others(change: Change) -> Risk:
         MODEL_REMOVED,
         "The base branch has removed this model, and prod still has it; this pull request does not "
         f"change that. The next plan of prod removes it.{read}",
-        "prod is planned from the base branch",
+        PLANNED_FROM_BASE,
         severity="high" if change.readers else "medium",
         model=change.model,
     )
@@ -104,7 +107,7 @@ def _make_removal_risk(change: Change) -> Risk:
             MODEL_REMOVED,
             f"The model is removed, and {quote_names(change.readers)} still "
             f"{_describe_readers(change)} it.",
-            "no model reads it any more, or it stays",
+            READ_NO_MORE,
             severity="blocker",
             model=change.model,
             path=change.path,
@@ -155,8 +158,8 @@ def _make_dropped_risk(change: Change, unread: list[ColumnChange]) -> Risk:
     return make_risk(
         COLUMN_DROPPED,
         # A model that only follows the one above it is judged there.
-        f"Drops {quote_names(c.name for c in unread)}. No model of the project is known to read "
-        f"{it}; readers outside are not known.",
+        f"Drops {quote_names(c.name for c in unread)}. "
+        f"{SENTENCES.known_readers.capitalize()} {it}; readers outside are not known.",
         f"the owner confirms that nobody outside the project reads {it}",
         severity=None if own else "low",
         subject=_list_columns(unread),

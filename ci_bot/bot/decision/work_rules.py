@@ -14,6 +14,7 @@ from ci_bot.bot.decision.planned_work import (
     map_models_below,
 )
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
+from ci_bot.bot.report import SENTENCES
 from ci_bot.protocol.changed_rows import judge_past_numbers, old_rows_of
 from ci_bot.protocol.durations import executor_time
 from ci_bot.protocol.limits import DEFAULT_MAX_INTERVALS
@@ -361,7 +362,7 @@ def too_much_work(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iter
 
 
 def _describe_environment(where: Where, environment: str) -> str:
-    return "in prod after the merge" if where == "prod" else f"in `{environment}`"
+    return SENTENCES.after_merge if where == "prod" else f"in `{environment}`"
 
 
 def _place_of_plan(where: Where, facts: ReviewFacts) -> str:

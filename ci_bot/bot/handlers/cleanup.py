@@ -10,7 +10,14 @@ from ci_bot.bot.github import GitHub, may_write, require_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import read_command
-from ci_bot.bot.report import CommentContext, MarkerFacts, RenderedText, notices, render_cleanup
+from ci_bot.bot.report import (
+    SENTENCES,
+    CommentContext,
+    MarkerFacts,
+    RenderedText,
+    notices,
+    render_cleanup,
+)
 from ci_bot.bot.worker_client import WorkerClient, failure_of, make_owner
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.errors import EXIT_DONE, BotError, RequestRefused
@@ -246,7 +253,7 @@ def is_news(document: CleanupDocument, before: Marker | None) -> bool:
 def notify_of_leftovers(why: str | None, publisher: Publisher) -> None:
     """Notifies people that something is left; `why` is a sentence, if anybody knows it."""
     text = notices.cleanup_failed(
-        why or "The cleanup is incomplete.",
+        why or f"{SENTENCES.cleanup_incomplete.capitalize()}.",
         replace(publisher.template, phase="cleanup_failed"),
         comment_url=publisher.comment_url,
     )

@@ -20,7 +20,7 @@ from ci_bot.bot.github import GitHub, NotFound, PullRequest, read_member
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher, publisher_for
 from ci_bot.bot.handlers.review import list_apply_conditions
-from ci_bot.bot.report import CommentContext, MarkerFacts, RenderedText, render_review
+from ci_bot.bot.report import SENTENCES, CommentContext, MarkerFacts, RenderedText, render_review
 from ci_bot.bot.sandbox import AnswerRefusedError, check_json
 from ci_bot.errors import EXIT_DONE, RequestRefused
 from ci_bot.protocol.comment_marker import review_phase
@@ -151,9 +151,9 @@ def rewrite_fork_report(
             "identity": None,
             "plan_id": None,
             "appliable": False,
-            "not_appliable_because": "Plans of a fork are reviewed, never applied."
+            "not_appliable_because": SENTENCES.fork_never_applied
             if pull.fork
-            else "It was compared with the base branch; review it with prod's state first.",
+            else SENTENCES.needs_prods_state,
             "baseline": "base-branch",
             "decision": decision,
             "reasons": reasons,

@@ -34,9 +34,15 @@ from ci_bot.bot.worker_client import (
 )
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.base import Failure, short_plan_id
+from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.plan_identity import PlanIdentity, compare_identities
+from ci_bot.protocol.refusals import (
+    REVIEW_AGAIN,
+    UNCATEGORIZED_HINT,
+    describe_other_plan,
+    describe_uncategorized,
+)
 from ci_bot.protocol.review_report import Report
 
 ARTIFACT = "ci-bot-report"
@@ -126,9 +132,8 @@ def other_plan(
         stage="compare",
         reason_code="plan_changed",
         exit_code=EXIT_REFUSED,
-        message="The plan is no longer the reviewed one: asked for "
-        f"{short_plan_id(marker.plan)}, the current plan is {short_plan_id(own.plan_id)}.",
-        hint="Review again, then apply the new plan id.",
+        message=describe_other_plan(marker.plan, own.plan_id),
+        hint=REVIEW_AGAIN,
     )
     if marker.base and own.base_sha:
         publisher.template = replace(publisher.template, base_moves=(marker.base, own.base_sha))
@@ -150,9 +155,8 @@ def _no_plan(own: Report, marker: Marker, environment: str) -> ApplyDocument:
         stage="plan",
         reason_code="uncategorized",
         exit_code=EXIT_REFUSED,
-        message=f"These changes have no category, so SQLMesh cannot apply them: {waiting}.",
-        hint="Switch automatic categorization on for them, or apply from a terminal with `sqlmesh "
-        "plan`, which asks.",
+        message=describe_uncategorized(waiting),
+        hint=UNCATEGORIZED_HINT,
     )
     document = apply.failed_document(failure, environment=environment)
     if own.changes:

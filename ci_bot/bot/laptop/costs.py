@@ -8,6 +8,7 @@ from ci_bot.bot.laptop.environments import context_of
 from ci_bot.bot.laptop.session import branch_of, check_name, local_client, origin_of
 from ci_bot.bot.report import TextPage, notices, render_plain, screen_of, words
 from ci_bot.bot.worker_client import (
+    OTHER_SPARK,
     ReviewCommits,
     agreed_on_cost,
     error_of,
@@ -90,7 +91,7 @@ def estimate_locally(
 _BECAME = (
     ("known", "read before"),
     ("foreign", "without a table of SQLMesh"),
-    ("other_version", "of another version of Spark"),
+    ("other_version", OTHER_SPARK),
     ("cut", "cut: what is whole in them was read"),
     ("unreadable", "not readable"),
     ("old", "too old"),

@@ -13,6 +13,7 @@ from ci_bot.bot.actions import FailOn
 from ci_bot.bot.decision import TeamLimits, review_exit_code
 from ci_bot.bot.laptop.environments import check_files, context_of, show_document, write_documents
 from ci_bot.bot.laptop.session import (
+    LEAVE_ONE_OUT,
     branch_of,
     check_name,
     local_client,
@@ -269,7 +270,7 @@ def review_locally(machine: Machine, asked: LocalReview) -> int:
         if given and asked.form != "terminal":
             raise BadInput(
                 f"`--{name}` is for a terminal, and `--format {asked.form}` asks for another form.",
-                hint="Leave out one of them.",
+                hint=LEAVE_ONE_OUT,
                 reason_code="bad_input",
             )
     check_name(asked.environment, for_review)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from ci_bot.bot.actions import NO_CHANGES
-from ci_bot.bot.laptop.session import local_client, origin_of, raise_bad_input
-from ci_bot.bot.report import TextPage, screen_of, words
+from ci_bot.bot.laptop.session import LEAVE_ONE_OUT, local_client, origin_of, raise_bad_input
+from ci_bot.bot.report import SENTENCES, TextPage, screen_of, words
 from ci_bot.bot.worker_client import ReviewCommits, ReviewOptions, make_owner, review, run_owner
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
@@ -51,7 +51,7 @@ def prod_plan_locally(
     if expect is not None and reviewed is not None:
         raise BadInput(
             "`--expect` and `--reviewed` both say which plan is meant.",
-            hint="Leave out one of them.",
+            hint=LEAVE_ONE_OUT,
             reason_code="bad_input",
         )
     if reviewed is not None:
@@ -133,7 +133,7 @@ def plan_of(report: Report) -> ProdPlan:
         )
     plan = report.prod_plan or NOTHING
     if plan.would_fail:
-        raise _make_plan_error(f"The plan for prod would fail: {plan.failure}", None)
+        raise _make_plan_error(f"{SENTENCES.prod_plan_fails}: {plan.failure}", None)
     return plan
 
 

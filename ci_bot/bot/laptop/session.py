@@ -31,6 +31,8 @@ from ci_bot.protocol.base import Failure
 from ci_bot.protocol.environment import DEFAULT_PREFIX, EnvironmentName, UnfitName
 from ci_bot.redaction import from_dotenv
 
+LEAVE_ONE_OUT = "Leave out one of them."
+
 # The projects that were named on a command line, and the repository that they lie in.
 
 

@@ -8,6 +8,7 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.bot.report.files import (
+        CANNOT_WRITE,
         PAGE,
         DocumentTexts,
         Format,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.model.headline import baseline_notice, compared_with
     from ci_bot.bot.report.model.marker_facts import MarkerFacts, plans_before
     from ci_bot.bot.report.model.prose import render_prose
+    from ci_bot.bot.report.model.sentences import SENTENCES
     from ci_bot.bot.report.resources import find_resource
     from ci_bot.bot.report.text.page import OutputScreen, TextPage, new_page, screen_of
     from ci_bot.bot.report.text.plain_markdown import PLACE, render_plain, without_spans
@@ -60,9 +62,11 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.text.short_review import compare_rounds, short_text
 
 __all__ = [
+    "CANNOT_WRITE",
     "COMMENT_BYTES",
     "PAGE",
     "PLACE",
+    "SENTENCES",
     "ApplyCondition",
     "ApplyRefusal",
     "ApplyView",
@@ -117,7 +121,9 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
+        "model.sentences": ["SENTENCES"],
         "files": [
+            "CANNOT_WRITE",
             "Format",
             "PAGE",
             "DocumentTexts",

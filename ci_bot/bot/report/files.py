@@ -17,6 +17,8 @@ from typing import Literal
 from ci_bot.errors import BadInput, BotError
 from ci_bot.protocol.base import Contract
 
+CANNOT_WRITE = "No file can be written to"
+
 Format = Literal["terminal", "markdown", "json"]
 # Called alike after a review and after an apply: an apply's page holds the review, too.
 PAGE = "report.html"
@@ -61,7 +63,7 @@ def check_output(directory: Path, *, option: str = "--output") -> None:
             pass
     except OSError as error:
         raise BadInput(
-            f"No file can be written to {directory}: {_describe_os_error(error)}.",
+            f"{CANNOT_WRITE} {directory}: {_describe_os_error(error)}.",
             hint=f"Name a directory that can be written, with `{option}`.",
             reason_code="output",
         ) from error

@@ -27,7 +27,7 @@ from ci_bot.bot.sandbox.supervisor import (
     WatchOptions,
     supervise_process,
 )
-from ci_bot.errors import FULL_DISK_HINT, RunCancelled, TimedOut, WorkerFailed
+from ci_bot.errors import FULL_DISK_HINT, LOG_HINT, RunCancelled, TimedOut, WorkerFailed
 from ci_bot.protocol.messages import REQUEST, Progress
 from ci_bot.redaction import Redactor
 
@@ -290,7 +290,7 @@ def _judge_answer(
         )
     raise WorkerFailed(
         f"The worker {_describe_ending(ended.exit_code)} without an answer.",
-        hint="The log above says what happened last.",
+        hint=LOG_HINT,
         reason_code="worker_crashed",
     )
 

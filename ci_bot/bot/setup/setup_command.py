@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from ci_bot.bot.report import TextPage, find_resource, new_page
+from ci_bot.bot.report import CANNOT_WRITE, TextPage, find_resource, new_page
 from ci_bot.bot.setup.action_release import (
     ActionRelease,
     find_action_release,
@@ -307,7 +307,7 @@ def _write_files(target: Path, compared: Sequence[ComparedFile]) -> None:
     except OSError as error:
         _remove_parts(waiting)
         raise BadInput(
-            f"No file can be written to {target}: {error.strerror}. Nothing was written.",
+            f"{CANNOT_WRITE} {target}: {error.strerror}. Nothing was written.",
             hint="Make it writable for this account, or name another directory with `--output`.",
             reason_code="output",
         ) from error

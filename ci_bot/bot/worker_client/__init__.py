@@ -21,7 +21,12 @@ if TYPE_CHECKING:
         make_owner,
         run_owner,
     )
-    from ci_bot.bot.worker_client.costs import describe_learned, request_estimate, request_learn
+    from ci_bot.bot.worker_client.costs import (
+        OTHER_SPARK,
+        describe_learned,
+        request_estimate,
+        request_learn,
+    )
     from ci_bot.bot.worker_client.failures import error_of, failure_of, refused_failure
     from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
     from ci_bot.bot.worker_client.session import (
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "OTHER_SPARK",
     "ClientOptions",
     "ReviewCommits",
     "ReviewOptions",
@@ -81,7 +87,7 @@ __getattr__ = open_on_demand(
         "changed_files": ["changed_by", "file_content"],
         "cleanup": ["SweepOptions", "SweptEnvironment"],
         "client": ["ClientOptions", "WorkListener", "WorkerClient", "make_owner", "run_owner"],
-        "costs": ["request_estimate", "request_learn", "describe_learned"],
+        "costs": ["OTHER_SPARK", "request_estimate", "request_learn", "describe_learned"],
         "doctor": [],
         "failures": ["error_of", "failure_of", "refused_failure"],
         "review": [],

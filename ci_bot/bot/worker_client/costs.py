@@ -12,6 +12,8 @@ from ci_bot.protocol.cost import LearnDocument
 from ci_bot.protocol.environment import UnfitName
 from ci_bot.protocol.messages import EstimateRequest, LearnRequest
 
+OTHER_SPARK = "of another version of Spark"
+
 
 def request_estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
     """The expected cost, or why there is none.
@@ -50,7 +52,7 @@ def describe_learned(document: LearnDocument) -> str:
     """What was learned, with what was of no use."""
     useless = {
         "of other applications": document.foreign,
-        "of another version of Spark": document.other_version,
+        OTHER_SPARK: document.other_version,
         "not readable": document.unreadable,
         "cut": document.cut,
     }

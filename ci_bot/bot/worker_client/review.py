@@ -14,6 +14,7 @@ from ci_bot.bot.decision import (
     judge_review,
 )
 from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing
+from ci_bot.bot.report import SENTENCES
 from ci_bot.bot.sandbox import GitFile, MissingFiles
 from ci_bot.bot.worker_client.base_branch import compared_with_base
 from ci_bot.bot.worker_client.changed_files import FileChanges, changed_by
@@ -326,12 +327,12 @@ def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Lin
     conditions = (
         (facts.failure is not None, "The plan failed."),
         (bool(facts.base_failures), f"{what_does_not_load(facts.base_failures)}."),
-        (fork, "Plans of a fork are reviewed, never applied."),
+        (fork, SENTENCES.fork_never_applied),
         (bool(unfit), unfit[0].message if unfit else ""),
         (no_prod, "No prod was found in the state; build it, or let this run find it."),
         (
             baseline == "base-branch",
-            "It was compared with the base branch; review it with prod's state first.",
+            SENTENCES.needs_prods_state,
         ),
         (facts.identity is None, no_plan),
     )

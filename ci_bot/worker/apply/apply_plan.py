@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.errors import BadInput, BotError
+from ci_bot.errors import BotError
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import ApplyRequest
@@ -26,7 +26,7 @@ from ci_bot.worker.apply.verification import EnvironmentVerification
 from ci_bot.worker.cost import BatchMeter, PlanEstimator, SparkStore, builds_long, over_budget
 from ci_bot.worker.messages import ModelNames, error_sentence, failure_of
 from ci_bot.worker.planning import BuiltPlan, Missing, describe_plan
-from ci_bot.worker.project import OpenProject, opening, place_of
+from ci_bot.worker.project import OpenProject, no_prod_error, opening, place_of
 from ci_bot.worker.runtime import (
     AdapterSql,
     PhaseClock,
@@ -198,13 +198,9 @@ class ApplyRun:
 
     def _check_prerequisites(self) -> None:
         if self.opened.baseline == "empty":
-            missing = self.opened.prod_not_found
-            raise BadInput(
-                f"{missing.describe_absence() if missing else 'There is no prod.'} So there is "
-                "nothing "
-                "that a PR environment could be compared with.",
-                hint=f"{missing.hint if missing else ''} `sqlmesh plan` builds prod.".strip(),
-                reason_code="no_prod",
+            raise no_prod_error(
+                self.opened.prod_not_found,
+                "So there is nothing that a PR environment could be compared with.",
             )
         pull_request = self.request.owner.pr_number is not None
         preconditions.check_project(

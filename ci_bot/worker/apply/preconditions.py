@@ -12,11 +12,17 @@ from sqlmesh.core.environment import Environment
 
 from ci_bot.errors import EXIT_REFUSED, BadInput, RequestRefused
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.base import Failure, short_plan_id
+from ci_bot.protocol.base import Failure
 from ci_bot.protocol.environment import EnvironmentName, normalize_name
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Backfill
 from ci_bot.protocol.plan_identity import PlanIdentity, compare_identities, matches_plan_id
+from ci_bot.protocol.refusals import (
+    REVIEW_AGAIN,
+    UNCATEGORIZED_HINT,
+    describe_other_plan,
+    describe_uncategorized,
+)
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.attempts import PlanMovedError
 from ci_bot.worker.apply.progress_report import RunReport
@@ -84,9 +90,8 @@ def check_category(planned: BuiltPlan, names: ModelNames) -> None:
     if planned.plan.uncategorized:
         waiting = ", ".join(names.short_name(s.name) for s in planned.plan.uncategorized)
         raise RequestRefused(
-            f"These changes have no category, so SQLMesh cannot apply them: {waiting}.",
-            hint="Switch automatic categorization on for them, or apply from a terminal with "
-            "`sqlmesh plan`, which asks.",
+            describe_uncategorized(waiting),
+            hint=UNCATEGORIZED_HINT,
             reason_code="uncategorized",
         )
 
@@ -151,7 +156,7 @@ def check_window(planned: BuiltPlan, names: ModelNames) -> None:
             raise RequestRefused(
                 f"The work on {names.short_name(s_id.name)} reaches outside the reviewed window "
                 f"({window.start or 'the beginning'} to {window.end}).",
-                hint="Review again, then apply the new plan id.",
+                hint=REVIEW_AGAIN,
                 reason_code="outside_window",
             )
 
@@ -223,7 +228,7 @@ def plan_changed(message: str) -> Failure:
         reason_code="plan_changed",
         exit_code=EXIT_REFUSED,
         message=message,
-        hint="Review again, then apply the new plan id.",
+        hint=REVIEW_AGAIN,
     )
 
 
@@ -338,11 +343,7 @@ class PlanRepetition:
             return None
         if self._request.reviewed is not None:
             self._report.difference = compare_identities(self._request.reviewed, identity)
-        failure = plan_changed(
-            f"The plan is no longer the reviewed one: asked for {short_plan_id(asked)}, the "
-            "current plan "
-            f"is {short_plan_id(now)}."
-        )
+        failure = plan_changed(describe_other_plan(asked, now))
         return self._report.refused_document(failure)
 
     def plan_again(self) -> BuiltPlan:

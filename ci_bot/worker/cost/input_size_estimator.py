@@ -18,7 +18,7 @@ from sqlmesh.core import constants as c
 from sqlmesh.core.model import SeedModel
 from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.errors import BadInput, RequestRefused
+from ci_bot.errors import RequestRefused
 from ci_bot.protocol.apply_report import EstimateDocument
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.messages import EstimateRequest
@@ -43,7 +43,14 @@ from ci_bot.worker.planning import (
     plan_options,
     work_of_merge,
 )
-from ci_bot.worker.project import OpenProject, opening, place_of, plan_settings, versions_of
+from ci_bot.worker.project import (
+    OpenProject,
+    no_prod_error,
+    opening,
+    place_of,
+    plan_settings,
+    versions_of,
+)
 from ci_bot.worker.runtime import PhaseClock, write_log_line
 from ci_bot.worker.state_store import CostLedger
 
@@ -243,14 +250,7 @@ def estimate_plan(request: EstimateRequest, ports: EstimatePorts) -> EstimateDoc
     )
     try:
         if opened.baseline == "empty":
-            missing = opened.prod_not_found
-            raise BadInput(
-                f"{missing.describe_absence() if missing else 'There is no prod.'} So no run has "
-                "told what "
-                "anything costs.",
-                hint=f"{missing.hint if missing else ''} `sqlmesh plan` builds prod.".strip(),
-                reason_code="no_prod",
-            )
+            raise no_prod_error(opened.prod_not_found, "So no run has shown what anything costs.")
         return _make_estimate_document(request, ports, opened, started)
     finally:
         opened.close_state()

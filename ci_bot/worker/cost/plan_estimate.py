@@ -14,7 +14,7 @@ from typing import Any
 
 from ci_bot.errors import EXIT_REFUSED
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.cost import Accuracy, CostLayer, ModelEstimate, Price
+from ci_bot.protocol.cost import COST_SOURCES, Accuracy, CostLayer, ModelEstimate, Price
 from ci_bot.protocol.durations import executor_time
 from ci_bot.protocol.plan import Backfill, Confidence, Cost, sum_work, tables_of
 from ci_bot.protocol.review_report import Impact
@@ -263,13 +263,6 @@ def with_unneeded(cost: Cost, work: Sequence[Backfill], impact: Impact) -> Cost:
 
 _DEAREST = 3
 
-_FROM: Mapping[CostLayer, str] = {
-    "probe": "its newest batch",
-    "ledger": "its own applies",
-    "event_logs": "prod's runs",
-    "input_size": "the size of its input",
-}
-
 
 def over_budget(
     cost: Cost,
@@ -316,7 +309,7 @@ def _describe_cost(cost: Cost) -> str:
 
 def _describe_dearest(cost: Cost) -> str:
     named = ", ".join(
-        f"{item.model} {executor_time(item.executor_hours_mid)} ({_FROM[item.layer]})"
+        f"{item.model} {executor_time(item.executor_hours_mid)} ({COST_SOURCES[item.layer]})"
         for item in cost.models[:_DEAREST]
     )
     rest = len(cost.models) - _DEAREST

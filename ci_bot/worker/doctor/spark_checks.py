@@ -24,6 +24,8 @@ from ci_bot.worker.runtime import (
     spark_catalog,
 )
 
+_NOT_READABLE = "and there is no such file that this account may read."
+
 _DELTA_JARS = "delta-spark_2.12 and delta-storage"
 
 _MOST_VIEWS = 50
@@ -50,7 +52,7 @@ def java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
     java.check_java(found, spark_)
     if found.version in java.runs_on(spark_):
         return ProjectCheck(name="java", status="ok", message=str(found))
-    fix = f"{java.in_words(spark_)}; point JAVA_HOME at one of them."
+    fix = f"{java.in_words(spark_)}. {java.CHOOSE_ONE}"
     return ProjectCheck(name="java", status="warn", message=str(found), fix=fix)
 
 
@@ -312,9 +314,7 @@ def _check_jars(
         return ProjectCheck(
             name="jars",
             status="fail",
-            message=f"`spark.jars` names {_join_names(map(str, absent))}, and there is no such "
-            "file "
-            "that this account may read.",
+            message=f"`spark.jars` names {_join_names(map(str, absent))}, {_NOT_READABLE}",
             fix="An earlier step has to download it into the workspace, readable for everybody; in "
             "the container that is /github/workspace.",
         )
@@ -374,8 +374,7 @@ def _check_credentials(
             return ProjectCheck(
                 name=f"credentials of {cloud.name}",
                 status="fail",
-                message=f"{variable} names {path}, and there is no such file that this account may "
-                "read.",
+                message=f"{variable} names {path}, {_NOT_READABLE}",
                 fix="The file has to lie below the workspace, readable for everybody, and the path "
                 "is the container's.",
             )

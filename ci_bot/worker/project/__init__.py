@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         list_pointers,
         list_seed_files,
     )
+    from ci_bot.worker.project.missing_prod import no_prod_error
     from ci_bot.worker.project.opening import (
         UNPIN_HINT,
         ConfigFacts,
@@ -78,6 +79,7 @@ __all__ = [
     "load_alone",
     "load_project",
     "new_context",
+    "no_prod_error",
     "opening",
     "place_of",
     "plan_settings",
@@ -95,6 +97,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
+        "missing_prod": ["no_prod_error"],
         "base_branch": [],
         "checks": ["BOT", "PlanSettings", "check_formatting", "lint_project", "plan_settings"],
         "configuration": [

@@ -15,7 +15,7 @@ from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import Snapshot, SnapshotChangeCategory, SnapshotIntervals, start_date
 from sqlmesh.core.state_sync import StateSync
 
-from ci_bot.errors import EXIT_FAILED, BadInput, BotError, WorkerFailed
+from ci_bot.errors import EXIT_FAILED, LOG_HINT, BadInput, BotError, WorkerFailed
 from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import NotLoaded, failure_of, names_and_times
@@ -142,7 +142,7 @@ def _wait_for_base(beside: BackgroundWork, state: Path) -> BaseProject:
             reason_code="worker_crashed",
             exit_code=EXIT_FAILED,
             message=f"The process that loaded the base branch's project {error}.",
-            hint="The log above says what happened last.",
+            hint=LOG_HINT,
         )
         return BaseProject(None, (failure,))
     if values["config"] is None:

@@ -15,7 +15,7 @@ from sqlmesh.core.context import Context
 from sqlmesh.core.environment import Environment
 from sqlmesh.core.state_sync import StateSync
 
-from ci_bot.errors import BotError
+from ci_bot.errors import BadInput, BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.review_report import ProdNotFound
 from ci_bot.redaction import hide_shapes, quoted_value
@@ -40,6 +40,16 @@ _CHECK = (
     "variables, and what the account of this run may read. If this is the first deployment, say so "
     "with `baseline: state`, or build prod."
 )
+
+
+def no_prod_error(missing: ProdNotFound | None, consequence: str) -> BadInput:
+    """The failure of work that needs prod; `consequence` is a sentence on what cannot be done."""
+    absence = missing.describe_absence() if missing else "There is no prod."
+    return BadInput(
+        f"{absence} {consequence}",
+        hint=f"{missing.hint if missing else ''} `sqlmesh plan` builds prod.".strip(),
+        reason_code="no_prod",
+    )
 
 
 def find_missing_prod(

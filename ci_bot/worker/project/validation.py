@@ -13,7 +13,14 @@ from typing import Any
 from sqlmesh.core.config import DuckDBConnectionConfig, EnvironmentSuffixTarget
 
 from ci_bot.protocol.base import Versions
-from ci_bot.protocol.plan import CheckStatus, FormatCheck, LintCheck, ProjectCheck, TestsCheck
+from ci_bot.protocol.plan import (
+    TESTS_HINT,
+    CheckStatus,
+    FormatCheck,
+    LintCheck,
+    ProjectCheck,
+    TestsCheck,
+)
 from ci_bot.protocol.review_report import ProdNotFound
 from ci_bot.protocol.supported_versions import PYSPARK_VERSIONS_TEXT, was_tried
 from ci_bot.worker import sqlmesh_compat
@@ -216,7 +223,7 @@ def tests_line(check: TestsCheck) -> ProjectCheck:
         warning=check.status == "not_run",
         message=f"{check.failed} of {check.run} failed" if check.failed else f"{check.run} passed",
         named=[failure.name for failure in check.failures],
-        fix="`sqlmesh test` shows what they expected.",
+        fix=TESTS_HINT,
     )
 
 

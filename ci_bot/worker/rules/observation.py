@@ -12,6 +12,8 @@ from ci_bot.protocol.rules import RuleSpec
 from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.messages import ModelNames
 
+NOT_RETURNED = "which the query does not return"
+
 SAME_COLUMN_ORDER = "all branches list their columns in the same order"
 
 EVIDENCE_LENGTH = 1_000

@@ -16,6 +16,8 @@ from pathlib import Path
 from ci_bot.errors import BadInput
 from ci_bot.protocol.supported_versions import WITH_SPARK
 
+CHOOSE_ONE = "Point JAVA_HOME at one of them."
+
 # The optimizing compiler takes half of the processor time of a JVM that lives for seconds, and its
 # code comes too late to be used: 7.8 s of processor time instead of 15.5 s for a start, a look into
 # the metastore and a listing, on two cores.
@@ -257,7 +259,7 @@ def check_java(found: JavaRuntime | None, spark: tuple[int, int]) -> None:
     if found.version is not None and found.version < min(runs_on(spark)):
         raise BadInput(
             f"{in_words(spark)}, and this is {found}.",
-            hint="Point JAVA_HOME at one of them.",
+            hint=CHOOSE_ONE,
             reason_code="no_java",
         )
     if spark[0] >= 4 and found.modules is not None and VECTOR_MODULE not in found.modules:  # noqa: PLR2004 - Spark 4

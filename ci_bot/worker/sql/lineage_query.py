@@ -397,7 +397,7 @@ def read_definition(
     except UnreadableError:
         raise
     except RecursionError:
-        raise UnreadableError("it is nested too deeply") from None
+        raise UnreadableError("it nests too deeply to be read") from None
     except Exception as error:  # a tree of a shape that nobody foresaw must not pass as harmless
         raise UnreadableError(f"reading it ended with {type(error).__name__}") from None
     return DefinitionRelations(rendered, written, tuple(sorted(gaps)), incremental)

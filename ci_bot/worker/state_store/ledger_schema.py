@@ -163,7 +163,7 @@ def make_schema(adapter: Any) -> None:
 def _too_new(version: int, written_by: str) -> BadInput:
     return BadInput(
         f"The ledger in the schema `{SCHEMA}` of the state database has version {version}, written "
-        f"by ci-bot {written_by or 'of an unknown version'}; this is ci-bot {ci_bot.__version__}, "
+        f"by ci-bot {written_by or 'without a version'}; this is ci-bot {ci_bot.__version__}, "
         f"which knows versions up to {LEDGER_VERSION}.",
         hint=f"Use ci-bot {written_by or 'in its newest version'} or later in this workflow, too.",
         reason_code="ledger_too_new",

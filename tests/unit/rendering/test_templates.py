@@ -14,6 +14,7 @@ from ci_bot.bot.report.markdown.templating import (
     finalize_value,
     templates_directory,
 )
+from ci_bot.bot.report.model.sentences import list_for_templates
 from ci_bot.bot.report.resources import find_directory
 from ci_bot.protocol.comment_marker import Phase
 
@@ -40,11 +41,17 @@ def _printed(name: str) -> list[nodes.Expr]:
     ]
 
 
+def _is_sentence(expression: nodes.Getattr) -> bool:
+    return isinstance(expression.node, nodes.Name) and expression.node.name == "sentences"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_template__prints_nothing_raw(name: str) -> None:
     for expression in _printed(name):
         if isinstance(expression, nodes.Filter):
             assert expression.name in PRINTING, f"{name}: |{expression.name}"
+        elif isinstance(expression, nodes.Getattr) and _is_sentence(expression):
+            assert expression.attr in list_for_templates(), f"{name}: {expression.attr}"
         elif isinstance(expression, nodes.Getattr):
             assert expression.attr in MADE_BY_US, f"{name}: {expression.attr}"
         elif isinstance(expression, nodes.Name):

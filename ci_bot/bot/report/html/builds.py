@@ -9,6 +9,7 @@ from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import ReviewedReport
 from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.words import short_window
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan, sum_work
@@ -33,7 +34,7 @@ def building_section(sources: ReviewedReport) -> list[PageItem]:
     parts = [
         *cells.prose_part(
             work_sentence(report.backfill, f"`{env}` builds"),
-            work_sentence(report.prod_plan.full_backfill, "`prod` builds after the merge")
+            work_sentence(report.prod_plan.full_backfill, SENTENCES.prod_builds_later)
             if report.prod_plan
             else None,
             short_window(window, env, report.options) if window else None,
@@ -44,7 +45,7 @@ def building_section(sources: ReviewedReport) -> list[PageItem]:
                 ("Kind", "text"),
                 (f"In {env}", "value"),
                 ("Batches", "number"),
-                ("In prod after the merge", "value"),
+                (SENTENCES.after_merge.capitalize(), "value"),
                 ("Intervals", "strip"),
                 ("What prod does with it", "text"),
                 ("Table", "text"),
@@ -69,7 +70,7 @@ def building_section(sources: ReviewedReport) -> list[PageItem]:
         *cells.table_part(
             [("When", "text"), ("Change", "text"), ("Statement", "text")],
             [[s.when, s.change, _quote_statement(s.sql)] for s in report.statements],
-            title="Statements around the environment",
+            title=SENTENCES.statements_around,
             key="statements",
         ),
         *(_make_prod_part(report.prod_plan, sources) if report.prod_plan else []),
@@ -210,12 +211,10 @@ def _make_prod_part(plan: ProdPlan, sources: ReviewedReport) -> list[PageItem]:
     altered = [f"`{name}`" for name in plan.forward_only_schema_changes]
     return [
         *cells.prose_part(
-            f"The plan for `prod` would fail: {plan.failure or 'SQLMesh says no more.'}"
+            f"{SENTENCES.prod_plan_fails}: {plan.failure or 'SQLMesh says no more.'}"
             if plan.would_fail
             else None,
-            f"Altered in place, because the change is forward-only: {', '.join(altered)}."
-            if altered
-            else None,
+            f"{SENTENCES.altered_in_place}: {', '.join(altered)}." if altered else None,
         ),
         *cells.table_part(
             [("Model", "name"), ("Range", "text"), ("What", "text")],

@@ -9,12 +9,13 @@ from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.model import prose, words
 from ci_bot.bot.report.model.apply_evidence import ApplyView, ColumnRow, list_plan_differences
 from ci_bot.bot.report.model.data_words import DiffView
+from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import AppliedModel, ApplyDocument, ApplyVerdict, ModelAudit
 
 _STATES = {
-    "suspect": ("high", "rows cannot be paired", 0),
+    "suspect": ("high", SENTENCES.rows_unpaired, 0),
     "differs": ("medium", "differs", 1),
-    "empty": ("info", "no rows on either side", 2),
+    "empty": ("info", SENTENCES.no_rows, 2),
     "same": ("good", "identical", 3),
 }
 _COLUMNS_SHOWN = 12
@@ -191,14 +192,14 @@ def built_section(document: ApplyDocument) -> list[PageItem]:
             title="Attempts",
             key="attempts",
         ),
-        *cells.prose_part(*document.partial, title="May be half built"),
+        *cells.prose_part(*document.partial, title=SENTENCES.half_built),
         *cells.table_part(
             [("What", "text"), ("How it differs", "text")],
             [
                 [", ".join(f"`{name}`" for name in d.names), d.how]
                 for d in list_plan_differences(document.difference)
             ],
-            title="The current plan is not the reviewed one",
+            title=SENTENCES.other_plan,
             key="difference",
         ),
         *cells.code_part(document.failure.message if document.failure else "", "Why it failed"),

@@ -11,6 +11,7 @@ from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.model import prose
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.markdown_text import CommentLinks
+from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES
 from ci_bot.protocol.review_report import Report, Risk
@@ -116,16 +117,16 @@ def findings_section(sources: ReviewedReport) -> list[PageItem]:
                 ]
                 for group in aside
             ],
-            title="Findings that do not count, and why",
+            title=SENTENCES.aside_and_why,
             key="aside",
         ),
         *cells.prose_part(
             policy,
-            f"The policy makes nothing lighter here. {lighter}" if lighter else None,
+            f"{SENTENCES.nothing_lighter} {lighter}" if lighter else None,
         ),
     ]
     if not groups:
-        parts = [*cells.prose_part("No rule found a problem."), *parts]
+        parts = [*cells.prose_part(SENTENCES.no_problem), *parts]
     return cells.section_part("findings", "Findings", parts, len(groups))
 
 

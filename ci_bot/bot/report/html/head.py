@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from ci_bot.bot.report.html.builds import cost_words, work_sentence
 from ci_bot.bot.report.html.findings import describe_location
-from ci_bot.bot.report.html.story import lint_words, tests_words
+from ci_bot.bot.report.html.story import lint_words
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView
+from ci_bot.bot.report.model.check_words import MARKS, describe_tests
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.finding_groups import BlockerFix
 from ci_bot.bot.report.model.headline import baseline_notice
+from ci_bot.bot.report.model.sentences import BASELINES, SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import short_plan_id
@@ -25,14 +27,8 @@ _RESULTS = {
     "refused": ("no_go", "⛔", "Apply refused"),
     "cancelled": ("no_changes", "⏹️", "Apply cancelled"),
 }
-_BASELINES = {
-    "state": "compared with `prod`",
-    "base-branch": "compared with the base branch, without state",
-    "empty": "no `prod` was found: everything counts as new",
-}
 MOST_POINTS = 6
 _OTHERS = 4
-_MARKS = {"ok": "✅", "warn": "⚠️", "fail": "❌", "not_run": "⬜"}
 
 
 @dataclass(frozen=True)
@@ -153,7 +149,7 @@ def _describe_applied_decision(applied: ApplyDocument) -> str:
     if verdict is None:
         return ""
     reasons = " ".join(verdict.reasons[:2]) if verdict.decision in ("review", "no_go") else ""
-    decided = f"Decision with this data: {words.DECISIONS[verdict.decision]}"
+    decided = f"{SENTENCES.decision_with_data} {words.DECISIONS[verdict.decision]}"
     return f"{decided}: {reasons}" if reasons else f"{decided}."
 
 
@@ -175,19 +171,14 @@ def _to_look_at(view: ReviewView | None) -> list[HeadPoint]:
 
 
 def _describe_fix(fix: BlockerFix) -> str:
-    """What is wrong, how it is mended, and what fails because of it, in a comment's words."""
-    if fix.is_secret:
-        how = (
-            "Revoke it now at its issuer: the git history keeps it. Then read it from the "
-            "environment or a secret store."
-        )
-    else:
-        how = fix.how
-    what = "The message below says what is wrong." if fix.is_failure else fix.shown.evidence
+    """What is wrong, how to fix it, and what fails because of it, in a comment's words."""
+    revoke = f"{SENTENCES.revoke_now} {SENTENCES.revoke_rest}"
+    how = revoke if fix.is_secret else fix.how
+    what = SENTENCES.message_below if fix.is_failure else fix.shown.evidence
     broken = list(dict.fromkeys(other.path or describe_location(other) for other in fix.follows))
     others = ", ".join(f"`{name}`" for name in broken[:_OTHERS])
     more = words.and_more(broken, _OTHERS)
-    return f"{what} {how}" + (f" Fails because of it: {others}{more}." if others else "")
+    return f"{what} {how}" + (f" {SENTENCES.fails_because} {others}{more}." if others else "")
 
 
 def _describe_no_plan(report: Report | None) -> str:
@@ -217,7 +208,7 @@ def _list_facts(report: Report | None) -> list[tuple[str, str]]:
         if plan is not None:
             after = work_sentence(plan.full_backfill, "`prod` builds")
             if plan.would_fail:
-                after = f"The plan for `prod` would fail: {plan.failure or ''}"
+                after = f"{SENTENCES.prod_plan_fails}: {plan.failure or ''}"
             found.append(("After the merge", after))
         later = plan.cost if plan else None
         known = later is not None and later.executor_hours_mid is not None
@@ -272,8 +263,8 @@ def _applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
 def _list_checks(report: Report | None) -> list[str]:
     if report is None:
         return []
-    said = (tests_words(report.checks.tests), lint_words(report.checks.lint))
-    return [f"{_MARKS[result]} {text}" for result, text in said]
+    said = (describe_tests(report.checks.tests), lint_words(report.checks.lint))
+    return [f"{MARKS[found.result]} {found.text}" for found in said]
 
 
 def _list_warnings(report: Report | None, context: CommentContext) -> list[str]:
@@ -285,17 +276,13 @@ def _list_warnings(report: Report | None, context: CommentContext) -> list[str]:
         found.append(
             f"{what_does_not_load(report.base_failures)}. "
             + (
-                "This pull request is not why; nothing of it could be planned or checked until "
-                "that is fixed."
+                SENTENCES.base_is_why
                 if ReviewView(report, context).unplanned
                 else "This pull request repairs it, so every model counts as new."
             )
         )
     if context.fork:
-        found.append(
-            "This pull request comes from a fork, so the report was made without access to the "
-            "warehouse or the state."
-        )
+        found.append(SENTENCES.fork_without_access)
     if context.override is not None:
         override = context.override
         found.append(
@@ -325,10 +312,10 @@ def _next_of_review(view: ReviewView, context: CommentContext) -> tuple[str, str
         why = view.why_not
         return (f"This plan can't be applied{f': {why}' if why else '.'}"), ""
     if view.already_built:
-        return f"Nothing to build: `{report.environment}` holds this plan, with all data.", ""
+        return f"Nothing to build: `{report.environment}` {SENTENCES.holds_plan}.", ""
     do = "comment" if context.repository else "run"
     return (
-        f"To see the data in `{report.environment}`, {do} this (`prod` stays as it is):",
+        f"To see the data in `{report.environment}`, {do} {SENTENCES.prod_stays}",
         context.apply_command(report.plan_id),
     )
 
@@ -341,7 +328,7 @@ def _list_meta(
     if report is not None:
         found += [f"head `{report.head_sha[:7]}`"] if report.head_sha else []
         found += [f"on `{report.base_sha[:7]}`"] if report.base_sha else []
-        found.append(_BASELINES[report.baseline])
+        found.append(BASELINES[report.baseline])
         found.append(f"planned {words.format_clock(report.planned_at)}")
     else:
         found.append(words.format_clock(context.now))

@@ -10,6 +10,7 @@ from ci_bot.bot.report.html.findings import ReviewedReport
 from ci_bot.bot.report.html.graph import place_models
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.column_impact import lineage_notes
+from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, Impact
 
@@ -60,7 +61,7 @@ def models_section(sources: ReviewedReport) -> list[PageItem]:
 
 
 def _describe_notes(change: Change) -> str:
-    base = "from the base branch" if change.from_base else ""
+    base = SENTENCES.from_base if change.from_base else ""
     also = f"also in {', '.join(change.also_in)}" if change.also_in else ""
     return "; ".join(text for text in (base, also, ", ".join(change.tags)) if text)
 
@@ -104,7 +105,7 @@ def _make_impact_part(sources: ReviewedReport) -> list[PageItem]:
             ]
             for part in impact.changed
         ],
-        title="What reads the columns and rows that change",
+        title=SENTENCES.readers_of_change,
         note=f"{words.format_count(more, 'further change')} not listed." if more else "",
         key="impact",
     )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import ReviewedReport, is_gap
 from ci_bot.bot.report.model import advice, words
+from ci_bot.bot.report.model.check_words import CheckWords, describe_lint, describe_tests
+from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.words import options_sentence
 from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
-from ci_bot.protocol.plan import Checks, Finding, LintCheck, TestsCheck
+from ci_bot.protocol.plan import Checks, Finding, LintCheck
 from ci_bot.protocol.review_report import Report
 
 _RESULTS = {
@@ -22,27 +25,10 @@ _RESULTS = {
 }
 
 
-def tests_words(check: TestsCheck) -> tuple[str, str]:
-    """How unit tests ended: a key of the results, and words."""
-    if check.status == "passed":
-        return "ok", words.format_count(check.run, "unit test")
-    if check.status == "failed":
-        before = f", {check.failed_before} on the base branch, too" if check.failed_before else ""
-        known = check.failed == check.failed_before
-        text = f"{check.failed} of {words.format_count(check.run, 'unit test')} failed{before}"
-        return ("warn" if known else "fail"), text
-    return "not_run", "no unit tests" if check.status == "none" else "unit tests not run"
-
-
-def lint_words(check: LintCheck) -> tuple[str, str]:
-    """What the linter said: a key of the results, and words."""
-    return {
-        "passed": ("ok", "no lint error"),
-        "failed": ("fail", words.format_count(check.errors, "lint error")),
-        "warnings": ("warn", words.format_count(check.warnings, "lint warning")),
-        "off": ("not_run", "linter is off"),
-        "not_run": ("not_run", "lint not run"),
-    }[check.status]
+def lint_words(check: LintCheck) -> CheckWords:
+    """How the linter ended; beside a mark of its own "lint" alone would say nothing."""
+    found = describe_lint(check)
+    return replace(found, text="no lint error") if found.result == "ok" else found
 
 
 def checks_section(sources: ReviewedReport) -> list[PageItem]:
@@ -92,10 +78,10 @@ def _make_check_rows(checks: Checks) -> list[list[object]]:
         *project,
         [
             "Unit tests",
-            _result_chip(tests_words(tests)[0]),
-            tests.not_run_because or tests_words(tests)[1],
+            _result_chip(describe_tests(tests).result),
+            tests.not_run_because or describe_tests(tests).text,
         ],
-        ["Lint", _result_chip(lint_words(lint)[0]), lint_words(lint)[1]],
+        ["Lint", _result_chip(lint_words(lint).result), lint_words(lint).text],
         ["Format", _result_chip(said[form.status][0]), said[form.status][1]],
         ["Audits", _result_chip(audited), f"{amount}{audits.not_run_because or ''}"],
         [
@@ -168,7 +154,9 @@ def _decision_word(decision: str | None) -> str:
 def details_section(sources: ReviewedReport) -> list[PageItem]:
     """Stages, options, notes, versions, and how to make this report again."""
     report = sources.report
-    stages = [[f"{n}. {s.title}", s.items] for n, s in enumerate(report.stages, start=1)]
+    stages: list[list[object]] = [
+        [f"{n}. {s.title}", s.items] for n, s in enumerate(report.stages, start=1)
+    ]
     options = options_sentence(report.options)
     parts = [
         *cells.prose_part(
@@ -181,9 +169,19 @@ def details_section(sources: ReviewedReport) -> list[PageItem]:
         *cells.code_part(
             advice.describe_reproduction(report, sources.context), "The same on a laptop"
         ),
-        *([{"type": "stages", "title": "What an apply does", "stages": stages}] if stages else []),
+        *(
+            [{"type": "stages", "title": SENTENCES.apply_stages, "stages": stages}]
+            if stages
+            else []
+        ),
     ]
     return cells.section_part("details", "Details", parts)
+
+
+def _make_stages_part(stages: list[list[object]]) -> list[PageItem]:
+    if not stages:
+        return []
+    return [{"type": "stages", "title": SENTENCES.apply_stages, "stages": stages}]
 
 
 def _describe_versions(report: Report) -> str:

@@ -8,9 +8,10 @@ from ci_bot.bot.report.markdown.blocks import tidy_blank_lines
 from ci_bot.bot.report.markdown.templating import comment_environment
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
+from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult, EstimateDocument, costs_of
 from ci_bot.protocol.comment_marker import Marker, Phase
-from ci_bot.protocol.cost import CostLayer
+from ci_bot.protocol.cost import COST_SOURCES
 from ci_bot.protocol.plan import Cost, Decision, tables_of
 from ci_bot.protocol.review_report import Acceptance, Report
 
@@ -94,17 +95,11 @@ _PHASES: dict[Phase, str] = {
     "refused": "planned; the last apply was refused",
     "cancelled": "cancelled",
     "closed": "the environment is removed",
-    "cleanup_failed": "the cleanup is incomplete",
+    "cleanup_failed": SENTENCES.cleanup_incomplete,
 }
 
 _MODELS_SHOWN = 20
 
-_LAYERS: dict[CostLayer, str] = {
-    "probe": "its newest batch",
-    "ledger": "its own applies",
-    "event_logs": "prod's runs",
-    "input_size": "the size of its input",
-}
 
 _CAN_BE_APPLIED: frozenset[Phase] = frozenset({"planned", "apply_failed", "refused", "cancelled"})
 
@@ -193,7 +188,7 @@ def _render_figures(
         models=models,
         shown=models[:_MODELS_SHOWN],
         unknown=list(dict.fromkeys(unknown)),
-        from_words=_LAYERS,
+        from_words=COST_SOURCES,
         plan_id=document.plan_id,
         limit=hours,
         above=is_above(document, hours),

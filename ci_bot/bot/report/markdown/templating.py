@@ -16,7 +16,9 @@ from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
 from ci_bot.bot.report.model import markdown_text, prose, words
+from ci_bot.bot.report.model.check_words import describe_lint, describe_tests
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.bot.report.model.sentences import BASELINES, list_for_templates
 from ci_bot.bot.report.resources import find_resource
 from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.plan import SEVERITIES
@@ -137,6 +139,9 @@ WORDS: dict[str, Callable[..., SafeMarkdown]] = {
     "severity_word": _word_of({key: key for key in SEVERITIES}),
     "difference": _word_of(_DIFFERENCES),
     "confidence": _word_of(_CONFIDENCE),
+    "tests": _trust_own_words(lambda check: describe_tests(check).in_comment()),
+    "lint": _trust_own_words(lambda check: describe_lint(check).in_comment()),
+    "baseline": _word_of(BASELINES),
 }
 
 
@@ -177,4 +182,5 @@ def comment_environment() -> SandboxedEnvironment:
     """The one environment of comments."""
     created = make_sandbox(templates_directory(), finalize_value)
     created.filters |= ESCAPES | SHORTENERS | WORDS
+    created.globals["sentences"] = list_for_templates()
     return created

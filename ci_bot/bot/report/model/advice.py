@@ -9,6 +9,7 @@ from typing import get_args
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.protocol.finding_groups import group_risks
+from ci_bot.protocol.plan import TESTS_HINT
 from ci_bot.protocol.plan_identity import GivenFlags, PlanOption, Switch
 from ci_bot.protocol.review_report import Report
 
@@ -28,8 +29,7 @@ def list_recommendations(report: Report) -> list[str]:
     newly = checks.tests.failed - checks.tests.failed_before
     if newly:
         advice.append(
-            f"Make the failing unit tests pass ({newly} of {checks.tests.run}); "
-            "`sqlmesh test` shows what they expected."
+            f"Make the failing unit tests pass ({newly} of {checks.tests.run}); {TESTS_HINT}"
         )
     if checks.lint.errors:
         advice.append(

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown, code_span, table_cell
+from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import AppliedModel, ColumnMatch, ModelAudit, Profile, TableDiff
 from ci_bot.protocol.durations import days_between
 
@@ -84,7 +85,7 @@ Data = Literal["unseen", "nothing", "suspect", "differs", "part", "same"]
 HEADINGS: dict[Data, str] = {
     "unseen": "the data was not looked at",
     "nothing": "nothing to compare",
-    "suspect": "rows cannot be paired",
+    "suspect": SENTENCES.rows_unpaired,
     "differs": "the numbers differ from `prod`",
     "part": "the same rows as `prod`, where both were compared",
     "same": "the same rows as `prod`",
@@ -203,7 +204,7 @@ def describe_changed_columns(diff: DiffView) -> SafeMarkdown:
 def render_row_bar(diff: DiffView) -> SafeMarkdown:
     """A bar of the rows that changed, and how many there are, gone and new."""
     if diff.state == "empty":
-        return SafeMarkdown("no rows on either side")
+        return SafeMarkdown(SENTENCES.no_rows)
     counts = f"{_format_number(diff.only_prod)} gone, {_format_number(diff.only_pr)} new"
     total = "–" if diff.rows_pr is None else words.format_count(diff.rows_pr, "row")
     of = "<br>of" if diff.changed else " of"

@@ -9,12 +9,15 @@ from typing import Literal
 
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.past_numbers import past_numbers_sentence
+from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import past_numbers_of
 from ci_bot.protocol.plan import Change, ColumnChange, sum_work
 from ci_bot.protocol.reasons import OF_THE_WORKER
 from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.rules import RULES
+
+_WITH_BASE = "so this compares with the base branch"
 
 Subject = Literal[
     "no_plan",
@@ -330,7 +333,7 @@ def _list_names(changes: Sequence[Change]) -> list[str]:
 
 def _read_by(readers: int, gone: int) -> str:
     if not readers:
-        return f"; no model of the project is known to read {'it' if gone == 1 else 'them'}"
+        return f"; {SENTENCES.known_readers} {'it' if gone == 1 else 'them'}"
     return (
         f", which {words.format_count(readers, 'model')} still "
         f"{'reads' if readers == 1 else 'read'}"
@@ -394,7 +397,7 @@ def baseline_notice(report: Report) -> BaselineNotice | None:
                 "First deployment", f": no `prod` was found{found} {why}", expected=True
             )
         so = (
-            "So this compares with the base branch."
+            f"S{_WITH_BASE[1:]}."
             if report.baseline == "base-branch"
             else "There is no base branch to compare with either: every model counts as new, and "
             "what this change does to existing data is not known."
@@ -403,7 +406,5 @@ def baseline_notice(report: Report) -> BaselineNotice | None:
     failure = report.state_failure
     if failure is not None:
         why = f"{failure.message} {failure.hint or ''}".strip()
-        return BaselineNotice(
-            "The state of `prod` was not read", f", so this compares with the base branch: {why}"
-        )
+        return BaselineNotice("The state of `prod` was not read", f", {_WITH_BASE}: {why}")
     return None

@@ -23,6 +23,8 @@ from ci_bot.bot.report.model.markdown_text import (
 )
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed
 
+_CLEARED = "cleared by the data diff"
+
 # Latin letters only: right-to-left scripts would reorder our own text around them.
 _LETTER = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
 
@@ -117,7 +119,7 @@ def _split_word(token: str) -> Iterator[tuple[str, bool]]:
 
 _ASIDE = (
     ("acceptance", "accepted by its owner"),
-    ("data_diff", "cleared by the data diff"),
+    ("data_diff", _CLEARED),
     ("ignore", "ignored by the policy"),
     ("off", "of a rule that is off"),
     ("statement", "allowed by the policy"),
@@ -139,7 +141,7 @@ def _describe_how(told: Weighed) -> str:
         "statement": f"Allowed by `{told.place}`",
         "comment": f"Ignored by the comment in `{told.place}`",
         "acceptance": f"Accepted by `@{told.who}` on {(told.at or '')[:10]}",
-        "data_diff": "Cleared by the data diff",
+        "data_diff": _CLEARED.capitalize(),
     }[told.by]
 
 

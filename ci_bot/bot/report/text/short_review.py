@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.build_table import DisplayWork
+from ci_bot.bot.report.model.check_words import describe_lint, describe_tests
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.finding_groups import FindingPoint
 from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line
+from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.bot.report.text.page import OutputScreen, TextPage
 from ci_bot.bot.report.text.plain_markdown import render_plain
@@ -142,22 +144,9 @@ def _describe_work(work: DisplayWork | None) -> str:
 
 
 def _describe_checks(checks: Checks) -> str:
-    tests, lint = checks.tests, checks.lint
-    told_of_tests = {
-        "passed": f"{words.format_count(tests.run, 'unit test')} passed",
-        "failed": f"{words.format_number(tests.failed)} of "
-        f"{words.format_count(tests.run, 'unit test')} failed",
-        "none": "no unit tests",
-        "not_run": "unit tests not run",
-    }
-    told_of_lint = {
-        "passed": "lint passed",
-        "failed": words.format_count(lint.errors, "lint error"),
-        "warnings": words.format_count(lint.warnings, "lint warning"),
-        "off": "linter is off",
-        "not_run": "lint not run",
-    }
-    return f"{told_of_tests[tests.status]} · {told_of_lint[lint.status]}"
+    """A terminal may show no marks, so what passed is said in words."""
+    told = (describe_tests(checks.tests), describe_lint(checks.lint))
+    return " · ".join(f"{c.text} passed" if c.result == "ok" else c.text for c in told)
 
 
 def _describe_next_step(view: ReviewView, width: int) -> list[str]:
@@ -175,5 +164,5 @@ def _describe_next_step(view: ReviewView, width: int) -> list[str]:
         )
         return [*why, *told]
     if view.already_built:
-        return [*why, f"Built already: {report.environment} holds this plan, with all data."]
+        return [*why, f"Built already: {report.environment} {SENTENCES.holds_plan}."]
     return [*why, f"Build it: {view.context.apply_command(report.plan_id)}"]

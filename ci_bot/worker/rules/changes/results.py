@@ -29,6 +29,8 @@ from ci_bot.worker.sql import (
     strip_quotes,
 )
 
+_LOSSY = "; values that do not fit are rounded, cut or NULL."
+
 # Whether a changed query is only another spelling of the old one, at any time that it may run.
 
 
@@ -197,7 +199,7 @@ def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserva
         yield RuleObservation(
             RETYPED,
             f"Retyped: {quote_names(told)}"
-            + ("; values that do not fit are rounded, cut or NULL." if how == "narrower" else ".")
+            + (_LOSSY if how == "narrower" else ".")
             + (f" Read by {quote_names(map(inputs.names.short_name, read))}." if read else ""),
             "readers and stored values fit the new type",
             # A model whose own text is the same follows one above it, and that one is judged.
@@ -223,9 +225,7 @@ def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     if found:
         yield RuleObservation(
             RETYPED,
-            f"Cast to a type that holds less: {quote_names(found.values())}; values that do not "
-            "fit are "
-            "rounded, cut or NULL.",
+            f"Cast to a type that holds less: {quote_names(found.values())}{_LOSSY}",
             "the values fit the new type",
             model=pair.after,
             subject=tuple(sorted(found)),

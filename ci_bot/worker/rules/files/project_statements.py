@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import READ_NO_MORE, find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
@@ -108,7 +108,7 @@ def removed_and_read(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 f"{inputs.names.short_name(name)} goes away"
                 + (" under this name" if name in moved else "")
                 + f", and {quote_names(map(inputs.names.short_name, readers))} still read it.",
-                "no model reads it any more, or it stays",
+                READ_NO_MORE,
                 model=inputs.before[name],
             )
 

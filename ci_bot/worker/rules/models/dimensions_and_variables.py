@@ -12,7 +12,7 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import is_suspect
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, quote_names
 from ci_bot.worker.sql import ModelQuery, column_names, environment_reads, list_outer_scopes
 
 _PYTHON_VAR = re.compile(
@@ -58,9 +58,7 @@ class ScdValidity(ModelRule):
         if gone := needed - returned:
             yield self.make_observation(
                 model,
-                lambda columns: (
-                    f"The kind names {quote_names(columns)}, which the query does not return."
-                ),
+                lambda columns: f"The kind names {quote_names(columns)}, {NOT_RETURNED}.",
                 "the query returns key, time and watched columns",
                 subject=sorted(gone),
                 severity="blocker",

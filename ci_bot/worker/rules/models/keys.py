@@ -12,7 +12,7 @@ from sqlglot import exp
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.linter_rule import ModelRule, ProjectView, is_table, on_model
-from ci_bot.worker.rules.observation import RuleObservation, new_since, quote_names
+from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, new_since, quote_names
 from ci_bot.worker.rules.registry import on_project
 from ci_bot.worker.sql import (
     NEVER,
@@ -258,7 +258,7 @@ def _cannot_run(
 ) -> str:
     """The sentence on one audit of a model."""
     named = [faults[subject] for subject in subjects]
-    lacks = _what_is_missing(called, named, "which the query does not return")
+    lacks = _what_is_missing(called, named, NOT_RETURNED)
     return f"The audit `{named[0].audit.name}` {lacks}: it fails each time that the model is built."
 
 
@@ -323,4 +323,4 @@ def _of_standalone(faults: Sequence[AuditFault], project: ProjectView) -> Iterat
 
 def _not_returned(where: str, subjects: Sequence[str]) -> str:
     columns = [subject.removeprefix(f"{where} ") for subject in subjects]
-    return f"`{where}` names {quote_names(columns)}, which the query does not return."
+    return f"`{where}` names {quote_names(columns)}, {NOT_RETURNED}."
