@@ -12,8 +12,8 @@ UNCATEGORIZED_HINT = (
 )
 
 
-def describe_other_plan(asked: str, now: str) -> str:
-    """The sentence on a plan that is not the reviewed one; both are plan ids."""
+def describe_other_plan(asked: str | None, now: str | None) -> str:
+    """The sentence on a plan that is not the reviewed one; both are plan ids, if there are any."""
     return (
         f"The plan is no longer the reviewed one: asked for {short_plan_id(asked)}, the current "
         f"plan is {short_plan_id(now)}."

@@ -42,7 +42,7 @@ def test_review__says_who_still_reads_what_goes() -> None:
     text = on_terminal(full_report())
     assert re.search(r"mart.legacy_ltv +model removed +mart.board, exports.ltv_daily", text)
     assert re.search(r"dim.customers +segment dropped \(STRING\) +mart.churn", text)
-    assert "the plan for prod would fail" in text
+    assert "The plan for prod would fail" in text
 
 
 def test_colours__change_nothing_but_colours() -> None:
