@@ -16,6 +16,7 @@ from ci_bot.bot.actions.workflow_commands import WorkflowCommands
 from ci_bot.bot.github.port import Permission, PullComment, PullRequest, Reaction
 from ci_bot.bot.github.sticky_comment import StickyComment
 from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.report.markdown.check_run import CheckRun
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.errors import BotError
 from ci_bot.host import Machine
@@ -64,6 +65,7 @@ class Memory:
     dispatched: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     failing: dict[str, BotError] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
+    checks: list[CheckRun] = field(default_factory=list)
 
     def _call(self, name: str) -> None:
         self.calls.append(name)
@@ -99,6 +101,10 @@ class Memory:
         self._call("update_comment")
         self.comments[comment_id - 1] = replace(self.comments[comment_id - 1], body=body)
         return self.comments[comment_id - 1]
+
+    def write_check(self, check: CheckRun) -> None:
+        self._call("write_check")
+        self.checks.append(check)
 
     def add_reaction(self, comment_id: int, content: Reaction) -> None:
         self._call(content)

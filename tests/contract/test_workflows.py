@@ -24,8 +24,8 @@ WITHOUT_SPARK = {"review", "comments"}
 ALL_PERMISSIONS = {"contents": "read", "pull-requests": "write"}
 # Of each job, in the order of the file.
 PERMISSIONS = {
-    "review": [ALL_PERMISSIONS],
-    "apply": [{**ALL_PERMISSIONS, "actions": "read"}],
+    "review": [{**ALL_PERMISSIONS, "checks": "write"}],
+    "apply": [{**ALL_PERMISSIONS, "actions": "read", "checks": "write"}],
     "cleanup": [ALL_PERMISSIONS],
     "comments": [
         {"actions": "write", "pull-requests": "write"},

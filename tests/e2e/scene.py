@@ -26,7 +26,12 @@ from tests.projects import Shop
 
 REPOSITORY = Path(__file__).parents[2]
 BOT = "github-actions[bot]"
-PERMISSIONS = {"contents": "read", "pull-requests": "write", "actions": "read"}
+PERMISSIONS = {
+    "contents": "read",
+    "pull-requests": "write",
+    "actions": "read",
+    "checks": "write",
+}
 ARTIFACT = "ci-bot-report"
 PROJECT = "project"
 
@@ -306,6 +311,13 @@ class Change:
         marker = decode_marker(self.sticky())
         assert marker is not None
         return marker
+
+    def check(self) -> dict[str, Any]:
+        """The newest check at the head, which is the one that GitHub shows."""
+        checks = self.scene.repo.checks(self.pull.head_sha)
+        assert {each["name"] for each in checks} == {f"sqlmesh plan ({PROJECT})"}
+        assert all(each["status"] == "completed" for each in checks)
+        return checks[-1]
 
     def notes(self) -> list[str]:
         """The bot's short comments, which notify people."""

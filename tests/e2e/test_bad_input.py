@@ -235,8 +235,8 @@ def test_bad_input__after_a_good_review__keeps_its_plan_below(scene: Scene) -> N
     marker = change.marker()
     assert marker.plan is None, "what failed cannot be applied"
     assert [entry.plan for entry in marker.history] == [plan]
-    assert len(outcome.requests) <= 6, outcome.requests
-    assert len(outcome.writes) == 3, "the comment twice, and the note that the decision changed"
+    assert len(outcome.requests) <= 7, outcome.requests
+    assert len(outcome.writes) == 4, "the comment twice, the check, and the note of the decision"
     assert "No-Go" in change.notes()[0]
 
 

@@ -84,8 +84,9 @@ def test_life__opened_pushed_applied_merged(scene: Scene) -> None:
 
     first_plan = assert_reviewed(change, opened)
     comment = change.sticky_id()
-    assert len(opened.requests) <= 6, opened.requests
-    assert len(opened.writes) <= 2, opened.writes
+    assert len(opened.requests) <= 7, opened.requests
+    assert len(opened.writes) <= 3, opened.writes
+    assert change.check()["conclusion"] == "success"
     assert state_rows(shop.state) == rows
     assert digest(shop.warehouse) == warehouse
     assert digest(shop.root / "metastore") == metastore
@@ -96,8 +97,9 @@ def test_life__opened_pushed_applied_merged(scene: Scene) -> None:
     plan = assert_reviewed(change, pushed)
     assert plan != first_plan
     assert change.sticky_id() == comment
-    assert len(pushed.requests) <= 6, pushed.requests
-    assert len(pushed.writes) <= 2, pushed.writes
+    assert len(pushed.requests) <= 7, pushed.requests
+    assert len(pushed.writes) <= 3, pushed.writes
+    assert "**After the apply" not in change.check()["output"]["summary"]
     history = change.marker().history
     assert [(entry.plan, entry.decision) for entry in history] == [(first_plan, "go")]
     assert history[0].run != str(change.marker().run_id)
@@ -119,6 +121,11 @@ def test_life__opened_pushed_applied_merged(scene: Scene) -> None:
     assert change.sticky_id() == comment
     assert change.marker().phase == "applied"
     assert change.marker().plan == plan
+    check = change.check()
+    assert check["conclusion"] == "success"
+    assert check["output"]["summary"].startswith(
+        "**After the apply in `pr_7`:** 0 of 5 rows differ from `prod`"
+    )
     assert "## ✅ Built in `pr_7` · the same rows as `prod` · " in change.sticky()
     assert f"plan `{plan[:12]}`" in change.sticky()
     assert "shop__pr_7.revenue" in change.sticky()

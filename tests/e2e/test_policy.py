@@ -140,11 +140,18 @@ def test_accept__by_the_owner_holds_until_the_model_changes(scene: Scene) -> Non
     assert first.outputs["decision"] == "review", first.stdout
     found = weights(first)
     assert found
+    check = change.check()
+    assert check["conclusion"] == "action_required"
+    assert "may accept it, as an owner" in check["output"]["summary"]
+    placed = {(one["path"], one["title"].partition(": ")[2]) for one in check["annotations"]}
+    assert {("project/models/top_customers.sql", rule) for rule in found} <= placed
+    assert not any(rule in line for line in first.annotations("warning") for rule in found)
 
     for rule in found:
         outcome = accept(change, rule, why="the owner has looked")
         assert outcome.exit_code == 0, f"{outcome.stdout}\n{outcome.stderr}"
     assert outcome.outputs["decision"] == "go"
+    assert change.check()["conclusion"] == "success"
     text = change.sticky()
     assert "accepted by its owner" in text
     assert "the owner has looked" in text

@@ -251,6 +251,10 @@ class Repo:
         self._state.artifacts[number] = made
         return made
 
+    def checks(self, sha: str | None = None) -> list[dict[str, Any]]:
+        """The check runs (of a commit), oldest first; `annotations` holds what was sent."""
+        return [one for one in self._state.checks.values() if sha in (None, one["head_sha"])]
+
     def _do(self, method: str, tail: str, payload: Any = None, login: str | None = None) -> Any:
         target = f"/repos/{self.full_name}{tail}"
         return self._emulator.do(method, target, login or self._state.owner, payload)

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import routes_actions, routes_issues, routes_people, routes_pulls, shapes
+from . import routes_actions, routes_checks, routes_issues, routes_people, routes_pulls, shapes
 from .conformance import Conformance, Finding
 from .deviations import DEVIATIONS, Deviation
 from .emulator import Emulator
@@ -37,6 +37,7 @@ class GitHubStandin:
             *routes_issues.ROUTES,
             *routes_pulls.ROUTES,
             *routes_actions.ROUTES,
+            *routes_checks.ROUTES,
         ]
         self._front = Front(routes)
         self.emulator = Emulator(parts, self.url, tuple(PEOPLE), workdir)

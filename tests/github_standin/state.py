@@ -154,6 +154,8 @@ class RepoState:
     dispatches: list[Dispatch] = field(default_factory=list)
     runs: dict[int, Run] = field(default_factory=dict)
     artifacts: dict[int, Artifact] = field(default_factory=dict)
+    # By id; `annotations` is what was sent, in its order.
+    checks: dict[int, dict[str, Any]] = field(default_factory=dict)
     # Logins that emulate has as collaborators, so that it lets them write; `roles` decides who may.
     admitted: set[str] = field(default_factory=set)
 

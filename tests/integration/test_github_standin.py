@@ -14,12 +14,16 @@ import requests
 from github import Github, GithubException
 from github.GithubException import BadCredentialsException, UnknownObjectException
 
+from ci_bot.bot.github.client import GitHubClient
+from ci_bot.bot.report.markdown.check_run import CheckAnnotation, CheckRun
+from ci_bot.errors import RequestRefused
 from tests.github_standin import events, script
 from tests.github_standin.client import connect_to
 from tests.github_standin.local_git import LocalGit
 from tests.github_standin.repo import Repo
 from tests.github_standin.shapes import ACTIONS_BOT
 from tests.github_standin.standin import GitHubStandin
+from tests.integration.github_client_parts import Clock
 
 pytestmark = pytest.mark.standin
 
@@ -299,6 +303,41 @@ def test_minimize__hides_a_comment(
 
 
 # GitHub Actions
+
+
+def test_check__takes_fifty_annotations_a_request_and_no_persons_token(
+    github_standin: GitHubStandin, github_repo: Repo
+) -> None:
+    def write(token: str, annotations: int) -> int:
+        found = CheckAnnotation(path="a.sql", line=1, level="notice", title="t", message="m")
+        check = CheckRun(
+            name="plan",
+            head=github_repo.tip("main") or "",
+            conclusion="neutral",
+            title="Review",
+            summary="**One** model changes.",
+            annotations=(found,) * annotations,
+            details_url="https://github.com/acme/warehouse/actions/runs/8",
+        )
+        before = len(github_standin.writes)
+        GitHubClient(
+            repository=github_repo.full_name,
+            token=token,
+            api_url=github_standin.url,
+            time=Clock().time(),
+        ).write_check(check)
+        return len(github_standin.writes) - before
+
+    mine = github_standin.actions_token(github_repo, {"checks": "write"})
+    assert [write(mine, number) for number in (0, 50, 51, 130)] == [1, 1, 2, 3]
+    checks = github_repo.checks()
+    assert [len(each["annotations"]) for each in checks] == [0, 50, 51, 130]
+    assert {each["conclusion"] for each in checks} == {"neutral"}
+    for token in (github_standin.actions_token(github_repo), github_standin.user_token("writer")):
+        with pytest.raises(RequestRefused) as refused:
+            write(token, 1)
+        assert refused.value.reason_code == "missing_permission"
+    assert len(github_repo.checks()) == len(checks)
 
 
 def test_dispatch__is_recorded_with_its_inputs(

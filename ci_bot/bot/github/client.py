@@ -28,6 +28,7 @@ from ci_bot.bot.github.port import (
 from ci_bot.bot.github.records import RestClient
 from ci_bot.bot.github.retry import HURRIED, PATIENT, RateLimits
 from ci_bot.bot.github.transport import GRAPHQL, ClientTime, HttpTransport, UnclearWrite
+from ci_bot.bot.report import CheckRun
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
 
 ACTIONS_BOT = "github-actions[bot]"
@@ -37,6 +38,7 @@ _APP_TOKEN = "ghs_"  # noqa: S105 - a prefix  # nosec B105
 _MOST_FILES = 3_000  # GitHub lists no more for one pull request
 _MOST_COMMITS = 250  # GitHub lists no more of one pull request's commits
 _SETTLE_WAITS = (1.0, 2.0, 4.0)
+_ANNOTATIONS = 50  # the most that GitHub takes in one request; further ones are appended
 
 
 class GitHubClient:
@@ -222,6 +224,37 @@ class GitHubClient:
             )
         except NotFound:
             return
+
+    def write_check(self, check: CheckRun) -> None:
+        doing, needs = "write a check", "checks: write"
+        first, *more = records.list_check_batches(check, _ANNOTATIONS)
+        body = {
+            "name": check.name,
+            "head_sha": check.head,
+            "status": "completed",
+            "conclusion": check.conclusion,
+            "output": first,
+        }
+        if check.details_url is not None:
+            body["details_url"] = check.details_url
+        number = self._rest.request_record(
+            "POST",
+            f"{self._root}/check-runs",
+            lambda data: records.read_field(data, "id", int),
+            doing,
+            needs,
+            body=body,
+        )
+        for output in more:
+            # Sent twice they would stand there twice, so an answer that is lost ends it.
+            self._rest.transport.send_request(
+                "PATCH",
+                f"{self._root}/check-runs/{number:d}",
+                doing=doing,
+                needs=needs,
+                body={"output": output},
+                resend=False,
+            )
 
     def my_login(self) -> str:
         if self._login is None:

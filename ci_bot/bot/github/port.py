@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ci_bot.bot.actions import DEPENDABOT
+from ci_bot.bot.report import CheckRun
 from ci_bot.errors import BadInput, BotError
 
 PER_PAGE = 100  # of every list; the most that GitHub gives
@@ -187,6 +188,13 @@ class GitHub(Protocol):
 
     def delete_comment(self, comment_id: int) -> None:
         """Remove a comment; one that is gone already is a success."""
+
+    def write_check(self, check: CheckRun) -> None:
+        """A check that has ended, with all of its annotations.
+
+        Of several of one name at one commit the newest is what GitHub shows and what branch rules
+        count, so a later one takes the place of this one.
+        """
 
     def my_login(self) -> str:
         """The login that this token writes comments as. At most one request, then remembered."""

@@ -10,6 +10,7 @@ from ci_bot.bot.actions import GHOST, same_repository
 from ci_bot.bot.github.failures import unexpected_answer_error
 from ci_bot.bot.github.port import PER_PAGE, Permission, PullComment, PullCommit, PullRequest
 from ci_bot.bot.github.transport import HttpReply, HttpTransport
+from ci_bot.bot.report import CheckRun
 
 T = TypeVar("T")
 
@@ -96,6 +97,25 @@ def read_permission_record(data: Any) -> Permission:
     """
     basic = _ROLES.get(read_field(data, "permission", str), "none")
     return _ROLES.get(read_optional_field(data, "role_name", str) or "", basic)
+
+
+def list_check_batches(check: CheckRun, size: int) -> list[dict[str, Any]]:
+    """The `output` of each request that a check takes, with `size` annotations at most."""
+    found = [
+        {
+            "path": item.path,
+            "start_line": item.line,
+            "end_line": item.line,
+            "annotation_level": item.level,
+            "title": item.title,
+            "message": item.message,
+        }
+        for item in check.annotations
+    ]
+    return [
+        {"title": check.title, "summary": check.summary, "annotations": found[at : at + size]}
+        for at in range(0, max(len(found), 1), size)
+    ]
 
 
 def is_member(data: Any) -> bool:

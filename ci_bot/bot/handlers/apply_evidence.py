@@ -222,6 +222,8 @@ def publish_apply(document: ApplyDocument, publisher: Publisher, marker: Marker 
         _build_apply_result(document),
         show,
     )
+    if publisher.own_review is not None and document.result in ("applied", "failed"):
+        publisher.write_check(publisher.own_review, _describe_end(document))
     if posted and document.result in ("applied", "failed"):
         _notify_of_apply(publisher, document)
     return apply.exit_code(document)
@@ -239,11 +241,14 @@ def _sets_gone(document: ApplyDocument) -> ApplyRefusal:
 
 
 def _notify_of_apply(publisher: Publisher, document: ApplyDocument) -> None:
-    failure = document.failure
-    summary = failure.message if failure else "The apply failed."
+    _post_apply_note(publisher, document.result, _describe_end(document), document.plan_id)
+
+
+def _describe_end(document: ApplyDocument) -> str:
+    """What came of an apply, as sentences."""
     if document.result == "applied":
-        summary = summarize_evidence(document)
-    _post_apply_note(publisher, document.result, summary, document.plan_id)
+        return summarize_evidence(document)
+    return document.failure.message if document.failure else "The apply failed."
 
 
 def _post_apply_note(

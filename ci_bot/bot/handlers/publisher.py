@@ -19,6 +19,7 @@ from ci_bot.bot.report import (
     RenderedText,
     ReviewSource,
     decode_marker,
+    make_check_run,
     page_parts,
     plans_before,
     render_prose,
@@ -49,7 +50,8 @@ class Publisher:
     """Writes for one pull request and project. `sticky` is None where nothing may be written.
 
     `own_review` is a review that this run has made of what it is about. `not_replaced` is what the
-    comment goes on to show, where GitHub did not take the result of this run.
+    comment goes on to show, where GitHub did not take the result of this run. `left_newer` is
+    whether the comment was left alone, because what it shows is newer than this run.
     """
 
     settings: Settings
@@ -67,6 +69,7 @@ class Publisher:
     report_run: int | None = None
     own_review: Report | None = None
     not_replaced: Marker | None = None
+    left_newer: bool = False
     _first: Marker | None = None
     _warned_of_others: bool = False
 
@@ -177,6 +180,35 @@ class Publisher:
             or (before.report_run if before and facts.report_sha256 else None),
             history=history[-MAX_HISTORY:],
         )
+
+    def write_check(self, report: Report, evidence: str | None = None) -> bool:
+        """A check of its own for this report, where the token may write one.
+
+        It repeats what the comment says, so that it never keeps anything from being done: not
+        without a token or `checks: write`, not for a fork, and not beside a newer comment.
+
+        Args:
+            evidence: What an apply of the plan has shown, as sentences.
+
+        Returns:
+            Whether it was written.
+        """
+        if self.github is None or self.template.fork or self.left_newer:
+            return False
+        context = replace(self.template, now=self.machine.timestamp())
+        check = make_check_run(report, context, evidence=evidence)
+        if check is None:
+            return False
+        try:
+            with self.github.limit_waits(_PASSING_SECONDS):
+                self.github.write_check(check)
+        except BotError as error:
+            if error.reason_code == "missing_permission":
+                self.commands.write_line("No check is written: the token lacks `checks: write`.")
+            else:
+                self.annotate_problem("The check was not written, or not all of it", error)
+            return False
+        return True
 
     def post_note(self, text: str) -> None:
         """A short new comment; people are notified of it, unlike of an edit."""
@@ -293,6 +325,7 @@ class Publisher:
         """Whether the comment shows what was posted; says so where something newer was left."""
         if published is None or published.action != "superseded":
             return published is not None
+        self.left_newer = True
         there = decode_marker(published.comment.body)
         by = f" run {there.run_id}" if there and there.run_id else " another run"
         shown = f" {_describe_shown(there)}" if there else ""

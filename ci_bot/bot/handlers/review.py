@@ -336,6 +336,9 @@ def publish_review(
         result,
         lambda: publisher.try_post(phase, facts, render, current_head=report.head_sha),
     )
+    if not publisher.write_check(report):
+        # A check has all of them at the same lines already.
+        _annotate_findings(report, publisher)
     shown = publisher.not_replaced.decision if publisher.not_replaced else None
     if code == EXIT_DONE and is_misleading(report, shown, settings.inputs.fail_on):
         return _fail_unshown(result, publisher)
@@ -364,6 +367,9 @@ def _annotate_review(report: Report, publisher: Publisher) -> None:
     compared = baseline_notice(report)
     if compared is not None and not compared.expected:
         publisher.annotate_findings([("warning", compared.text(), None, None)])
+
+
+def _annotate_findings(report: Report, publisher: Publisher) -> None:
     publisher.annotate_findings(
         [
             (

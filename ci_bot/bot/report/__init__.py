@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.markdown import notices
     from ci_bot.bot.report.markdown.blocks import FencedBlock, split_passages
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
+    from ci_bot.bot.report.markdown.check_run import (
+        CheckAnnotation,
+        CheckRun,
+        make_check_run,
+        name_check,
+    )
     from ci_bot.bot.report.markdown.marker import decode_marker
     from ci_bot.bot.report.markdown.outcome_comment import (
         render_apply,
@@ -71,6 +77,8 @@ __all__ = [
     "ApplyRefusal",
     "ApplyView",
     "CarriedReview",
+    "CheckAnnotation",
+    "CheckRun",
     "CommentContext",
     "DecisionOverride",
     "DisplayProgress",
@@ -92,6 +100,8 @@ __all__ = [
     "decode_marker",
     "describe_error",
     "find_resource",
+    "make_check_run",
+    "name_check",
     "new_page",
     "notices",
     "page_parts",
@@ -135,6 +145,7 @@ __getattr__ = open_on_demand(
         "html.page": ["page_parts", "render_page"],
         "markdown.blocks": ["FencedBlock", "split_passages"],
         "markdown.budget": ["COMMENT_BYTES"],
+        "markdown.check_run": ["CheckAnnotation", "CheckRun", "make_check_run", "name_check"],
         "markdown.marker": ["decode_marker"],
         "markdown.notices": [],
         "markdown.outcome_comment": [

@@ -54,10 +54,14 @@ def take_first_lines(failure: Failure | None) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class ReviewView(PlannedWork):
-    """What the review's templates read; `complete` is for files and terminals, without a limit."""
+    """What the review's templates read; `complete` is for files and terminals, without a limit.
+
+    Without `pictured` nothing is drawn: not every place that reads Markdown draws Mermaid.
+    """
 
     context: CommentContext
     complete: bool = False
+    pictured: bool = True
 
     @cached_property
     def links(self) -> CommentLinks:
@@ -235,7 +239,7 @@ class ReviewView(PlannedWork):
     @cached_property
     def picture(self) -> DrawnLineage | None:
         """What changes and what lies below it, where that is few models."""
-        return None if self.complete else draw_change_picture(self.report)
+        return None if self.complete or not self.pictured else draw_change_picture(self.report)
 
     @cached_property
     def aside(self) -> list[FindingPoint]:

@@ -1,0 +1,137 @@
+"""A review as a check: its conclusion, its first screen, and its findings at their lines.
+
+GitHub's limits and words: https://docs.github.com/en/rest/checks/runs (conclusions, 65,535
+characters of a summary, 255 of an annotation's title, 64 KB of its message).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_bot.bot.report.markdown.blocks import tidy_blank_lines, trim_blocks
+from ci_bot.bot.report.markdown.budget import COMMENT_BYTES, base_values
+from ci_bot.bot.report.markdown.templating import comment_environment
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.markdown_text import clip_text, one_line
+from ci_bot.bot.report.model.view import ReviewView
+from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.review_report import Report, Risk
+
+Conclusion = Literal["success", "neutral", "failure", "action_required"]
+AnnotationLevel = Literal["failure", "warning", "notice"]
+
+_NAME, _TITLE, _ANNOTATION_TITLE, _MESSAGE = 100, 200, 200, 4_000
+_LEVELS: dict[Severity, AnnotationLevel] = {
+    "blocker": "failure",
+    "high": "warning",
+    "medium": "warning",
+    "low": "notice",
+    "info": "notice",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckAnnotation:
+    """A finding at its line. Title and message are plain text: GitHub reads no Markdown there."""
+
+    path: str
+    line: int
+    level: AnnotationLevel
+    title: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRun:
+    """A check that has ended. `summary` is Markdown, `title` is plain text."""
+
+    name: str
+    head: str
+    conclusion: Conclusion
+    title: str
+    summary: str
+    annotations: tuple[CheckAnnotation, ...]
+    details_url: str | None = None
+
+
+def make_check_run(
+    report: Report, context: CommentContext, *, evidence: str | None = None
+) -> CheckRun | None:
+    """The check of a report; None where it is about no commit.
+
+    Args:
+        report: What was decided, without secrets.
+        context: Of this run; its project names the check.
+        evidence: What an apply of the plan has shown, as sentences.
+    """
+    if report.head_sha is None:
+        return None
+    view = ReviewView(report, context, pictured=False)
+    placed = [
+        (risk, path)
+        for risk in view.findings.listed
+        if (path := _find_file(risk, view)) is not None
+    ]
+    values = base_values(context, report.head_sha) | {
+        "v": view,
+        "evidence": evidence,
+        "elsewhere": len(view.findings.listed) - len(placed),
+        "placed": len(placed),
+    }
+    text = comment_environment().get_template("check_run.md.j2").render(values | {"c": context})
+    return CheckRun(
+        name=name_check(context.project),
+        head=report.head_sha,
+        conclusion=conclude(view),
+        title=_make_title(view),
+        summary=trim_blocks(tidy_blank_lines(text), COMMENT_BYTES)[0],
+        annotations=tuple(_annotate(risk, path) for risk, path in placed),
+        details_url=context.report_url,
+    )
+
+
+def name_check(project: str) -> str:
+    """The name by which a branch rule asks for the check of a project."""
+    return f"sqlmesh plan ({one_line(project, _NAME)})"
+
+
+def conclude(view: ReviewView) -> Conclusion:
+    """What GitHub shows of a decision.
+
+    A Review waits for an action only where there is one that ends it: an owner who may accept.
+    """
+    match view.report.decision:
+        case "go" | "no_changes":
+            return "success"
+        case "no_go":
+            return "failure"
+        case "review":
+            return "action_required" if view.may_accept else "neutral"
+
+
+def _make_title(view: ReviewView) -> str:
+    decision = words.DECISIONS[view.report.decision]
+    if view.report.decision == "no_changes":
+        return decision
+    sentence = view.what_does_not_load if view.report.base_failures else view.head.sentence
+    return clip_text(one_line(f"{decision}: {sentence.replace('`', '')}"), _TITLE)
+
+
+def _find_file(risk: Risk, view: ReviewView) -> str | None:
+    """The file of a finding, else that of its model."""
+    changed = view.change_of.get(risk.model or "")
+    return risk.path or (changed.path if changed is not None else None)
+
+
+def _annotate(risk: Risk, path: str) -> CheckAnnotation:
+    clears = f"\nClears when: {risk.clears_when}" if risk.clears_when else ""
+    return CheckAnnotation(
+        path=path,
+        # A finding about the whole of a file stands at its first line: GitHub takes no other.
+        line=max(risk.line or 1, 1) if risk.path else 1,
+        level=_LEVELS[risk.severity],
+        title=one_line(f"{risk.severity}: {risk.rule}", _ANNOTATION_TITLE),
+        message=clip_text(f"{one_line(risk.evidence)}{clears}", _MESSAGE),
+    )
