@@ -33,6 +33,7 @@ from ci_bot.bot.github.sticky_comment import (
     decide_overwrite,
     list_candidates,
 )
+from ci_bot.bot.report.markdown.check_run import CheckRun
 from ci_bot.bot.report.markdown.marker import (
     CLOSING,
     LONGEST,
@@ -481,6 +482,9 @@ class MemoryGitHub:
         if comment_id not in self.held:
             raise NotFound("no such comment")
         return self.held[comment_id]
+
+    def write_check(self, check: CheckRun) -> None:
+        raise NotImplementedError
 
     def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
         raise NotImplementedError
