@@ -102,6 +102,10 @@ class Memory:
         self.comments[comment_id - 1] = replace(self.comments[comment_id - 1], body=body)
         return self.comments[comment_id - 1]
 
+    def fold_comment(self, comment: PullComment) -> None:
+        self._call("fold_comment")
+        self.comments[comment.id - 1] = replace(self.comments[comment.id - 1], minimized=True)
+
     def write_check(self, check: CheckRun) -> None:
         self._call("write_check")
         self.checks.append(check)

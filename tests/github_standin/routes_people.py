@@ -72,6 +72,11 @@ def _minimize(call: Call, mutation: str, given: dict[str, Any]) -> Answer:
     if not isinstance(subject, str) or (hidden and not given.get("classifier")):
         message = f"{mutation} needs subjectId" + (" and classifier" if hidden else "")
         return json_answer(200, {"errors": [{"message": message}]})
+    token = call.token
+    if token is not None and token.kind != "user" and not token.may("pull-requests", write=True):
+        message = "Resource not accessible by integration"
+        refused = {"type": "FORBIDDEN", "path": [mutation], "message": message}
+        return json_answer(200, {"data": {mutation: None}, "errors": [refused]})
     minimized = call.front.world.minimized
     if hidden:
         minimized[subject] = given["classifier"]

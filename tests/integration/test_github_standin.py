@@ -16,7 +16,7 @@ from github.GithubException import BadCredentialsException, UnknownObjectExcepti
 
 from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.report.markdown.check_run import CheckAnnotation, CheckRun
-from ci_bot.errors import RequestRefused
+from ci_bot.errors import GitHubUnavailable, RequestRefused
 from tests.github_standin import events, script
 from tests.github_standin.client import connect_to
 from tests.github_standin.local_git import LocalGit
@@ -338,6 +338,31 @@ def test_check__takes_fifty_annotations_a_request_and_no_persons_token(
             write(token, 1)
         assert refused.value.reason_code == "missing_permission"
     assert len(github_repo.checks()) == len(checks)
+
+
+def test_fold__is_seen_in_the_list_and_takes_the_permission(
+    github_standin: GitHubStandin, github_repo: Repo
+) -> None:
+    github_repo.commit("feature", {"models/a.sql": "SELECT 1\n"}, start="main")
+    pull = github_repo.create_pull("feature")
+    pull.add_comment("Old news.")
+
+    def fold(permissions: dict[str, str]) -> bool:
+        client = GitHubClient(
+            repository=github_repo.full_name,
+            token=github_standin.actions_token(github_repo, permissions),
+            api_url=github_standin.url,
+            time=Clock().time(),
+        )
+        (there,) = client.list_comments(pull.number)
+        client.fold_comment(there)
+        (there,) = client.list_comments(pull.number)
+        return there.minimized
+
+    with pytest.raises(GitHubUnavailable, match="could not fold comment"):
+        fold({"pull-requests": "read"})
+    assert not pull.comments()[0]["minimized"]
+    assert fold({"pull-requests": "write"})
 
 
 def test_dispatch__is_recorded_with_its_inputs(

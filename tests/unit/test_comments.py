@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, get_args
 
 import cmarkgfm
@@ -29,6 +30,7 @@ from ci_bot.bot.github.sticky_comment import (
     MarkedComment,
     StickyComment,
     WriteVerdict,
+    begins_another_plan,
     choose_own_comment,
     decide_overwrite,
     list_candidates,
@@ -38,8 +40,10 @@ from ci_bot.bot.report.markdown.marker import (
     CLOSING,
     LONGEST,
     OPENING,
+    carries_news,
     decode_marker,
     encode_marker,
+    mark_news,
 )
 from ci_bot.errors import GitHubUnavailable
 from ci_bot.protocol.comment_marker import Marker, Phase, PlanHistoryEntry
@@ -429,6 +433,7 @@ class MemoryGitHub:
         self.held: dict[int, PullComment] = {}
         self.asked: list[str] = []
         self.refuse_login = False
+        self.refuse_fold = False
         self._login: str | None = None
         self._numbers = itertools.count(1)
 
@@ -483,6 +488,12 @@ class MemoryGitHub:
             raise NotFound("no such comment")
         return self.held[comment_id]
 
+    def fold_comment(self, comment: PullComment) -> None:
+        self.asked.append("fold")
+        if self.refuse_fold:
+            raise GitHubUnavailable("GitHub does not fold it.")
+        self.held[comment.id] = replace(self.held[comment.id], minimized=True)
+
     def write_check(self, check: CheckRun) -> None:
         raise NotImplementedError
 
@@ -522,8 +533,18 @@ class Clock:
         self.seconds += seconds
 
 
-def sticky(github: GitHub, clock: Clock, *, asked: bool = False) -> StickyComment:
-    return StickyComment(github, number=7, key=KEY, monotonic=clock, now=lambda: NOW, asked=asked)
+def sticky(
+    github: GitHub, clock: Clock, *, asked: bool = False, each_plan: bool = False
+) -> StickyComment:
+    return StickyComment(
+        github,
+        number=7,
+        key=KEY,
+        monotonic=clock,
+        now=lambda: NOW,
+        asked=asked,
+        each_plan=each_plan,
+    )
 
 
 def test_publish__first_review_creates_one_comment_and_edits_it() -> None:
@@ -752,3 +773,114 @@ def test_publish__who_we_are_is_known_by_what_we_wrote() -> None:
 def test_note__with_a_marker_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="must not carry"):
         sticky(MemoryGitHub(), Clock()).post_note(body())
+
+
+PLANNED, OTHER = "1" * 64, "2" * 64
+
+
+def shown(github: MemoryGitHub) -> list[str]:
+    return [each.body for each in github.held.values() if not each.minimized]
+
+
+def test_each_plan__gets_a_comment_and_the_one_before_it_is_folded() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    github.add(body("old", run_id=90, plan=OTHER))
+    run = sticky(github, clock, each_plan=True)
+    new = body("new", plan=PLANNED)
+    assert run.publish_body(new).action == "created"
+    assert github.asked == ["list", "who", "fold", "create"]
+    assert shown(github) == [new]
+    # What becomes of this plan is shown in its own comment.
+    later = body("applied", plan=PLANNED, phase="applied", run_id=101, valid_at=LATE)
+    assert sticky(github, clock, each_plan=True).publish_body(later).action == "updated"
+    assert shown(github) == [later]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "another"),
+    [
+        ({"plan": OTHER}, {"plan": PLANNED}, True),
+        ({"plan": OTHER, "phase": "applied"}, {"plan": PLANNED}, True),
+        ({"plan": OTHER}, {"plan": None, "phase": "plan_failed"}, True),
+        ({"plan": None, "head": HEAD}, {"plan": None, "head": NEXT_HEAD}, True),
+        # The same plan again, and the same commit without one.
+        ({"plan": PLANNED}, {"plan": PLANNED, "head": NEXT_HEAD}, False),
+        ({"plan": None, "head": HEAD}, {"plan": None, "head": HEAD}, False),
+        # Its own beginning.
+        ({"phase": "planning", "run_id": 101}, {"plan": PLANNED}, False),
+        # No result of a review.
+        ({"plan": OTHER}, {"plan": PLANNED, "phase": "planning"}, False),
+        ({"plan": OTHER}, {"plan": PLANNED, "phase": "applying"}, False),
+        ({"plan": OTHER}, {"plan": PLANNED, "phase": "closed"}, False),
+    ],
+)
+def test_each_plan__is_told_by_its_id(
+    old: dict[str, Any], new: dict[str, Any], another: bool
+) -> None:
+    found = begins_another_plan(marker(**old), marker(**{"run_id": 101, **new}))
+    assert found is another
+
+
+def test_each_plan__whose_older_comment_cannot_be_folded__replaces_it_as_usual() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    github.refuse_fold = True
+    github.add(body("old", run_id=90, plan=OTHER))
+    run = sticky(github, clock, each_plan=True)
+    new = body("new", plan=PLANNED)
+    assert run.publish_body(new).action == "updated"
+    assert github.bodies() == [new]
+    assert run.fold_failure is not None
+
+
+def test_each_plan__of_an_older_run_that_ends_last__is_not_shown() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    github.add(body("first", run_id=90, plan=OTHER))
+    old, young = (sticky(github, clock, each_plan=True) for _ in range(2))
+    old.find_comment()
+    new = body("young", run_id=101, plan=PLANNED)
+    young.publish_body(new)
+    clock.later()
+    assert old.publish_body(body("old", run_id=100, plan="3" * 64)).action == "superseded"
+    assert shown(github) == [new]
+
+
+def test_news__folds_our_own_older_news_of_the_project_alone() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    first = github.add(mark_news("The decision is now Review.", KEY))
+    kept = [
+        github.add(mark_news("Go, says somebody else.", KEY), "mallory"),
+        github.add(mark_news("Of another project.", "other")),
+        github.add("A reply to a command."),
+        github.add(body("the review", run_id=90)),
+    ]
+    run = sticky(github, clock)
+    run.publish_body(body("newer"))
+    run.post_news("The decision is now Go.")
+    run.post_news("Applied.")
+    assert github.held[first].minimized
+    assert not any(github.held[number].minimized for number in kept)
+    assert shown(github)[-1].startswith("Applied."), "the newest alone is shown"
+    assert len([text for text in shown(github) if carries_news(text, KEY)]) == 2
+
+
+def test_news__that_cannot_be_folded__is_followed_by_a_new_one_anyway() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    github.refuse_fold = True
+    for number in range(3):
+        github.add(mark_news(f"News {number}.", KEY))
+    run = sticky(github, clock)
+    run.publish_body(body("the review"))
+    run.post_news("Applied.")
+    assert github.asked.count("fold") == 1
+    assert run.fold_failure is not None
+    assert shown(github)[-1].startswith("Applied.")
+
+
+@pytest.mark.parametrize("key", ["a-->b", "<img src=x>", "@team #1", '"', "`\u202e`"])
+def test_news__of_any_project__is_marked_by_a_comment_that_stays_one(key: str) -> None:
+    text = mark_news("News.", key)
+    assert carries_news(text, key)
+    assert not carries_news(text, "other")
+    page = cmarkgfm.github_flavored_markdown_to_html(text)
+    assert page.startswith("<p>News.</p>")
+    assert "@team" not in page and "<img" not in page

@@ -37,7 +37,7 @@ MODES: tuple[Mode, ...] = (
     "doctor",
 )
 BaselineInput = Literal["auto", "state", "base-branch"]
-CommentInput = Literal["always", "changes"]
+CommentInput = Literal["always", "changes", "new"]
 CacheInput = Literal["none", "base"]
 ReclaimInput = Literal["auto", "never", "always"]
 
@@ -89,7 +89,7 @@ class Inputs:
     max_intervals: int | None = _declare_input(None, values.whole_number(0))
     max_executor_hours: float | None = _declare_input(None, values.number_parser())
     diff_tolerance: float | None = _declare_input(None, values.number_parser(1.0))
-    comment: CommentInput = _declare_input("always", values.one_of("always", "changes"))
+    comment: CommentInput = _declare_input("always", values.one_of("always", "changes", "new"))
     table_diff: bool = _declare_input(True, values.parse_flag)
     reclaim: ReclaimInput = _declare_input("auto", values.one_of("auto", "never", "always"))
     max_deletions: int = _declare_input(20, values.whole_number(1))

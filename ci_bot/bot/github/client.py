@@ -1,7 +1,8 @@
 """The port's one implementation: GitHub's REST API, one repository, every request counted.
 
-What each verb costs: one request, and one more per further page of a list. GraphQL serves a single
-question, who this token is, because `GET /user` is closed to the token of a workflow run.
+What each verb costs: one request, and one more per further page of a list. GraphQL serves what
+REST does not: who this token is (`GET /user` is closed to the token of a workflow run), and folding
+a comment.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ _APP_TOKEN = "ghs_"  # noqa: S105 - a prefix  # nosec B105
 _MOST_FILES = 3_000  # GitHub lists no more for one pull request
 _MOST_COMMITS = 250  # GitHub lists no more of one pull request's commits
 _SETTLE_WAITS = (1.0, 2.0, 4.0)
+# https://docs.github.com/en/graphql/reference/mutations#minimizecomment
+_FOLD = (
+    "mutation($input: MinimizeCommentInput!) "
+    "{ minimizeComment(input: $input) { minimizedComment { isMinimized } } }"
+)
+_FOLDED = "data.minimizeComment.minimizedComment.isMinimized"
 _ANNOTATIONS = 50  # the most that GitHub takes in one request; further ones are appended
 
 
@@ -212,6 +219,19 @@ class GitHubClient:
             f"write comment {comment_id}",
             "pull-requests: write",
             body={"body": body},
+        )
+
+    def fold_comment(self, comment: PullComment) -> None:
+        self._rest.request_record(
+            "POST",
+            GRAPHQL,
+            lambda data: records.read_field(data, _FOLDED, bool),
+            f"fold comment {comment.id}",
+            "pull-requests: write",
+            body={
+                "query": _FOLD,
+                "variables": {"input": {"subjectId": comment.node_id, "classifier": "OUTDATED"}},
+            },
         )
 
     def delete_comment(self, comment_id: int) -> None:

@@ -112,6 +112,7 @@ class PullComment:
     updated_at: str
     url: str
     minimized: bool = False
+    node_id: str = ""
 
     @property
     def was_edited(self) -> bool:
@@ -185,6 +186,9 @@ class GitHub(Protocol):
 
     def update_comment(self, comment_id: int, body: str) -> PullComment:
         """Replace the whole body of a comment."""
+
+    def fold_comment(self, comment: PullComment) -> None:
+        """Minimize a comment as outdated: it stays, and is shown when somebody opens it."""
 
     def delete_comment(self, comment_id: int) -> None:
         """Remove a comment; one that is gone already is a success."""

@@ -66,6 +66,7 @@ def read_comment_record(data: Any) -> PullComment:
         updated_at=read_field(data, "updated_at", str),
         url=read_optional_field(data, "html_url", str) or "",
         minimized=read_optional_field(data, "minimized", dict) is not None,
+        node_id=read_optional_field(data, "node_id", str) or "",
     )
 
 

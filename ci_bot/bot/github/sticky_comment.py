@@ -6,7 +6,7 @@ What it costs, up to 100 comments (one more request per further page, for the li
 - `publish`: one write, and before it one request to look again if the last look is old.
 
 So a first review is list, write, look, write: 4. A later one is list, who, write, look, write: 5,
-and 6 with the short comment about a changed decision.
+and 6 with the short comment about a changed decision. To fold an older comment is one more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_bot.bot.github.port import PER_PAGE, GitHub, NotFound, PullComment
-from ci_bot.bot.report import decode_marker
+from ci_bot.bot.report import carries_news, decode_marker, mark_news
 from ci_bot.errors import BotError
 from ci_bot.protocol.comment_marker import Marker, Phase
 
@@ -30,6 +30,8 @@ from ci_bot.protocol.comment_marker import Marker, Phase
 
 
 _REVIEWS: frozenset[Phase] = frozenset({"planning", "planned", "no_changes", "plan_failed"})
+
+_RESULTS: frozenset[Phase] = _REVIEWS - {"planning"}
 
 _CLEANUPS: frozenset[Phase] = frozenset({"closed", "cleanup_failed"})
 
@@ -149,6 +151,17 @@ def decide_overwrite(
     return WriteVerdict(False, "newer_facts") if newer else WriteVerdict(True, "new")
 
 
+def begins_another_plan(old: Marker, marker: Marker) -> bool:
+    """Whether a review's result is about another plan than the comment that is there.
+
+    What the run itself has begun goes on, and so does what is shown of the same plan: its apply,
+    its acceptances, the same review again. Reviews without a plan are told apart by their commits.
+    """
+    if marker.phase not in _RESULTS or (old.run_id and old.run_id == marker.run_id):
+        return False
+    return (old.plan, old.plan or old.head) != (marker.plan, marker.plan or marker.head)
+
+
 def _is_later(there: MarkedComment, marker: Marker, now: str) -> bool:
     """Whether the facts of the comment are later than those of `marker`; see rule 6."""
     old, new = _order_runs(there.marker), _order_runs(marker)
@@ -199,6 +212,7 @@ class StickyComment:
             before it is replaced, because another run may have written meanwhile.
         now: The time of day, ISO 8601 in UTC.
         asked: A person has asked for this run, and it is about the pull request as it is now.
+        each_plan: Whether each plan gets a comment of its own, and the one before it is folded.
     """
 
     def __init__(
@@ -210,6 +224,7 @@ class StickyComment:
         monotonic: Callable[[], float],
         now: Callable[[], str],
         asked: bool = False,
+        each_plan: bool = False,
     ) -> None:
         self._github = github
         self._number = number
@@ -217,6 +232,9 @@ class StickyComment:
         self._monotonic = monotonic
         self._now = now
         self._asked = asked
+        self._each_plan = each_plan
+        self._news: dict[int, PullComment] = {}
+        self._fold_failure: BotError | None = None
         self._seen_first: PullComment | None = None
         self._others: tuple[MarkedComment, ...] = ()
         self._found: MarkedComment | None = None
@@ -239,6 +257,11 @@ class StickyComment:
     def foreign_comments(self) -> tuple[PullComment, ...]:
         """Comments that carry our mark and are not ours, as of the last look."""
         return tuple(each.comment for each in self._others)
+
+    @property
+    def fold_failure(self) -> BotError | None:
+        """Why an older comment was not folded; None where nothing went wrong."""
+        return self._fold_failure
 
     def publish_body(self, body: str, *, current_head: str | None = None) -> PublishedComment:
         """Make `body` our comment's text, unless a newer one is there.
@@ -273,6 +296,25 @@ class StickyComment:
             raise ValueError("a note must not carry the comment's marker")
         return self._github.create_comment(self._number, body)
 
+    def post_news(self, body: str) -> PullComment:
+        """A note that takes the place of the one before it, which is folded."""
+        older = [each for each in self._news.values() if is_by(each, self._github.my_login())]
+        written = self.post_note(mark_news(body, self._key))
+        self._news = {written.id: written}
+        for comment in older[-_MOST_EXTRA:]:
+            if not self._try_fold(comment):
+                break
+        return written
+
+    def _try_fold(self, comment: PullComment) -> bool:
+        """Whether the comment is folded now. What is not is untidy, and nothing is lost by it."""
+        try:
+            self._github.fold_comment(comment)
+        except BotError as error:
+            self._fold_failure = error
+            return False
+        return True
+
     def _write_comment(
         self, marker: Marker, body: str, current_head: str | None
     ) -> PublishedComment:
@@ -297,6 +339,15 @@ class StickyComment:
             current_head=current_head,
             asked=self._asked and self._found.comment == self._seen_first,
         )
+        if (
+            verdict.write
+            and self._each_plan
+            and begins_another_plan(self._found.marker, marker)
+            # First, so that what was planned before never stands beside it as if it still held.
+            and self._try_fold(self._found.comment)
+        ):
+            self._found = None
+            return self._write_comment(marker, body, current_head)
         if verdict.write:
             written = self._github.update_comment(self._found.comment.id, body)
             return self._remember_comment(written, marker, "updated")
@@ -355,6 +406,13 @@ class StickyComment:
         """Read the list from a page on, remember ours, and remove what is ours twice."""
         comments = list(self._github.list_comments(self._number, first_page=first_page))
         found = list_candidates(comments, number=self._number, key=self._key)
+        if first_page == 1:
+            self._news.clear()
+        self._news |= {
+            each.id: each
+            for each in comments
+            if not each.minimized and carries_news(each.body, self._key)
+        }
         login = self._github.my_login() if found else ""
         mine = choose_own_comment(found, login)
         # Only a look that came to its end is one.

@@ -261,4 +261,4 @@ def _post_apply_note(
         plan_id=plan_id,
         comment_url=publisher.comment_url,
     )
-    return publisher.try_note(text)
+    return publisher.try_news(text)

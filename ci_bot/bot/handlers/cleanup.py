@@ -257,7 +257,7 @@ def notify_of_leftovers(why: str | None, publisher: Publisher) -> None:
         replace(publisher.template, phase="cleanup_failed"),
         comment_url=publisher.comment_url,
     )
-    publisher.try_note(text)
+    publisher.try_news(text)
 
 
 class CleanupHandler(Handler[activities.Cleanup]):

@@ -72,6 +72,7 @@ class Publisher:
     left_newer: bool = False
     _first: Marker | None = None
     _warned_of_others: bool = False
+    _told_fold: bool = False
 
     def read_marker(self) -> Marker | None:
         """What an earlier run left in our comment, None where there is no such comment.
@@ -136,6 +137,8 @@ class Publisher:
         before = self.read_marker()
         if before is None and phase in self._quiet_phases:
             return None
+        if before is not None and phase == "planning" and self.template.each_plan:
+            return None  # the comment is about another plan, and is folded when this one is made
         others = tuple((each.author, each.url) for each in self.sticky.foreign_comments)
         now = self.machine.timestamp()
         context = replace(self.template, phase=phase, now=now, others=others, **extra)
@@ -147,6 +150,7 @@ class Publisher:
             marker = marker.model_copy(update={"cut": rendered.cut})
             rendered = render(replace(context, marker=marker), COMMENT_BYTES)
         published = self.sticky.publish_body(rendered.text, current_head=current_head)
+        self._tell_fold_failure()
         self.comment_url = published.comment.url
         return published
 
@@ -214,6 +218,18 @@ class Publisher:
         """A short new comment; people are notified of it, unlike of an edit."""
         if self.sticky is not None:
             self.sticky.post_note(text)
+
+    def try_news(self, text: str) -> bool:
+        """`try_note` for how the pull request stands now: the note before it is folded."""
+        written = self._try_write(self.sticky.post_news, text) if self.sticky else False
+        self._tell_fold_failure()
+        return written
+
+    def _tell_fold_failure(self) -> None:
+        if self.sticky is not None and self.sticky.fold_failure is not None and not self._told_fold:
+            self._told_fold = True
+            why = self.sticky.fold_failure.message
+            self.commands.write_line(f"An older comment is not folded: {why}")
 
     def keep_report_files(
         self, name: str, document: Contract, render: Render, phase: Phase
@@ -294,12 +310,15 @@ class Publisher:
 
     def try_note(self, text: str) -> bool:
         """`note`, where a failure must not lose what is already done; whether it was written."""
+        return self._try_write(self.sticky.post_note, text) if self.sticky else False
+
+    def _try_write(self, write: Callable[[str], object], text: str) -> bool:
         try:
-            self.post_note(text)
+            write(text)
         except BotError as error:
             self.annotate_problem("No note could be written", error)
             return False
-        return self.sticky is not None
+        return True
 
     def try_post(self, *arguments: Any, **extra: Any) -> bool:
         """`post`, where a failure must not lose what is already done.
@@ -391,6 +410,7 @@ def make_comment_context(
         report_url=f"{runner.run_url}#artifacts" if runner.run_url else None,
         rules_url=runner.rules_url,
         apply_workflow="apply.yml",
+        each_plan=settings.inputs.comment == "new",
     )
 
 
@@ -406,6 +426,7 @@ def publisher_for(publisher: Publisher, number: int) -> Publisher:
             key=publisher.key,
             monotonic=publisher.machine.monotonic,
             now=publisher.machine.timestamp,
+            each_plan=publisher.template.each_plan,
         )
         if github is not None
         else None,

@@ -397,7 +397,7 @@ def _notify_of_review(publisher: Publisher, before: Marker, report: Report) -> N
         head=report.head_sha,
         comment_url=publisher.comment_url,
     )
-    publisher.try_note(text)
+    publisher.try_news(text)
 
 
 def list_apply_conditions(report: Report, *, untrusted: str | None) -> tuple[ApplyCondition, ...]:

@@ -310,6 +310,7 @@ def _make_publisher(
             monotonic=machine.monotonic,
             now=machine.timestamp,
             asked=isinstance(chosen, activities.Review) and chosen.was_dispatched,
+            each_plan=settings.inputs.comment == "new",
         )
         if github is not None and number is not None and chosen.may_comment
         else None,

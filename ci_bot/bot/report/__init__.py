@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         make_check_run,
         name_check,
     )
-    from ci_bot.bot.report.markdown.marker import decode_marker
+    from ci_bot.bot.report.markdown.marker import carries_news, decode_marker, mark_news
     from ci_bot.bot.report.markdown.outcome_comment import (
         render_apply,
         render_cleanup,
@@ -93,6 +93,7 @@ __all__ = [
     "TextPage",
     "advice",
     "baseline_notice",
+    "carries_news",
     "check_output",
     "check_within",
     "compare_rounds",
@@ -101,6 +102,7 @@ __all__ = [
     "describe_error",
     "find_resource",
     "make_check_run",
+    "mark_news",
     "name_check",
     "new_page",
     "notices",
@@ -146,7 +148,7 @@ __getattr__ = open_on_demand(
         "markdown.blocks": ["FencedBlock", "split_passages"],
         "markdown.budget": ["COMMENT_BYTES"],
         "markdown.check_run": ["CheckAnnotation", "CheckRun", "make_check_run", "name_check"],
-        "markdown.marker": ["decode_marker"],
+        "markdown.marker": ["decode_marker", "carries_news", "mark_news"],
         "markdown.notices": [],
         "markdown.outcome_comment": [
             "render_apply",

@@ -21,6 +21,8 @@ OPENING = "<!-- sqlmesh-plan-review "
 CLOSING = " -->"
 LONGEST = 32_000  # characters; twenty long history entries stay below it
 
+_NOTE = "<!-- sqlmesh-plan-review-note "
+
 # Everything but these is written as \u00XX. Such characters occur inside JSON strings only, where
 # that spelling means the same, so a JSON reader needs to know nothing of it.
 _OUTSIDE_OF_PLAIN = re.compile(r'[^A-Za-z0-9{}\[\]":,._/\\ ]')
@@ -46,6 +48,20 @@ def _encode_document(marker: Marker) -> str:
 def escape_json(text: str) -> str:
     """ASCII JSON as the same JSON without any character that means something outside of it."""
     return _OUTSIDE_OF_PLAIN.sub(lambda hit: f"\\u{ord(hit[0]):04x}", text)
+
+
+def mark_news(body: str, key: str) -> str:
+    """A short comment with the news of a project, so that a later one can fold it."""
+    return f"{body.rstrip()}\n\n{_mark_of_news(key)}\n"
+
+
+def carries_news(body: str, key: str) -> bool:
+    """Whether a body claims to be such a comment of this project. Anybody can paste the mark."""
+    return body.rstrip().endswith(f"\n{_mark_of_news(key)}")
+
+
+def _mark_of_news(key: str) -> str:
+    return _NOTE + escape_json(json.dumps(key)) + CLOSING
 
 
 def decode_marker(body: str) -> Marker | None:

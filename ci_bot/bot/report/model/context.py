@@ -79,6 +79,7 @@ class CommentContext:
             the reviewed one; None where they were not compared.
         judged: What the apply's own review of the plan decided; that counts.
         said: What the comment had said of it.
+        each_plan: Each plan has a comment of its own.
     """
 
     project: str
@@ -108,6 +109,7 @@ class CommentContext:
     base_moves: tuple[str, str] | None = None
     judged: Decision | None = None
     said: Decision | None = None
+    each_plan: bool = False
     merged: bool | None = None
     rescued: bool = False
 
