@@ -206,6 +206,7 @@ def perform_request(
     if isinstance(request, BaseTestsRequest | ScopesRequest | AcceptRequest | RememberRequest):
         return beside_the_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
+        java.check_jars(os.environ)  # before anything is imported that needs PySpark
         from ci_bot.worker.apply import apply_plan, probe
 
         apply_ports = apply_plan.ApplyPorts(

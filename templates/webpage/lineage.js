@@ -248,6 +248,7 @@
       button("+", "Zoom in", () => zoom(1.5)),
       button("−", "Zoom out", () => zoom(1 / 1.5)),
       button("All", "Show all", fit),
+      document.fullscreenEnabled ? button("Full screen", "Fill the screen; Escape ends it", () => made.requestFullscreen()) : null,
       next,
       hits,
       el("span", { class: "faint hint" }, "drag to move · Ctrl and wheel to zoom · click a model for its readers"),
@@ -289,13 +290,14 @@
       part.forward ? el("li", {}, el("span", { class: "swatch forward" }), " forward-only") : null,
     );
     const made = el("div", { class: "lineagepart" }, tools, canvas, legend, panel);
+    made.addEventListener("fullscreenchange", () => setTimeout(fit));
     let before = 0;
     new ResizeObserver(() => {
       const width = canvas.clientWidth;
       if (width === before) return;
       before = width;
-      const most = Math.min(innerHeight * 0.7, 720);
-      canvas.style.height = `${Math.round(Math.max(160, Math.min(most, tall * Math.min(1, width / wide))))}px`;
+      // A drawing that is fitted into the width is flat; zoomed in, it needs the window's height.
+      canvas.style.height = `${Math.round(Math.max(160, Math.min(innerHeight * 0.8, tall)))}px`;
       if (mover !== null) {
         fit();
         return;

@@ -213,6 +213,31 @@ def test_lineage__is_zoomed_moved_and_shown_whole(tab: Tab, tmp_path: Path) -> N
     assert tab.ask(world) == whole
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_lineage__takes_the_height_that_it_needs_and_the_window_has(
+    tab: Tab, tmp_path: Path, many: bool
+) -> None:
+    shown(tab, tmp_path, render_page(large(300, 40) if many else recorded("small_change"), CONTEXT))
+    height = tab.ask("document.querySelector('svg.lineage').clientHeight / innerHeight")
+    assert (0.75 < height < 0.85) if many else (height < 0.75)
+
+
+def test_lineage__fills_the_screen_and_comes_back(tab: Tab, tmp_path: Path) -> None:
+    shown(tab, tmp_path, render_page(large(300, 40), CONTEXT))
+    wanted = "document.querySelector('.tools button[title^=\"Fill the screen\"]')"
+    assert tab.ask(f"{wanted} !== null || !document.fullscreenEnabled")
+    if not tab.ask("document.fullscreenEnabled"):
+        pytest.skip("this browser has no full screen")
+    tab.call("Runtime.evaluate", expression=f"{wanted}.click()", userGesture=True)
+    tab.settle()
+    assert tab.ask("document.fullscreenElement.className") == "lineagepart"
+    height = tab.ask("document.querySelector('svg.lineage').clientHeight / innerHeight")
+    assert height > 0.6
+    tab.call("Runtime.evaluate", expression="document.exitFullscreen()", awaitPromise=True)
+    tab.settle()
+    assert tab.ask("document.fullscreenElement") is None
+
+
 def test_page__of_thousand_models__is_drawn_in_time(tab: Tab, tmp_path: Path) -> None:
     """Generous, for slow machines; `tests.benchmarks.bench_webpage` prints the figures."""
     shown(tab, tmp_path, render_page(large(1_000, 1_000), CONTEXT))

@@ -11,6 +11,8 @@ from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import HelpCommand
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput
 from ci_bot.host import CONTAINER_FILE, ContainerUser, container_user
+from ci_bot.protocol.base import Versions
+from ci_bot.worker.project.validation import check_versions
 from ci_bot.worker.runtime import java
 
 ON_SPARK = {
@@ -26,6 +28,7 @@ WITHOUT = [
     activities.PostForkReport(
         run_id=1, head_sha="1", head_repository=None, head_branch=None, fork=True
     ),
+    activities.Doctor(branch="main"),
     activities.NothingToDo("nothing"),
 ]
 
@@ -65,6 +68,22 @@ def test_pyspark__without_its_jars_is_told_before_java_is_looked_for(tmp_path: P
     assert refused.value.exit_code == EXIT_BAD_INPUT
     (package / "jars").mkdir()
     java.check_jars({}, packages=[str(package)])
+
+
+def test_pyspark__that_is_not_installed_is_told_with_its_fix() -> None:
+    with pytest.raises(BadInput) as refused:
+        java.check_jars({"SPARK_HOME": "/opt/spark"}, packages=[])
+    assert refused.value.reason_code == "no_spark"
+    assert "PySpark is not installed. A review goes without it." in refused.value.message
+    assert "pip install" in (refused.value.hint or "")
+
+
+def test_versions__without_pyspark_are_a_remark_and_no_failure() -> None:
+    versions = Versions(ci_bot="0", python="3.11", sqlmesh="0.236.4", pyspark=None)
+    check = check_versions(versions)
+    assert check.status == "warn"
+    assert "PySpark not installed" in check.message
+    assert (check.fix or "").startswith("A review needs none.")
 
 
 def test_pyspark__with_a_spark_of_the_projects_own_needs_no_jars(tmp_path: Path) -> None:

@@ -112,7 +112,6 @@ def configure_projects(
             )
     sqlmesh_compat.analytics_off()
     sqlmesh_compat.scan_packages_once()
-    sqlmesh_compat.find_engines_unimported()
     set_console(NoopConsole())
     starts: list[float] = []
 
@@ -139,6 +138,7 @@ def read_configuration(
         BadInput: one is absent, broken, or larger than any that could be meant.
     """
     _check_endless(place)
+    sqlmesh_compat.find_engines_unimported()
     try:
         return read(place.projects)
     except (Exception, SystemExit) as error:

