@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ci_bot.bot.actions import Settings, activities
-from ci_bot.bot.github import GitHub
+from ci_bot.bot.github import GitHub, require_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report import render_doctor
@@ -148,15 +148,8 @@ def check_github(
     github: GitHub | None, settings: Settings, branch: str | None
 ) -> Iterator[ProjectCheck]:
     """What this job's token may do, as far as it can be seen without writing anything."""
-    if github is None:
-        yield ProjectCheck(
-            name="token",
-            status="fail",
-            message="the input `github-token` is empty",
-            fix="Leave the input out: the default is the workflow's own token.",
-        )
-        return
     try:
+        github = require_github(github)
         login = github.my_login()
         github.pulls_for_sha(settings.runner.sha or "")
     except BotError as error:
