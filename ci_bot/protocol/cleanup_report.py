@@ -20,6 +20,7 @@ from ci_bot.protocol.base import (
     Timings,
     Versions,
 )
+from ci_bot.protocol.drift_report import StateSurvey
 from ci_bot.protocol.environment import EnvironmentName
 
 
@@ -121,6 +122,9 @@ class EnvironmentList(Contract):
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["list"] = "list"
     environments: list[FoundEnvironment]
+    survey: StateSurvey | None = Field(
+        default=None, description="What else the state holds; null: nobody has asked."
+    )
     seconds: Seconds
     timings: Timings = Field(default_factory=dict)
     versions: Versions

@@ -313,6 +313,9 @@ class ListRequest(_Request):
 
     activity: Literal["list"] = "list"
     environment_prefix: Prefix = "pr"
+    survey: bool = Field(
+        default=False, description="Also say what prod lacks, and what nobody uses."
+    )
 
 
 class SweepRequest(_Request):

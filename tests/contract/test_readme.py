@@ -45,7 +45,7 @@ MOST_WORDS = 1_500
 ACTIVITIES = {
     "review.yml": ("review",),
     "apply.yml": ("apply, probe",),
-    "cleanup.yml": ("cleanup, sweep",),
+    "cleanup.yml": ("cleanup, sweep", "drift"),
     "comments.yml": ("commands", "fork comment"),
 }
 

@@ -26,7 +26,7 @@ ALL_PERMISSIONS = {"contents": "read", "pull-requests": "write"}
 PERMISSIONS = {
     "review": [{**ALL_PERMISSIONS, "checks": "write"}],
     "apply": [{**ALL_PERMISSIONS, "actions": "read", "checks": "write"}],
-    "cleanup": [ALL_PERMISSIONS],
+    "cleanup": [ALL_PERMISSIONS, {"contents": "read", "pull-requests": "read", "issues": "write"}],
     "comments": [
         {"actions": "write", "pull-requests": "write"},
         {"actions": "read", "pull-requests": "write"},
@@ -159,7 +159,8 @@ def test_action__is_used_once_a_job_with_known_inputs(path: Path) -> None:
     for step in used:
         assert set(step.get("with", {})) <= set(known)
         small = step["uses"].startswith(f"{ACTION}/review@")
-        assert small == (path.stem in WITHOUT_SPARK)
+        drift = step["with"].get("mode") == "drift"
+        assert small == (path.stem in WITHOUT_SPARK or drift)
 
 
 def test_review__runs_on_pull_request_or_by_hand_and_never_on_its_target() -> None:
@@ -187,6 +188,8 @@ def test_review__has_credentials_of_its_own_and_no_other_workflow_has_a_review()
     for path in EXAMPLES:
         text = path.read_text("utf-8")
         if path.stem != "review":
+            # Drift reads the state with the account of reviews, and loads no pull request.
+            text = text.partition("\n  drift:\n")[0] if path.stem == "cleanup" else text
             assert "sqlmesh-review" not in re.sub(r"uses:.*|group:.*", "", text), path.stem
             assert "_READER" not in text
             modes = (load(path)["on"].get("workflow_dispatch") or {}).get("inputs", {}).get("mode")
@@ -353,13 +356,13 @@ def test_cleanup__runs_for_every_closed_pull_request() -> None:
     # A `paths` or `branches` filter, or a condition on the job, is how closings get lost.
     workflow = example("cleanup")
     assert workflow["on"]["pull_request_target"] == {"types": ["closed"]}
-    assert all("if" not in job for job in jobs(workflow))
+    assert "if" not in workflow["jobs"]["cleanup"]
 
 
 def test_cleanup__checks_out_the_default_branch_and_nothing_of_the_pull_request() -> None:
     # The base branch of a stacked pull request is gone when GitHub closes it for that reason.
-    (checkout,) = uses(example("cleanup"), "actions/checkout")
-    assert checkout["with"]["ref"] == "${{ github.event.repository.default_branch }}"
+    for checkout in uses(example("cleanup"), "actions/checkout"):
+        assert checkout["with"]["ref"] == "${{ github.event.repository.default_branch }}"
     text = (ROOT / ".github" / "examples" / "cleanup.yml").read_text("utf-8")
     assert "github.event.pull_request.base" not in text
     assert "github.event.pull_request.head" not in text
@@ -371,7 +374,17 @@ def test_sweep__is_nightly_or_by_hand_one_at_a_time() -> None:
     workflow = example("cleanup")
     assert set(workflow["on"]) == {"pull_request_target", "schedule", "workflow_dispatch"}
     assert workflow["concurrency"]["cancel-in-progress"] is False
-    (step,) = uses(workflow, ACTION)
+    step, drift = uses(workflow, ACTION)
+    # With the account of reviews, and never for a pull request.
+    assert drift["with"]["mode"] == "drift"
+    job = workflow["jobs"]["drift"]
+    assert job["environment"]["name"] == "sqlmesh-review"
+    assert "github.event_name != 'pull_request_target'" in job["if"]
+    assert job["permissions"] == {
+        "contents": "read",
+        "pull-requests": "read",
+        "issues": "write",
+    }
     for event, mode, cache in (
         ("pull_request_target", "cleanup", "none"),
         ("schedule", "sweep", "base"),

@@ -290,7 +290,16 @@ INPUTS = {
     "project": {**ENTRY, "a\n\x1bb": "must be one line of printable characters"},
     "gateway": LINE,
     "mode": words(
-        "auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep", "doctor"
+        "auto",
+        "review",
+        "apply",
+        "probe",
+        "estimate",
+        "accept",
+        "cleanup",
+        "sweep",
+        "drift",
+        "doctor",
     ),
     "environment-prefix": PREFIX,
     "baseline": words("auto", "state", "base-branch"),

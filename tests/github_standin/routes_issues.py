@@ -106,9 +106,23 @@ def _issue(call: Call) -> Answer | None:
 
 
 def _issues(call: Call) -> Answer | None:
-    if call.request.method == "GET":
-        return unsupported("the list of issues, which lacks the pull requests in emulate")
-    return None
+    query = call.request.query
+    if call.request.method == "POST":
+        return _too_long(call)
+    if query.get("state") != "all" or "labels" not in query:
+        return unsupported("the list of issues, except all of a label: emulate lacks the pulls")
+    found: list[Any] = []
+    for page in range(1, 100):
+        part = f"/repos/{call.state.full_name}/issues?state=all&per_page=100&page={page}"
+        status, issues = call.read(part)
+        if status != 200:
+            return not_found()
+        found += [one for one in issues if "pull_request" not in one]
+        if len(issues) < 100:
+            break
+    wanted = set(query["labels"].split(","))
+    labelled = [one for one in found if wanted <= {label["name"] for label in one["labels"]}]
+    return paged(call.front.world.url + call.request.path, query, labelled)
 
 
 ROUTES: list[Route] = [

@@ -15,6 +15,7 @@ from ci_bot.bot.actions.activities import (
     Cleanup,
     CommentCommand,
     Doctor,
+    Drift,
     Estimate,
     NothingToDo,
     PostForkReport,
@@ -300,6 +301,8 @@ MATRIX: list[tuple[str, Event, Inputs, Activity]] = [
     # The rest.
     ("schedule", ScheduleEvent(cron="17 3 * * *"), Inputs(), Sweep()),
     ("schedule, mode sweep", ScheduleEvent(cron=None), Inputs(mode="sweep"), Sweep()),
+    ("schedule, mode drift", ScheduleEvent(cron=None), Inputs(mode="drift"), Drift()),
+    ("dispatch drift", dispatch(), Inputs(mode="drift"), Drift()),
     ("fork's run ended", run(), Inputs(), POSTED),
     ("fork's run ended with No-Go", run(conclusion="failure"), Inputs(), POSTED),
     (

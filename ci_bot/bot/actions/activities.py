@@ -120,6 +120,14 @@ class Sweep(_AnyActivity):
     writes_report: ClassVar[bool] = False
 
 
+@dataclass(frozen=True)
+class Drift(_AnyActivity):
+    """Compare prod with the default branch, and say what differs in one issue."""
+
+    number: ClassVar[None] = None
+    writes_report: ClassVar[bool] = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Doctor(_AnyActivity):
     """Say what the other activities would miss. `branch` is the one that it was started on."""
@@ -174,6 +182,7 @@ Activity = (
     | Cleanup
     | Sweep
     | Doctor
+    | Drift
     | CommentCommand
     | PostForkReport
     | NothingToDo

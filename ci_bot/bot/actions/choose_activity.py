@@ -11,14 +11,14 @@ The rules, one after the other:
 - `pull_request_target` with any other action: refused. It would load the pull request's code beside
   the base repository's secrets; `pull_request` is the trigger that is safe.
 - `workflow_dispatch`: **apply** of a pull request by its number; `mode` may ask for review, probe,
-  estimate, accept, cleanup or sweep instead. Only sweep needs no number, and only accept needs a
-  comment. A **review** has a workflow of its own, where `mode` is written in the file: whoever
-  starts a workflow that applies may not turn it into a review, which would run with the credentials
-  of an apply.
+  estimate, accept, cleanup, sweep, drift or doctor instead. The last three need no number, and only
+  accept needs a comment. A **review** has a workflow of its own, where `mode` is written in the
+  file: whoever starts a workflow that applies may not turn it into a review, which would run with
+  the credentials of an apply.
 - `issue_comment` created on a pull request, by a person, whose first line is a command:
   **command**. Edited, deleted, a bot's, or no command: skipped without asking GitHub anything.
   On a closed pull request only `cleanup` is served, to finish what was left over.
-- `schedule`: **sweep**.
+- `schedule`: **sweep**, or **drift** where `mode` says so.
 - `workflow_run` completed, of a review of a fork or of Dependabot: **post its report**.
 - `merge_group`: **review** of the queue's merge commit, without a comment.
 - Anything else is skipped with a reason, and that is a success.
@@ -41,6 +41,7 @@ from ci_bot.bot.actions.activities import (
     Cleanup,
     CommentCommand,
     Doctor,
+    Drift,
     Estimate,
     NothingToDo,
     PostForkReport,
@@ -89,8 +90,8 @@ def choose_activity(  # noqa: PLR0911 - one return per event
         case CommentEvent():
             return _choose_for_comment(event, inputs.mode)
         case ScheduleEvent():
-            _check_mode_fits(inputs.mode, {"auto", "sweep"}, "schedule")
-            return Sweep()
+            _check_mode_fits(inputs.mode, {"auto", "sweep", "drift"}, "schedule")
+            return Drift() if inputs.mode == "drift" else Sweep()
         case WorkflowRunEvent():
             return _workflow_run(event, inputs.mode)
         case MergeGroupEvent():
@@ -162,14 +163,18 @@ def _why_untrusted(*, fork: bool, dependabot: bool) -> str | None:
 
 def _choose_for_dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
     branch = (event.ref or "").removeprefix("refs/heads/") or None
-    of_no_pull_request: dict[str, Activity] = {"sweep": Sweep(), "doctor": Doctor(branch=branch)}
+    of_no_pull_request: dict[str, Activity] = {
+        "sweep": Sweep(),
+        "drift": Drift(),
+        "doctor": Doctor(branch=branch),
+    }
     if inputs.mode in of_no_pull_request:
         return of_no_pull_request[inputs.mode]
     number = inputs.pr_number or _positive_number(event.inputs, "pr-number")
     if number is None:
         raise BadInput(
             "No pull request is named.",
-            hint="Give the input `pr-number`, or `mode: sweep` or `doctor`, which need none.",
+            hint="Give the input `pr-number`; `sweep`, `drift` and `doctor` need none.",
             reason_code="missing_pr_number",
         )
     comment_id = inputs.comment_id or _positive_number(event.inputs, "comment-id")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ci_bot.protocol.cost import Price
 
 Mode = Literal[
-    "auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep", "doctor"
+    "auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep", "drift", "doctor"
 ]
 MODES: tuple[Mode, ...] = (
     "auto",
@@ -35,6 +35,7 @@ MODES: tuple[Mode, ...] = (
     "cleanup",
     "sweep",
     "doctor",
+    "drift",
 )
 BaselineInput = Literal["auto", "state", "base-branch"]
 CommentInput = Literal["always", "changes", "new"]

@@ -14,6 +14,7 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.bot.github.artifact import read_member
     from ci_bot.bot.github.client import GitHubClient
+    from ci_bot.bot.github.drift_issue import publish_drift_issue
     from ci_bot.bot.github.port import (
         GitHub,
         NotFound,
@@ -46,6 +47,7 @@ __all__ = [
     "api_url_of",
     "may_maintain",
     "may_write",
+    "publish_drift_issue",
     "read_member",
     "repository_of",
     "require_github",
@@ -59,6 +61,7 @@ __getattr__ = open_on_demand(
     {
         "artifact": ["read_member"],
         "client": ["GitHubClient"],
+        "drift_issue": ["publish_drift_issue"],
         "port": [
             "GitHub",
             "NotFound",

@@ -7,7 +7,7 @@ a comment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from urllib.parse import quote
 
@@ -24,6 +24,7 @@ from ci_bot.bot.github.port import (
     PullState,
     Reaction,
     RejectedContent,
+    RepositoryIssue,
     pull_states,
 )
 from ci_bot.bot.github.records import RestClient
@@ -275,6 +276,37 @@ class GitHubClient:
                 body={"output": output},
                 resend=False,
             )
+
+    def list_issues(self, label: str) -> list[RepositoryIssue]:
+        found = self._rest.request_pages(
+            f"{self._root}/issues",
+            lambda data: None if records.is_pull_request(data) else records.read_issue_record(data),
+            "list the issues",
+            "issues: read",
+            {"labels": label, "state": "all"},
+        )
+        return [issue for issue in found if issue is not None]
+
+    def create_issue(self, title: str, body: str, *, labels: Sequence[str]) -> RepositoryIssue:
+        return self._rest.request_record(
+            "POST",
+            f"{self._root}/issues",
+            records.read_issue_record,
+            "open an issue",
+            "issues: write",
+            body={"title": title, "body": body, "labels": list(labels)},
+            resend=False,
+        )
+
+    def update_issue(self, number: int, *, title: str, body: str, is_open: bool) -> RepositoryIssue:
+        return self._rest.request_record(
+            "PATCH",
+            f"{self._root}/issues/{number:d}",
+            records.read_issue_record,
+            f"write issue {number}",
+            "issues: write",
+            body={"title": title, "body": body, "state": "open" if is_open else "closed"},
+        )
 
     def my_login(self) -> str:
         if self._login is None:

@@ -8,7 +8,7 @@ the content).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -90,6 +90,18 @@ class PullCommit:
     author: str | None
     committer: str | None
     verified: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepositoryIssue:
+    """An issue that is no pull request."""
+
+    number: int
+    is_open: bool
+    title: str
+    body: str
+    author: str
+    url: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +211,15 @@ class GitHub(Protocol):
         Of several of one name at one commit the newest is what GitHub shows and what branch rules
         count, so a later one takes the place of this one.
         """
+
+    def list_issues(self, label: str) -> list[RepositoryIssue]:
+        """The issues with a label, open and closed; pull requests are left out."""
+
+    def create_issue(self, title: str, body: str, *, labels: Sequence[str]) -> RepositoryIssue:
+        """A new issue. A label that the repository lacks is made."""
+
+    def update_issue(self, number: int, *, title: str, body: str, is_open: bool) -> RepositoryIssue:
+        """Replace title and body of an issue, and close it or open it again."""
 
     def my_login(self) -> str:
         """The login that this token writes comments as. At most one request, then remembered."""

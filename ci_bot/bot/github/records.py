@@ -8,7 +8,14 @@ from typing import Any, TypeVar
 
 from ci_bot.bot.actions import GHOST, same_repository
 from ci_bot.bot.github.failures import unexpected_answer_error
-from ci_bot.bot.github.port import PER_PAGE, Permission, PullComment, PullCommit, PullRequest
+from ci_bot.bot.github.port import (
+    PER_PAGE,
+    Permission,
+    PullComment,
+    PullCommit,
+    PullRequest,
+    RepositoryIssue,
+)
 from ci_bot.bot.github.transport import HttpReply, HttpTransport
 from ci_bot.bot.report import CheckRun
 
@@ -68,6 +75,23 @@ def read_comment_record(data: Any) -> PullComment:
         minimized=read_optional_field(data, "minimized", dict) is not None,
         node_id=read_optional_field(data, "node_id", str) or "",
     )
+
+
+def read_issue_record(data: Any) -> RepositoryIssue:
+    """An issue, from the answer for one or from an entry of a list."""
+    return RepositoryIssue(
+        number=read_field(data, "number", int),
+        is_open=read_field(data, "state", str) == "open",
+        title=read_field(data, "title", str),
+        body=read_optional_field(data, "body", str) or "",
+        author=read_optional_field(data, "user.login", str) or GHOST,
+        url=read_optional_field(data, "html_url", str) or "",
+    )
+
+
+def is_pull_request(data: Any) -> bool:
+    """Whether an entry of GitHub's list of issues is a pull request."""
+    return read_optional_field(data, "pull_request", dict) is not None
 
 
 _ROLES: dict[str, Permission] = {

@@ -74,6 +74,7 @@ _HANDLERS: Mapping[type[activities.Activity], tuple[str, str]] = {
     activities.Cleanup: ("cleanup", "CleanupHandler"),
     activities.Sweep: ("sweep", "SweepHandler"),
     activities.Doctor: ("doctor", "DoctorHandler"),
+    activities.Drift: ("drift", "DriftHandler"),
     activities.CommentCommand: ("comment_commands", "CommandHandler"),
     activities.PostForkReport: ("fork_report", "ForkReportHandler"),
 }

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         render_apply,
         render_cleanup,
         render_doctor,
+        render_drift,
         render_sweep,
     )
     from ci_bot.bot.report.markdown.review_comment import (
@@ -111,6 +112,7 @@ __all__ = [
     "render_apply",
     "render_cleanup",
     "render_doctor",
+    "render_drift",
     "render_page",
     "render_plain",
     "render_planning",
@@ -154,6 +156,7 @@ __getattr__ = open_on_demand(
             "render_apply",
             "render_cleanup",
             "render_doctor",
+            "render_drift",
             "render_sweep",
         ],
         "markdown.review_comment": [

@@ -212,10 +212,20 @@ def list_workflow_names(level: SetupLevel = "full") -> list[str]:
     return [workflow.name for workflow in _WORKFLOWS if level in workflow.levels]
 
 
-def _template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:
-    """What a template is filled with."""
+def _job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:
+    """The variables of a job, as the parts of templates name them."""
     variables = request.used_variables
     settings = list_settings(variables, request.level, job) if job else []
+    return {
+        "env": [(each.name, each.value) for each in settings],
+        "optional": list_optional(variables, job) if job and request.level != "review" else [],
+        "worker_env": list_worker_env(settings, variables),
+    }
+
+
+def _template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:
+    """What a template is filled with."""
+    own = _job_context(request, job)
     projects = [project.path for project in request.repository.projects]
     requirements = _review_requirements(request)
     gateway = f" --gateway {request.gateway}" if request.gateway else ""
@@ -230,9 +240,9 @@ def _template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, 
         "projects": projects,
         "gateway": request.gateway,
         "branch": request.repository.branch,
-        "env": [(each.name, each.value) for each in settings],
-        "optional": list_optional(variables, job) if job and request.level != "review" else [],
-        "worker_env": list_worker_env(settings, variables),
+        **own,
+        # Of the job in another workflow that has the account of reviews.
+        "review": _job_context(request, "review"),
         "requirements": requirements.path if requirements else None,
         "deploy_requirements": request.deploy_requirements or DEPLOY_REQUIREMENTS,
         "python": request.repository.python or IMAGE_PYTHON,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         request_estimate,
         request_learn,
     )
+    from ci_bot.bot.worker_client.drift import DriftOptions, find_drift
     from ci_bot.bot.worker_client.failures import error_of, failure_of, refused_failure
     from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
     from ci_bot.bot.worker_client.session import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OTHER_SPARK",
     "ClientOptions",
+    "DriftOptions",
     "ReviewCommits",
     "ReviewOptions",
     "SweepOptions",
@@ -66,6 +68,7 @@ __all__ = [
     "error_of",
     "failure_of",
     "file_content",
+    "find_drift",
     "make_owner",
     "of_base",
     "of_working_tree",
@@ -89,6 +92,7 @@ __getattr__ = open_on_demand(
         "client": ["ClientOptions", "WorkListener", "WorkerClient", "make_owner", "run_owner"],
         "costs": ["OTHER_SPARK", "request_estimate", "request_learn", "describe_learned"],
         "doctor": [],
+        "drift": ["DriftOptions", "find_drift"],
         "failures": ["error_of", "failure_of", "refused_failure"],
         "review": [],
         "review_options": ["ReviewCommits", "ReviewOptions"],

@@ -27,6 +27,7 @@ from ci_bot.protocol.environment import number_of, prefix_in
 from ci_bot.protocol.messages import CleanupRequest, ListRequest, SweepRequest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim, remove_environment
+from ci_bot.worker.cleanup.state_survey import survey_state
 from ci_bot.worker.messages import failure_of, names_and_times
 from ci_bot.worker.project import configure_projects, new_context, opening, place_of, versions_of
 from ci_bot.worker.runtime import PhaseClock
@@ -80,13 +81,17 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
     with clock.time_phase("state"):
         state, _ = opening.open_state(context, place, write=False)
         found: list[FoundEnvironment] = []
+        survey = None
         if state is not None:
             try:
                 found = _list_found_environments(state, context.pinned_environments, request)
+                if request.survey:
+                    survey = survey_state(state, prefix=request.environment_prefix)
             finally:
                 state.close()
     return EnvironmentList(
         environments=found,
+        survey=survey,
         seconds=round(clock.now() - started, 3),
         timings=dict(clock.phases),
         versions=versions_of(None),

@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         give_state,
         lock_environments,
         mark_environment_unfinished,
+        missing_in_prod,
         new_state_sync,
         open_duckdb_read_only,
         read_only_transactions,
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
         stored_snapshots,
         throwaway_state,
         throwaway_state_again,
+        unused_versions,
     )
 
 __all__ = [
@@ -189,6 +191,7 @@ __all__ = [
     "make_spark_lazy",
     "mark_environment_unfinished",
     "merge_nothing_from_state",
+    "missing_in_prod",
     "model_failures",
     "needs_format",
     "new_state_sync",
@@ -227,6 +230,7 @@ __all__ = [
     "throwaway_state",
     "throwaway_state_again",
     "types_read_once",
+    "unused_versions",
     "written_bot_settings",
 ]
 
@@ -315,6 +319,7 @@ __getattr__ = open_on_demand(
             "StoredSnapshot",
             "as_if_in",
             "count_snapshots",
+            "missing_in_prod",
             "delete_environment_record",
             "environment_snapshots",
             "forget_cached_snapshots",
@@ -331,6 +336,7 @@ __getattr__ = open_on_demand(
             "state_connection",
             "state_sync_on",
             "stored_snapshots",
+            "unused_versions",
             "throwaway_state",
             "throwaway_state_again",
         ],

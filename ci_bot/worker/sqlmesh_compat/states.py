@@ -20,9 +20,13 @@ from sqlmesh.core.snapshot import (
     SnapshotId,
     SnapshotTableCleanupTask,
     SnapshotTableInfo,
+    missing_intervals,
 )
 from sqlmesh.core.state_sync import EngineAdapterStateSync, StateSync
 from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_name_filter
+
+# Kinds of models that have no table of their own.
+_WITHOUT_TABLE = frozenset({"embedded", "external"})
 
 
 def state_connection(config: Config, gateway: str | None) -> ConnectionConfig:
@@ -220,6 +224,56 @@ def stored_snapshots(context: Context, names: Iterable[str]) -> list[StoredSnaps
                 )
             )
     return found
+
+
+@dataclass(frozen=True)
+class UnusedVersion:
+    """A version of a model's table that no environment of the state refers to."""
+
+    name: str
+    version: str
+    ended_ts: int
+
+
+def unused_versions(state: StateSync) -> list[UnusedVersion]:
+    """Versions of models that no environment refers to, with the moment when SQLMesh's janitor may
+    remove them, in milliseconds. No model is read. (`SnapshotState.get_expired_snapshots`)
+    """
+    store: Any = _unwrap_state(state).snapshot_state
+    used = {
+        (info.name, info.version)
+        for environment in state.get_environments()
+        for info in environment.snapshots
+    }
+    columns = ("name", "version", "updated_ts", "ttl_ms", "kind_name")
+    ends: dict[tuple[str, str], int] = {}
+    query = exp.select(*columns).from_(store.snapshots_table)
+    for name, version, updated_ts, ttl_ms, kind in fetchall(store.engine_adapter, query):
+        key = (str(name), str(version))
+        if key not in used and kind and str(kind).lower() not in _WITHOUT_TABLE:
+            ends[key] = max(ends.get(key, 0), int(updated_ts) + int(ttl_ms))
+    return [UnusedVersion(name, version, end) for (name, version), end in sorted(ends.items())]
+
+
+def missing_in_prod(state: StateSync, until: int) -> dict[str, tuple[int, int]]:
+    """What prod's own versions of its models lack before a moment: from the first to the last
+    missing interval, in milliseconds, by the name that the model gives itself. (`Scheduler.run`)
+    """
+    prod = state.get_environment(c.PROD)
+    if prod is None:
+        return {}
+    snapshots = state.get_snapshots(prod.snapshots)
+    found = missing_intervals(snapshots, execution_time=until, end=until)
+    lacking = {
+        str(snapshot.node.name): [interval for interval in intervals if interval[1] <= until]
+        for snapshot, intervals in found.items()
+        if snapshot.is_model and not snapshot.is_symbolic and not snapshot.is_seed
+    }
+    return {
+        name: (min(start for start, _ in intervals), max(end for _, end in intervals))
+        for name, intervals in lacking.items()
+        if intervals
+    }
 
 
 def lock_environments(context: Context) -> None:

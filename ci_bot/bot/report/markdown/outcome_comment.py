@@ -20,10 +20,11 @@ from ci_bot.bot.report.markdown.templating import comment_environment
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView, list_plan_differences
 from ci_bot.bot.report.model.context import CommentContext, RenderedText
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown, make_link
+from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown, make_link
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument, SweepReport
+from ci_bot.protocol.drift_report import DriftReport
 from ci_bot.protocol.messages import DoctorDocument
 
 _APPLY_PHASES = ("applying", "applied", "apply_failed", "refused", "cancelled")
@@ -212,6 +213,8 @@ def _cleanup_shares(
 
 # A state of thousands of environments must not lose the whole summary to the runner's limit.
 MOST_ROWS = 500
+# An issue holds 65,536 characters, and there are five tables.
+_MOST_DRIFTED = 50
 
 _GONE = ("removed", "nothing_to_do")
 
@@ -244,6 +247,24 @@ def render_doctor(document: DoctorDocument) -> str:
     checks = sorted(document.checks, key=lambda check: order.index(check.status))
     counts = {status: sum(c.status == status for c in checks) for status in order}
     return tidy_blank_lines(template.render(d=document, checks=checks, counts=counts))
+
+
+def render_drift(report: DriftReport, context: CommentContext) -> str:
+    """What a drift run found, as Markdown for its issue and its summary.
+
+    It holds no time of the run: the same drift at the same commit gives the same text, and an issue
+    is edited only if something changed.
+    """
+    return tidy_blank_lines(
+        comment_environment()
+        .get_template("drift.md.j2")
+        .render(
+            d=report,
+            commit=CommentLinks(context).commit(report.commit),
+            most=_MOST_DRIFTED,
+            pull=lambda number: _link_pull_request(context, number),
+        )
+    )
 
 
 def _link_pull_request(context: CommentContext, number: int | None) -> SafeMarkdown:

@@ -1,0 +1,135 @@
+"""Drift: ask the worker what prod is and what its state holds, and put both beside GitHub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ci_bot.bot.worker_client.cleanup import AskStates, SweepOptions, SweptEnvironment, sort_out
+from ci_bot.bot.worker_client.client import WorkerClient, make_owner
+from ci_bot.bot.worker_client.failures import error_of
+from ci_bot.bot.worker_client.review import review_or_failure
+from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
+from ci_bot.errors import WorkerFailed
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cleanup_report import FoundEnvironment
+from ci_bot.protocol.drift_report import (
+    MOST_LISTED,
+    DriftedModel,
+    DriftReport,
+    UnownedEnvironment,
+)
+from ci_bot.protocol.messages import ListRequest
+from ci_bot.protocol.review_report import Report
+
+# A review plans prod beside an environment; this one is compared with prod and never made.
+_BESIDE = "drift"
+_NO_OWNER = {
+    "remove": "its pull request is closed, and no cleanup has removed it",
+    "not_recorded": "it is called like a pull request's, and this action did not make it",
+    "odd_record": "its record contradicts its name",
+    "other_prefix": "its pull request is closed, and it was made under another prefix",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftOptions:
+    """What is compared.
+
+    Attributes:
+        owner: The repository, as the ledger records it.
+        environment_prefix: Of pull requests' environments.
+        run: The run that asks.
+    """
+
+    owner: str
+    environment_prefix: str
+    run: str | None = None
+
+
+def find_drift(
+    client: WorkerClient, options: DriftOptions, ask_states: AskStates, *, planned_at: str
+) -> DriftReport:
+    """Compares prod with what is checked out, and environments with their pull requests.
+
+    Args:
+        ask_states: Says for numbers of pull requests whether they are open; asked once.
+        planned_at: The time of the run, for the report.
+
+    Raises:
+        BotError: the state cannot be read, or GitHub did not answer.
+    """
+    owner = make_owner(options.owner, run=options.run)
+    listed = client.request_environments(
+        client.make_request(
+            ListRequest, owner=owner, environment_prefix=options.environment_prefix, survey=True
+        )
+    )
+    if isinstance(listed, Failure):
+        raise error_of(listed)
+    if listed.survey is None:
+        raise WorkerFailed(
+            "The worker has not described the state.",
+            hint="Run it again; if it stays, report it with the log of this run.",
+        )
+    report = review_or_failure(
+        client,
+        ReviewOptions(
+            environment=_BESIDE,
+            owner=owner,
+            # No commit: what counts is the project as it is checked out, and no change of files.
+            commits=ReviewCommits(),
+            baseline="state",
+            python_path=tuple(client.python_path),
+        ),
+        planned_at=planned_at,
+    )
+    ours = [item for item in listed.environments if item.owner in (None, options.owner)]
+    return DriftReport(
+        commit=client.git.read_head(),
+        planned_at=planned_at,
+        environments=list(_list_unowned(ours, options, ask_states))[:MOST_LISTED],
+        survey=listed.survey,
+        **_describe_difference(report),
+    )
+
+
+def _describe_difference(report: Report) -> dict[str, Any]:
+    """The parts of the report about the plan that would make prod equal."""
+    missing = report.prod_not_found
+    changes = [] if missing is not None else report.changes
+    plan = report.prod_plan
+    failure = report.failure
+    if failure is None and plan is not None and plan.would_fail:
+        failure = Failure(
+            stage="plan",
+            reason_code="failed",
+            exit_code=1,
+            message=f"The plan for prod would fail: {plan.failure}",
+        )
+    return {
+        "plan_id": plan.plan_id if plan is not None and missing is None else None,
+        "models": [
+            DriftedModel(model=change.model, change=change.change)
+            for change in sorted(changes, key=lambda one: (one.change, one.model))[:MOST_LISTED]
+        ],
+        "changed_models": len(changes),
+        "other_changes": sum(item.change != "unchanged" for item in report.statements),
+        "prod_missing": missing.describe_absence() if missing is not None else None,
+        "failure": failure,
+    }
+
+
+def _list_unowned(
+    found: Iterable[FoundEnvironment], options: DriftOptions, ask_states: AskStates
+) -> Iterator[UnownedEnvironment]:
+    rows: list[SweptEnvironment] = sort_out(
+        found,
+        SweepOptions(owner=options.owner, environment_prefix=options.environment_prefix),
+        ask_states,
+    )
+    for row in rows:
+        why = _NO_OWNER.get(row.standing)
+        if why is not None:
+            yield UnownedEnvironment(environment=row.environment, pr_number=row.number, why=why)
