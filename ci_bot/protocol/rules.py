@@ -136,6 +136,15 @@ def read_rule_page(id_: str) -> str:
     return _read_page(id_)[1]
 
 
+def find_rule_page(id_: str) -> Path:
+    """The file of the rule's page, in a checkout or in the installed package.
+
+    Raises:
+        UnknownRule: it has no page.
+    """
+    return _page_folder() / f"{find_rule(id_).id}.md"
+
+
 class _RuleTable(Mapping[str, RuleSpec]):
     def __getitem__(self, id_: str) -> RuleSpec:
         return find_rule(id_)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         UNWEIGHED,
         IgnoreEntry,
         PolicyEntry,
+        PolicyFile,
         ScopedEntry,
         known_rules,
         policy_schema,
@@ -68,6 +69,7 @@ __all__ = [
     "Policy",
     "PolicyChange",
     "PolicyEntry",
+    "PolicyFile",
     "PolicyWeighing",
     "ScopeMatches",
     "ScopedEntry",
@@ -96,6 +98,7 @@ __getattr__ = open_on_demand(
         "comparison": ["PolicyChange", "list_policy_changes"],
         "document": [
             "PolicyEntry",
+            "PolicyFile",
             "IgnoreEntry",
             "ScopedEntry",
             "UNWEIGHED",

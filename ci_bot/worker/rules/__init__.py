@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from ci_bot.worker.rules import inputs
     from ci_bot.worker.rules.files.seed_values import SeedRows, compare_seed_rows
     from ci_bot.worker.rules.inputs import RuleInputs, make_base_reader, make_head_reader
+    from ci_bot.worker.rules.models import MODEL_RULES
+    from ci_bot.worker.rules.models.linter_rule import (
+        ModelRule,
+        ProjectView,
+        find_range,
+        refuse_policy,
+        view_of_context,
+    )
     from ci_bot.worker.rules.observation import quote_names
     from ci_bot.worker.rules.run_rules import (
         find_all,
@@ -25,17 +33,23 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "MODEL_RULES",
+    "ModelRule",
+    "ProjectView",
     "RuleInputs",
     "SeedRows",
     "compare_seed_rows",
     "find_all",
     "find_in_files",
     "find_in_statements",
+    "find_range",
     "find_without_plan",
     "inputs",
     "make_base_reader",
     "make_head_reader",
     "quote_names",
+    "refuse_policy",
+    "view_of_context",
 ]
 
 __getattr__ = open_on_demand(
@@ -43,6 +57,14 @@ __getattr__ = open_on_demand(
     {
         "files.seed_values": ["SeedRows", "compare_seed_rows"],
         "inputs": ["RuleInputs", "make_head_reader", "make_base_reader"],
+        "models": ["MODEL_RULES"],
+        "models.linter_rule": [
+            "ModelRule",
+            "ProjectView",
+            "find_range",
+            "refuse_policy",
+            "view_of_context",
+        ],
         "observation": ["quote_names"],
         "run_rules": ["find_all", "find_in_files", "find_in_statements", "find_without_plan"],
     },

@@ -157,6 +157,14 @@ def line_of(text: str, anchors: Iterable[str], model_name: str | None = None) ->
     return 1 if lines else None
 
 
+def columns_of(line: str, anchors: Iterable[str]) -> tuple[int, int]:
+    """Where in a line the first anchor stands that is in it; without one, the text of the line."""
+    for anchor in anchors:
+        if found := _word_pattern(anchor).search(line):
+            return found.span()
+    return len(line) - len(line.lstrip()), len(line.rstrip())
+
+
 def _word_pattern(anchor: str) -> re.Pattern[str]:
     escaped = r"\s+".join(re.escape(part) for part in anchor.split())
     left = r"(?<![\w.])" if anchor[:1].isalnum() or anchor[:1] == "_" else ""

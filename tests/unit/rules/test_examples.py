@@ -73,7 +73,7 @@ def test_example__an_edit_of_its_incremental_model(tmp_path: Path) -> None:
 def test_example__uses_the_rules_in_its_own_linter(tmp_path: Path) -> None:
     init_example_project(tmp_path, engine_type="duckdb", dialect="duckdb")
     (tmp_path / "linter").mkdir()
-    (tmp_path / "linter" / "ours.py").write_text("from ci_bot.worker.rules.models import *\n")
+    (tmp_path / "linter" / "ours.py").write_text("from ci_bot.linter import *\n")
     config = tmp_path / "config.yaml"
     head = config.read_text().partition("linter:")[0]
     config.write_text(f"{head}linter:\n  enabled: true\n  warn_rules: ALL\n")

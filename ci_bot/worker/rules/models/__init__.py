@@ -1,11 +1,7 @@
 """Rules on one model as it stands, as classes of SQLMesh's linter; a module that is imported here
 takes part.
 
-A project can use them in its own `linter/` directory:
-
-    from ci_bot.worker.rules.models import *  # noqa: F403 - an example
-
-and name them in `linter.rules` or `linter.warn_rules`, by their class in lower case.
+`ci_bot.linter` gives them to a project's own linter.
 """
 
 from __future__ import annotations
@@ -24,6 +20,4 @@ from ci_bot.worker.rules.models import (
 )
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 
-# What the import with a star gives: SQLMesh's linter looks for classes in the project's module.
-globals().update({kind.__name__: kind for kind in MODEL_RULES})
-__all__ = sorted(kind.__name__ for kind in MODEL_RULES)  # noqa: PLE0605 - made of the registry
+__all__ = ["MODEL_RULES"]

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
 from sqlmesh.core.model import Model
+from sqlmesh.utils.errors import ConfigError
 
 from ci_bot.protocol.rules import RuleRegistry, RuleSpec
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.project import GatewayFacts, list_gateways
-from ci_bot.worker.rules.observation import RuleObservation, Tell, line_of
+from ci_bot.worker.rules.observation import RuleObservation, Tell, columns_of, line_of
 from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
 
 
@@ -65,7 +66,7 @@ class ModelRule(Rule):
 
     def __init__(self, context: Any) -> None:
         super().__init__(context)
-        self.project = context if isinstance(context, ProjectView) else _view_of_context(context)
+        self.project = context if isinstance(context, ProjectView) else view_of_context(context)
 
     def find_observations(self, model: Any) -> Iterator[RuleObservation]:
         """What the rule has to say about `model`."""
@@ -75,7 +76,7 @@ class ModelRule(Rule):
         """SQLMesh's way in: the same observations as violations with a range in the file."""
         found = [
             self.violation(
-                observation.described_text, violation_range=_find_range(model, observation)
+                observation.described_text, violation_range=find_range(model, observation)
             )
             for observation in self.find_observations(model)
         ]
@@ -115,7 +116,7 @@ def on_model(kind: Kind) -> Kind:
     return kind
 
 
-def _view_of_context(context: Any) -> ProjectView:
+def view_of_context(context: Any) -> ProjectView:
     """A view of a real SQLMesh context, for projects that use the rules in their own linter."""
     models = getattr(context, "models", None) or getattr(context, "_models", {})
     config = getattr(context, "config", None)
@@ -128,7 +129,19 @@ def _view_of_context(context: Any) -> ProjectView:
     )
 
 
-def _find_range(model: Any, observation: RuleObservation) -> Range | None:
+def refuse_policy(message: str) -> NoReturn:
+    """Ends the linter with a sentence, as SQLMesh ends for a wrong configuration.
+
+    Raises:
+        ConfigError: always.
+    """
+    raise ConfigError(message)
+
+
+def find_range(model: Any, observation: RuleObservation) -> Range | None:
+    """Where in the model's file an observation is, as the language server's protocol counts: lines
+    and UTF-16 code units from 0. None if the model has no file.
+    """
     path = getattr(model, "_path", None)
     if path is None or not Path(path).is_file():
         return None
@@ -136,10 +149,16 @@ def _find_range(model: Any, observation: RuleObservation) -> Range | None:
     line = observation.line or line_of(text, observation.anchors, model.name)
     if line is None:
         return None
-    width = len(text.splitlines()[line - 1])
+    written = text.splitlines()[line - 1]
+    first, last = columns_of(written, observation.anchors)
     return Range(
-        start=Position(line=line - 1, character=0), end=Position(line=line - 1, character=width)
+        start=Position(line=line - 1, character=_count_units(written[:first])),
+        end=Position(line=line - 1, character=_count_units(written[:last])),
     )
+
+
+def _count_units(text: str) -> int:
+    return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
 
 
 def is_table(model: Any) -> bool:

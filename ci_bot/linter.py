@@ -1,0 +1,176 @@
+"""ci-bot's rules on models for a project's own linter: `sqlmesh lint`, `sqlmesh plan`, the editor.
+
+A project uses them all with one file in its directory `linter`:
+
+    from ci_bot.linter import *  # noqa: F403 - SQLMesh looks for classes in the project's module
+
+and names them in `linter.rules` or `linter.warn_rules`, each by its id without hyphens. What they
+say, and which of it the team's policy leaves out, is the same as in a review. Positions are those
+of the language server's protocol, so an editor marks the place and links the rule's page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ci_bot.bot.policy import (
+    FILE_NAME,
+    MOST_POLICY_BYTES,
+    Policy,
+    PolicyFile,
+    PolicyWeighing,
+    ScopeMatches,
+    UnfitPolicy,
+    compare_ignore_comments,
+    known_rules,
+    read_policy,
+)
+from ci_bot.protocol.review_report import Risk
+from ci_bot.protocol.rules import find_rule_page
+from ci_bot.worker.review import policy_scopes
+from ci_bot.worker.rules import (
+    MODEL_RULES,
+    ModelRule,
+    ProjectView,
+    find_range,
+    refuse_policy,
+    view_of_context,
+)
+
+# The policy and the view of a project, for as long as the context holds the same models.
+_known: WeakKeyDictionary[Any, tuple[Any, ProjectView, _LintPolicy]] = WeakKeyDictionary()
+
+
+class _LintPolicy:
+    """The team's policy as it lies beside the project, for the models of one context.
+
+    A pull request is judged by its base branch's policy. Here it is the working tree's, as in
+    `ci-bot review` on a laptop without a base.
+    """
+
+    def __init__(self, context: Any, view: ProjectView) -> None:
+        today = datetime.now(timezone.utc).date()
+        files = []
+        self.roots = [Path(root) for root in context.configs]
+        for root in self.roots:
+            path = root / FILE_NAME
+            if path.is_file():
+                with path.open("rb") as file:
+                    content = file.read(MOST_POLICY_BYTES + 1)
+                files.append(_read_file(content, today))
+        policy = Policy(tuple(files))
+        scopes = policy.list_scopes()
+        about = {view.names.short_name(fqn) for fqn in view.models}
+        answers = policy_scopes.scoped_models(
+            context, scopes, before=view.models, after=view.models, about=about, names=view.names
+        )
+        for answer in answers:
+            if answer.problem is not None:
+                refuse_policy(f"The policy `{FILE_NAME}` cannot be used: {answer.problem}")
+        self._weighing = PolicyWeighing(
+            policy=policy, matches=ScopeMatches.from_answers(scopes, answers), today=today
+        )
+
+    def weigh(self, observation: Any, name: str, path: str | None, text: str) -> str | None:
+        """The weight of what a rule has seen; None if it does not count."""
+        comments = compare_ignore_comments([(path or "", text, text)], known_rules())
+        weighing = PolicyWeighing(
+            policy=self._weighing.policy,
+            matches=self._weighing.matches,
+            today=self._weighing.today,
+            comments=comments,
+        )
+        risk = Risk(
+            rule=observation.spec.id,
+            severity=observation.weight,
+            model=name,
+            path=path or None,
+            evidence=observation.described_text[:4_000],
+            clears_when=observation.clears[:4_000],
+        )
+        counting = weighing.weigh_risks([risk]).counting
+        return counting[0].severity if counting else None
+
+
+def _read_file(content: bytes, today: date) -> PolicyFile:
+    """The policy, or the failure that SQLMesh shows as a sentence."""
+    try:
+        return read_policy(content, path=FILE_NAME, rules=known_rules(), today=today)
+    except UnfitPolicy as error:
+        refuse_policy(error.message)
+
+
+def _look_at(context: Any) -> tuple[ProjectView, _LintPolicy]:
+    """View and policy of a context. SQLMesh makes each rule anew for each model."""
+    models = context._models if hasattr(context, "_models") else context.models
+    found = _known.get(context)
+    if found is None or found[0] is not models:
+        view = view_of_context(context)
+        found = (models, view, _LintPolicy(context, view))
+        _known[context] = found
+    return found[1], found[2]
+
+
+def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
+    """The rule as SQLMesh's linter runs it: with the policy, its weight, its page and a place."""
+
+    class Linted(kind):  # type: ignore[misc,valid-type]  # each rule has one
+        def __init__(self, context: Any) -> None:
+            view, self._policy = _look_at(context)
+            super().__init__(view)
+            self.context = context
+
+        def check_model(self, model: Any) -> Any:
+            found = [self._violation_of(model, one) for one in self.find_observations(model)]
+            return [one for one in found if one is not None] or None
+
+        def _violation_of(self, model: Any, observation: Any) -> Any:
+            path, text = _read_model(model, self._policy.roots)
+            name = self.project.names.short_name(model.fqn)
+            severity = self._policy.weigh(observation, name, path, text)
+            if severity is None:
+                return None
+            page = f"`ci-bot explain {self.spec.id}` says more."
+            told = f"{observation.described_text} ({severity}) {page}"
+            place = find_range(model, observation)
+            return self.violation(told, violation_range=place)
+
+        def get_definition_location(self) -> Any:
+            """The rule's page, which an editor opens."""
+            location = super().get_definition_location()
+            return location.model_copy(
+                update={"file_path": str(find_rule_page(self.spec.id)), "start_line": 1}
+            )
+
+    Linted.__name__ = Linted.__qualname__ = kind.__name__
+    Linted.__doc__ = kind.__doc__
+    Linted.__module__ = __name__
+    Linted.name = kind.spec.id.replace("-", "")
+    return Linted
+
+
+def _read_model(model: Any, roots: list[Path]) -> tuple[str | None, str]:
+    """The path of a model's file below its project, and its text; "" if it has none."""
+    file = getattr(model, "_path", None)
+    if file is None or not Path(file).is_file():
+        return None, ""
+    path = Path(file)
+    inside = next((root for root in roots if path.is_relative_to(root)), None)
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return (path.relative_to(inside).as_posix() if inside else path.name), text
+
+
+def _list_rules() -> Iterator[tuple[str, type[ModelRule]]]:
+    for kind in MODEL_RULES:
+        yield kind.__name__, _make_rule(kind)
+
+
+RULES: Mapping[str, type[ModelRule]] = dict(_list_rules())
+"""Every rule on a model, by the name of its class."""
+
+globals().update(RULES)
+__all__ = ["RULES", *sorted(RULES)]  # noqa: PLE0604 - made of the registry
