@@ -28,7 +28,7 @@ _BESIDE = "drift"
 _NO_OWNER = {
     "remove": "its pull request is closed, and no cleanup has removed it",
     "not_recorded": "it is called like a pull request's, and this action did not make it",
-    "odd_record": "its record contradicts its name",
+    "odd_record": "its name and its record disagree",
     "other_prefix": "its pull request is closed, and it was made under another prefix",
 }
 
@@ -106,7 +106,7 @@ def _describe_difference(report: Report) -> dict[str, Any]:
             stage="plan",
             reason_code="failed",
             exit_code=1,
-            message=f"The plan for prod would fail: {plan.failure}",
+            message=f"SQLMesh refuses to plan prod: {plan.failure}",
         )
     return {
         "plan_id": plan.plan_id if plan is not None and missing is None else None,
