@@ -42,7 +42,7 @@ def _group_key(risk: Risk) -> object:
     weighed = risk.weighed.model_dump_json() if risk.weighed else None
     alone = risk.rule in EACH_ALONE
     place = (risk.model, risk.path, risk.line, risk.subject) if alone else None
-    return risk.severity, risk.rule, weighed, place
+    return risk.severity, risk.rule, weighed, risk.message, place
 
 
 def _make_group(group: tuple[Risk, ...]) -> FindingGroup:

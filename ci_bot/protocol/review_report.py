@@ -122,6 +122,10 @@ class PolicyUsed(Contract):
     executor_hour_price: Price | None = Field(
         default=None, description="What an executor-hour costs; an input of that name wins."
     )
+    header: Text | None = Field(
+        default=None, description="The team's own words above a review: Markdown."
+    )
+    footer: Text | None = Field(default=None, description="The team's own words below it.")
 
 
 # What depends on a changed column, and which rebuilds read nothing that changed.
@@ -264,6 +268,9 @@ class Risk(Finding):
     clears_when: Line
     weighed: Weighed | None = Field(
         default=None, description="Why it weighs something else than by itself; null: it does not."
+    )
+    message: Line | None = Field(
+        default=None, description="What the team's policy says of it: a line of Markdown."
     )
 
 

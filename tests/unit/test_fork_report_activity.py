@@ -18,8 +18,8 @@ from ci_bot.bot.actions import activities
 from ci_bot.bot.github.port import NotFound, PullRequest
 from ci_bot.bot.handlers import fork_report
 from ci_bot.errors import RequestRefused
-from ci_bot.protocol.review_report import Report
-from tests.factories import HEAD, make_report
+from ci_bot.protocol.review_report import PolicyUsed, Report
+from tests.factories import HEAD, make_report, make_risk
 from tests.publishing import Memory, publisher_of
 
 ASKED = activities.PostForkReport(
@@ -236,3 +236,12 @@ def test_inside__is_about_whole_names_of_directories(
     files: list[str], projects: list[str], inside: list[str]
 ) -> None:
     assert fork_report._list_inside_projects(files, projects) == inside
+
+
+def test_rewrite__of_a_forged_report__has_no_words_of_the_team() -> None:
+    used = PolicyUsed(source="base", header="## 🟢 Go", footer="Approved.")
+    forged = make_report(risks=[make_risk(message="All good.")], set_aside=[make_risk(message="x")])
+    found = rewrite(forged.model_copy(update={"policy": used}))
+    assert found.policy is not None
+    assert (found.policy.header, found.policy.footer) == (None, None)
+    assert [risk.message for risk in (*found.risks, *found.set_aside)] == [None, None]

@@ -140,9 +140,14 @@ def rewrite_fork_report(
     if decision == "go" or (decision == "no_changes" and not untouched):
         decision, reasons = "review", [_MADE_THERE, *reasons]
     inputs = publisher.settings.inputs
+    # The team's own words are the base branch's, and only its own runs read them.
+    used = report.policy and report.policy.model_copy(update={"header": None, "footer": None})
     return report.model_copy(
         update={
             "environment": environment,
+            "policy": used,
+            "risks": [risk.model_copy(update={"message": None}) for risk in report.risks],
+            "set_aside": [risk.model_copy(update={"message": None}) for risk in report.set_aside],
             "base_sha": pull.base_sha,
             "merge_sha": None,
             "project": report.project.model_copy(

@@ -153,6 +153,9 @@ def _entries_page(policy: Policy, path: str, machine: Machine) -> str:
             page.add_fact("Limit", f"{name.replace('_', '-')}: {value}")
     if policy.executor_hour_price is not None:
         page.add_fact("Comment", f"executor-hour-price: {policy.executor_hour_price}")
+    for name, words in (("header", policy.header), ("footer", policy.footer)):
+        if words is not None:
+            page.add_fact("Comment", f"{name}: {words.splitlines()[0]}")
     if policy.personal_schemas is not None:
         page.add_fact(
             "Personal",
@@ -196,6 +199,7 @@ def _model_page(
         ("Data diff; the last counts", team.policy.data_diff),
         ("Owners; the last counts", team.policy.owners),
         ("Trust", team.policy.trust),
+        ("Messages; the last counts", team.policy.messages),
     ):
         found = [entry for entry in group if entry in about]
         if found:

@@ -69,6 +69,7 @@ def list_policy_changes(
         *_compare_tolerances(before, after),
         *_compare_owners(before, after),
         *_compare_trust(before, after),
+        *_compare_words(before, after),
     ]
     return sorted(found, key=lambda item: (not item.loosens, item.path or "", item.line or 0))
 
@@ -285,3 +286,17 @@ def _change_at_entry(entry: PolicyEntry, told: str, *, loosens: bool) -> PolicyC
 
 def _policy_path(policy: Policy) -> str | None:
     return next((entry.path for entry in policy.entries), None)
+
+
+def _compare_words(before: Policy, after: Policy) -> Iterator[PolicyChange]:
+    """What a team says makes nothing lighter, and reviewers read it in every comment."""
+    for name, old, new in (
+        ("header", before.header, after.header),
+        ("footer", before.footer, after.footer),
+    ):
+        if old != new:
+            told = f"the comment would have {'another' if new else 'no'} {name}"
+            yield PolicyChange(told, loosens=False, path=_policy_path(after))
+    added, _ = _new_and_gone(before.messages, after.messages)
+    for entry in added:
+        yield _change_at_entry(entry, severity_overrides.describe_entry(entry), loosens=False)

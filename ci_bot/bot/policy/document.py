@@ -28,6 +28,7 @@ from ci_bot.protocol.cost import PRICE, Price
 from ci_bot.protocol.limits import MOST_INTERVALS
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import RULES
+from ci_bot.protocol.team_markdown import MOST_CHARACTERS, find_unfit_part
 
 _NO_PLAN = "there is no plan to decide on"
 
@@ -78,6 +79,22 @@ def _validate_account(text: str) -> str:
     return text.removeprefix("@")
 
 
+def _validate_words(text: str) -> str:
+    words = text.strip("\n")
+    unfit = find_unfit_part(words)
+    if unfit is not None:
+        raise ValueError(unfit)
+    return words
+
+
+def _validate_message(text: str) -> str:
+    line = text.strip()
+    unfit = find_unfit_part(line, one_line=True)
+    if unfit is not None:
+        raise ValueError(unfit)
+    return line
+
+
 def _validate_selection(text: str) -> str:
     if _GIT.search(text):
         raise ValueError("cannot select by `git:`; name models or tags")
@@ -87,6 +104,22 @@ def _validate_selection(text: str) -> str:
 RuleName = TypeAliasType("RuleName", Annotated[str, Field(max_length=100)])
 
 _Word = Annotated[str, Field(max_length=500), AfterValidator(_validate_line)]
+
+_TeamWords = Annotated[
+    str,
+    Field(
+        max_length=MOST_CHARACTERS,
+        description="Markdown without HTML and mentions; {plan}, {environment} and {decision} are "
+        "filled in.",
+    ),
+    AfterValidator(_validate_words),
+]
+
+_Message = Annotated[
+    str,
+    Field(max_length=500, description="One line of Markdown, such as a link to a runbook."),
+    AfterValidator(_validate_message),
+]
 
 _Selection = Annotated[_Word, AfterValidator(_validate_selection)]
 
@@ -264,6 +297,15 @@ class PolicyLimits(_PolicyPart):
 
 class CommentSettings(_PolicyPart):
     executor_hour_price: _Price | None = None
+    header: _TeamWords | None = None
+    footer: _TeamWords | None = None
+
+
+class MessageEntry(ScopedEntry):
+    """What a team has to say about findings of some rules. The last one that applies is shown."""
+
+    rule: Rules
+    message: _Message
 
 
 class DiffEntry(PolicyEntry):
@@ -323,6 +365,7 @@ class PolicyFile(_PolicyPart):
     data_diff: Annotated[list[DiffEntry], _Entries] = []
     owners: Annotated[list[OwnerEntry], _Entries] = []
     trust: TrustEntry | None = None
+    messages: Annotated[list[MessageEntry], _Entries] = []
 
 
 AnyWeight = Severity | Literal["off"]

@@ -15,6 +15,7 @@ from ci_bot.bot.policy.document import (
     UNWEIGHED,
     DiffEntry,
     IgnoreEntry,
+    MessageEntry,
     OwnerEntry,
     PolicyEntry,
     PolicyFile,
@@ -54,6 +55,20 @@ class Policy:
         return list(chain.from_iterable(file.data_diff for file in self.files))
 
     @property
+    def messages(self) -> list[MessageEntry]:
+        return list(chain.from_iterable(file.messages for file in self.files))
+
+    @property
+    def header(self) -> str | None:
+        """The team's words above a review; of several files the last that has some counts."""
+        return next(filter(None, (file.comment.header for file in reversed(self.files))), None)
+
+    @property
+    def footer(self) -> str | None:
+        """The team's words below a review."""
+        return next(filter(None, (file.comment.footer for file in reversed(self.files))), None)
+
+    @property
     def owners(self) -> list[OwnerEntry]:
         return list(chain.from_iterable(file.owners for file in self.files))
 
@@ -77,6 +92,7 @@ class Policy:
             *self.data_diff,
             *self.owners,
             *self.trust,
+            *self.messages,
         ]
 
     @property
@@ -165,7 +181,7 @@ class ScopeMatches:
         return model in before, model in after
 
 
-def names_rule(entry: SeverityEntry | IgnoreEntry, rule: str) -> bool:
+def names_rule(entry: SeverityEntry | IgnoreEntry | MessageEntry, rule: str) -> bool:
     """Whether an entry is about a rule."""
     return rule in entry.rule or EVERY_RULE in entry.rule
 

@@ -30,6 +30,7 @@ from ci_bot.bot.policy.document import (
     PROTECTED,
     UNWEIGHED,
     IgnoreEntry,
+    MessageEntry,
     PolicyEntry,
     PolicyFile,
     SeverityEntry,
@@ -250,7 +251,7 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
         found = PolicyFile.model_validate(data)
     except ValidationError as error:
         raise make_unfit_policy(path, _list_problems(error, lines)) from error
-    for name in ("severity", "ignore", "statements", "data_diff", "owners"):
+    for name in ("severity", "ignore", "statements", "data_diff", "owners", "messages"):
         for position, entry in enumerate(getattr(found, name)):
             entry.found_at(path, lines.line_of_part((name.replace("_", "-"), position)))
     if found.trust is not None:
@@ -347,9 +348,10 @@ def _find_near_name(name: str, known: Iterable[str]) -> str:
 def _wrong_rules(
     found: PolicyFile, lines: PositionedDocument, rules: Collection[str]
 ) -> Iterator[Problem]:
-    named: tuple[tuple[str, Sequence[SeverityEntry | IgnoreEntry]], ...] = (
+    named: tuple[tuple[str, Sequence[SeverityEntry | IgnoreEntry | MessageEntry]], ...] = (
         ("severity", found.severity),
         ("ignore", found.ignore),
+        ("messages", found.messages),
     )
     for key, entries in named:
         for position, entry in enumerate(entries):
@@ -361,12 +363,14 @@ def _wrong_rules(
 
 
 def _wrong_rule(
-    rule: str, entry: SeverityEntry | IgnoreEntry, rules: Collection[str]
+    rule: str, entry: SeverityEntry | IgnoreEntry | MessageEntry, rules: Collection[str]
 ) -> str | None:
     if rule == EVERY_RULE:
         return None
     if rule not in rules:
         return f"there is no rule {_quote_value(rule)}{_find_near_name(rule, rules)}"
+    if isinstance(entry, MessageEntry):
+        return None  # about any rule there may be something to say
     if rule in UNWEIGHED:
         return f"`{rule}` always has its own weight, because {UNWEIGHED[rule]}"
     if isinstance(entry, SeverityEntry) and rule in PROTECTED and entry.severity != "blocker":

@@ -18,6 +18,7 @@ from ci_bot.bot.policy.document import (
     UNWEIGHED,
     DiffEntry,
     IgnoreEntry,
+    MessageEntry,
     OwnerEntry,
     PolicyEntry,
     ScopedEntry,
@@ -92,7 +93,7 @@ class PolicyWeighing:
         counting: list[Risk] = []
         aside: list[Risk] = []
         for risk in risks:
-            found = self._weigh_risk(risk)
+            found = self._with_message(self._weigh_risk(risk))
             off = found.weighed is not None and found.weighed.by != "severity"
             (aside if off else counting).append(found)
         return WeighedRisks(tuple(counting), tuple(aside))
@@ -100,6 +101,14 @@ class PolicyWeighing:
     def is_about(self, entry: ScopedEntry, model: str | None, path: str | None) -> bool:
         """Whether an entry may be about a model in a file."""
         return self.matches.matches_one_version(entry, model) and is_on_path(entry, path)
+
+    def _with_message(self, risk: Risk) -> Risk:
+        """What the team says to whoever reads it; not by a policy that anybody can write."""
+        if self.loosens:
+            for entry in reversed(self.policy.messages):
+                if names_rule(entry, risk.rule) and self.is_about(entry, risk.model, risk.path):
+                    return risk.model_copy(update={"message": entry.message})
+        return risk
 
     def _weigh_risk(self, risk: Risk) -> Risk:
         if risk.rule == CODE_ON_LOAD:
@@ -230,7 +239,7 @@ def _make_weighed(
 _MOST_SHOWN = 5
 
 
-def describe_entry(entry: PolicyEntry) -> str:
+def describe_entry(entry: PolicyEntry) -> str:  # noqa: PLR0911 - one return per kind of entry
     """What an entry says, without its reason and without a full stop."""
     if isinstance(entry, SeverityEntry):
         return f"{describe_entry_findings(entry)} weighs {describe_entry_severity(entry)}"
@@ -244,10 +253,12 @@ def describe_entry(entry: PolicyEntry) -> str:
         return f"{describe_entry_models(entry)} belongs to {describe_accounts(entry)}"
     if isinstance(entry, TrustEntry):
         return describe_trust(entry)
+    if isinstance(entry, MessageEntry):
+        return f"the team says of {describe_entry_findings(entry)}: {entry.message}"
     raise TypeError(f"no words for {type(entry).__name__}")
 
 
-def describe_entry_findings(entry: SeverityEntry | IgnoreEntry) -> str:
+def describe_entry_findings(entry: SeverityEntry | IgnoreEntry | MessageEntry) -> str:
     """Which findings an entry is about."""
     rules = "every rule" if EVERY_RULE in entry.rule else list_entry_names(entry.rule)
     on = f" on {describe_entry_models(entry)}" if entry.asks_for_models else ""

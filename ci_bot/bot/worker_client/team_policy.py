@@ -249,6 +249,8 @@ def policy_used(
             "max_executor_hours": limits.max_executor_hours,
             "budget_blocks": _budget_blocks(weighing),
             "executor_hour_price": team.policy.executor_hour_price,
+            "header": team.policy.header if lighter else None,
+            "footer": team.policy.footer if lighter else None,
             "tolerances": {
                 change.model: tolerance
                 for change in facts.changes

@@ -227,3 +227,15 @@ def test_change__has_its_line_in_the_new_version() -> None:
     (low, high) = difference("", new)
     assert (low.path, low.line) == (PATH, 4)
     assert (high.path, high.line) == (PATH, 3)
+
+
+def test_words__that_change__are_said_and_loosen_nothing() -> None:
+    before = policy("comment: {header: Old words}\n")
+    after = policy("comment: {footer: New words}\nmessages: [{rule: join-changed, message: Ask}]\n")
+    found = list_policy_changes(before, after, weights=WEIGHTS, today=TODAY)
+    assert [item.told for item in found] == [
+        "the comment would have no header",
+        "the comment would have another footer",
+        "the team says of `join-changed`: Ask",
+    ]
+    assert not any(item.loosens for item in found)

@@ -310,3 +310,21 @@ def test_policy__of_any_bytes__is_one_or_is_refused_in_one_sentence(content: byt
     except UnfitPolicy as error:
         assert "\n" not in error.message
         assert (error.line or 0) >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("comment:\n  header: |\n    Hello @octocat\n", "line 2: `header` must mention nobody"),
+        ("comment:\n  footer: <b>x</b>\n", "line 2: `footer` must hold no HTML"),
+        (
+            "messages:\n- rule: join-changed\n  message: a | b\n",
+            "line 3: `message` must be one line",
+        ),
+        ("messages:\n- rule: no-such\n  message: x\n", "line 2: there is no rule `no-such`"),
+    ],
+)
+def test_words__that_are_not_taken__are_one_sentence_with_their_line(text: str, told: str) -> None:
+    with pytest.raises(UnfitPolicy) as refused:
+        policy(text)
+    assert told in refused.value.message

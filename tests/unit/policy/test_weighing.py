@@ -314,3 +314,30 @@ def test_trust__of_several_files__one_that_says_nobody_wins() -> None:
     files = policy(TRUST, "trust: {code-on-load: nobody}\n")
     assert weight_of(weighing(files, authors=WRITERS), code_on_load()) == "high"
     assert weight_of(weighing(policy("", TRUST), authors=WRITERS), code_on_load()) == "low"
+
+
+MESSAGES = """\
+messages:
+- {rule: '*', models: mart.*, message: "Ask the mart team."}
+- {rule: join-changed, message: "[Joins](https://wiki.acme.example/joins)"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        (risk(), "[Joins](https://wiki.acme.example/joins)"),
+        (risk("select-star", "medium"), "Ask the mart team."),
+        # Also where the rule cannot be weighed: it is only said.
+        (risk("R12-code-on-load"), "Ask the mart team."),
+        (risk("select-star", "medium", model=None), None),
+    ],
+)
+def test_message__is_that_of_the_last_entry_about_the_finding(item: Risk, said: str | None) -> None:
+    found = weighing(MESSAGES, after=("mart.a",)).weigh_risks([item]).counting
+    assert [(one.message, one.severity) for one in found] == [(said, item.severity)]
+
+
+def test_message__of_a_policy_that_anybody_can_write__is_not_shown() -> None:
+    (found,) = weighing(MESSAGES, **BOTH, loosens=False).weigh_risks([risk()]).counting
+    assert found.message is None

@@ -162,7 +162,8 @@ def _describe_file_position(risk: Risk) -> str:
 
 def _describe_finding(risk: Risk) -> str:
     weighed = prose.describe_weight(risk)
-    return f"{risk.evidence} {weighed}" if weighed else risk.evidence
+    said = f"Your team says: {risk.message}" if risk.message else ""
+    return " ".join(filter(None, (risk.evidence, weighed, said)))
 
 
 def _owners_of(group: Sequence[Risk], sources: ReviewedReport) -> str:

@@ -127,11 +127,12 @@ def _find_file(risk: Risk, view: ReviewView) -> str | None:
 
 def _annotate(risk: Risk, path: str) -> CheckAnnotation:
     clears = f"\nClears when: {risk.clears_when}" if risk.clears_when else ""
+    said = f"\nYour team says: {one_line(risk.message)}" if risk.message else ""
     return CheckAnnotation(
         path=path,
         # A finding about the whole of a file stands at its first line: GitHub takes no other.
         line=max(risk.line or 1, 1) if risk.path else 1,
         level=_LEVELS[risk.severity],
         title=one_line(f"{risk.severity}: {risk.rule}", _ANNOTATION_TITLE),
-        message=clip_text(f"{one_line(risk.evidence)}{clears}", _MESSAGE),
+        message=clip_text(f"{one_line(risk.evidence)}{clears}{said}", _MESSAGE),
     )

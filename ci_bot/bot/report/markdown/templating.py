@@ -103,6 +103,8 @@ ESCAPES: dict[str, Callable[..., SafeMarkdown]] = {
     "prose_cell": prose.prose_cell,
     "fence": markdown_text.fenced_block,
     "html_code": markdown_text.html_code,
+    "team_words": prose.render_team_words,
+    "team_message": prose.render_team_message,
 }
 
 SHORTENERS: dict[str, Callable[..., str]] = {

@@ -21,7 +21,9 @@ from ci_bot.bot.report.model.markdown_text import (
     one_line,
     table_cell,
 )
+from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed
+from ci_bot.protocol.team_markdown import fill_variables, find_unfit_part
 
 _CLEARED = "cleared by the data diff"
 
@@ -112,6 +114,26 @@ def _split_word(token: str) -> Iterator[tuple[str, bool]]:
         yield core, not plain
     if after:
         yield after, False
+
+
+def render_team_words(
+    text: str, plan: str | None, environment: str, decision: str | None
+) -> SafeMarkdown:
+    """A header or footer of the team as it stands in its policy, with its variables filled in.
+
+    It was checked where the policy was read; what would not pass there now is shown as words.
+    """
+    if find_unfit_part(text) is not None:
+        return render_prose(text)
+    known = words.DECISIONS.get(decision or "", "")  # type: ignore[call-overload]  # any word
+    values = {"plan": short_plan_id(plan), "environment": environment, "decision": known}
+    return SafeMarkdown(fill_variables(text, values))
+
+
+def render_team_message(text: str) -> SafeMarkdown:
+    """What the team says of a finding: one line of Markdown, fit for the cell of a table."""
+    fit = find_unfit_part(text, one_line=True) is None
+    return SafeMarkdown(text) if fit else prose_cell(text)
 
 
 # What a team's policy made of findings, in sentences. Names in them are not ours.
