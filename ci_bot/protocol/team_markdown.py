@@ -46,7 +46,7 @@ def find_unfit_part(text: str, *, one_line: bool = False) -> str | None:
     found = (
         (not text.strip(), "must say something"),
         (len(text) > MOST_CHARACTERS, f"must have at most {MOST_CHARACTERS:,} characters"),
-        (not printable, "must hold printable characters only"),
+        (not printable, "must hold no invisible characters"),
         (crowded, "must be one line without `|` and fences"),
         *((pattern.search(text) is not None, why) for pattern, why in _REFUSED),
         (bool(unknown), f"must hold no variables but {', '.join(map('{{{}}}'.format, VARIABLES))}"),

@@ -56,6 +56,7 @@ OUTPUTS = [
     "blockers",
     "compared-with",
     "report-path",
+    "sarif-path",
     "comment-url",
     "result",
 ]

@@ -50,6 +50,8 @@ def assert_reviewed(change: Change, outcome: Outcome) -> str:
     report = outcome.document("report")
     assert report["plan_id"] == marker.plan
     assert report["decision"] == "go"
+    assert outcome.outputs["sarif-path"] == "ci-bot-report/report.sarif"
+    assert b'"version": "2.1.0"' in outcome.report_files()["report.sarif"]
     assert f"/sqlmesh apply {str(marker.plan)[:12]}" in change.sticky()
     assert "shop.revenue" in outcome.summary
     assert outcome.outputs["comment-url"].endswith(f"#issuecomment-{change.sticky_id()}")

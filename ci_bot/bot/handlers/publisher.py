@@ -20,6 +20,7 @@ from ci_bot.bot.report import (
     ReviewSource,
     decode_marker,
     make_check_run,
+    make_sarif,
     page_parts,
     plans_before,
     render_prose,
@@ -242,6 +243,7 @@ class Publisher:
         texts = DocumentTexts(
             markdown=lambda: render(context, None).text,
             page=lambda: self._render_page(document, context),
+            sarif=lambda: make_sarif(document, context) if isinstance(document, Report) else None,
         )
         workspace = Path(self.settings.runner.workspace)
         try:
@@ -250,6 +252,8 @@ class Publisher:
             self.annotate_problem("The report has no files", error)
             return None
         self.outputs.set_output("report-path", REPORT_DIRECTORY)
+        if isinstance(document, Report):
+            self.outputs.set_output("sarif-path", f"{REPORT_DIRECTORY}/{name}.sarif")
         return written
 
     def _render_page(self, document: Contract, context: CommentContext) -> Iterator[str] | None:

@@ -26,6 +26,7 @@ from ci_bot.bot.report import (
     Format,
     advice,
     check_output,
+    make_sarif,
     notices,
     render_plain,
     render_sweep,
@@ -50,6 +51,7 @@ from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.review_report import Report
 
 
 def apply_locally(
@@ -234,6 +236,7 @@ def write_documents(
         texts = DocumentTexts(
             markdown=lambda: to_markdown(document, context),
             page=lambda: to_page(document, context),
+            sarif=lambda: make_sarif(document, context) if isinstance(document, Report) else None,
         )
         write_files(machine.directory / output, name, document, texts)
 

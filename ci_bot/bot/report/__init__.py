@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.model.headline import baseline_notice, compared_with
     from ci_bot.bot.report.model.marker_facts import MarkerFacts, plans_before
     from ci_bot.bot.report.model.prose import render_prose
+    from ci_bot.bot.report.model.sarif_log import make_sarif
     from ci_bot.bot.report.model.sentences import SENTENCES
     from ci_bot.bot.report.resources import find_resource
     from ci_bot.bot.report.text.page import OutputScreen, TextPage, new_page, screen_of
@@ -103,6 +104,7 @@ __all__ = [
     "describe_error",
     "find_resource",
     "make_check_run",
+    "make_sarif",
     "mark_news",
     "name_check",
     "new_page",
@@ -178,6 +180,7 @@ __getattr__ = open_on_demand(
         "model.headline": ["baseline_notice", "compared_with"],
         "model.marker_facts": ["MarkerFacts", "plans_before"],
         "model.prose": ["render_prose"],
+        "model.sarif_log": ["make_sarif"],
         "model.words": [],
         "resources": ["find_resource"],
         "text.page": ["TextPage", "OutputScreen", "new_page", "screen_of"],

@@ -31,10 +31,12 @@ class DocumentTexts:
     Args:
         markdown: The complete document as Markdown.
         page: The pieces of the same as one HTML file, `report.html`; None where there is none.
+        sarif: Its findings as NAME.sarif; None where there are none.
     """
 
     markdown: Callable[[], str]
     page: Callable[[], Iterator[str] | None] = lambda: None
+    sarif: Callable[[], str | None] = lambda: None
 
 
 def write_files(directory: Path, name: str, document: Contract, texts: DocumentTexts) -> None:
@@ -135,6 +137,9 @@ def _list_report_files(
     """The files in the order in which they are written; each is made only then."""
     yield _of_document(name), chain(document.iterate_parts(indent=2), [b"\n"])
     yield f"{name}.md", [texts.markdown().encode()]
+    sarif = texts.sarif()
+    if sarif is not None:
+        yield f"{name}.sarif", [sarif.encode()]
     page = texts.page()
     if page is not None:
         yield PAGE, map(str.encode, page)

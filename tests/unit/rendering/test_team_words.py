@@ -46,8 +46,8 @@ REFUSED = [
     ("    ```", "start of a line"),
     ("~~~\nx", "by backticks"),
     ("> ~~~\nx", "by backticks"),
-    ("\u202egnp.exe", "printable"),
-    ("tab\there", "printable"),
+    ("\u202egnp.exe", "no invisible"),
+    ("tab\there", "no invisible"),
     ("{pr}", "no variables but {plan}, {environment}, {decision}"),
 ]
 PIECES = st.sampled_from(

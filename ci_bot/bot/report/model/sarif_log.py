@@ -1,0 +1,151 @@
+"""A review's findings as SARIF 2.1.0, for GitHub's code scanning and other readers of that format.
+
+Which properties GitHub reads, and how many of each it takes:
+https://docs.github.com/en/code-security/reference/code-scanning/sarif-support
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from ci_bot import __version__
+from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.markdown_text import clip_text, one_line
+from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.review_report import Report, Risk
+from ci_bot.protocol.rules import RULES, find_rule, read_rule_page
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+TOOL = "sqlmesh-plan-review"
+# What GitHub takes in one run.
+MOST_RESULTS = 25_000
+_MESSAGE = 4_000
+# Some rules say of a thing without a name in which line it stands.
+_LINE = re.compile(r"\bline \d+")
+_HELP = 20_000
+_LEVELS: dict[Severity, str] = {
+    "blocker": "error",
+    "high": "warning",
+    "medium": "warning",
+    "low": "note",
+    "info": "note",
+}
+
+
+def make_sarif(report: Report, context: CommentContext) -> str:
+    """The log, as JSON: every finding that counts and has a file, each with its rule's page.
+
+    A finding without a file is none that code scanning could show; what takes no part in the
+    decision is left out, so that GitHub closes its alert.
+
+    Args:
+        report: Without secrets.
+        context: Says which project it is, and where the rules' pages are.
+    """
+    changed = {change.model: change.path for change in report.changes if change.path}
+    placed = [
+        (risk, path)
+        for risk in report.risks
+        if (path := risk.path or changed.get(risk.model or "")) is not None
+    ][:MOST_RESULTS]
+    rules = sorted({risk.rule for risk, _ in placed})
+    driver: dict[str, Any] = {
+        "name": TOOL,
+        "semanticVersion": __version__,
+        "rules": [_describe_rule(rule, context) for rule in rules],
+    }
+    run: dict[str, Any] = {
+        "tool": {"driver": driver},
+        # Code scanning keeps the alerts of one project apart from those of another by this.
+        "automationDetails": {"id": f"{TOOL}/{one_line(context.project, 100)}/"},
+        "columnKind": "unicodeCodePoints",
+        "results": _describe_results(placed, rules),
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _describe_rule(rule: str, context: CommentContext) -> dict[str, Any]:
+    """A rule with its page as help; the linter's rules have none."""
+    if rule not in RULES:
+        return {"id": rule, "shortDescription": {"text": rule}, "fullDescription": {"text": rule}}
+    spec = find_rule(rule)
+    page = clip_text(read_rule_page(rule), _HELP)
+    found: dict[str, Any] = {
+        "id": rule,
+        "name": rule,
+        "shortDescription": {"text": spec.title},
+        "fullDescription": {"text": spec.title},
+        "help": {"text": page, "markdown": page},
+        "defaultConfiguration": {"level": _LEVELS[spec.severity]},
+        "properties": {
+            "tags": ["sqlmesh", *([spec.topic] if spec.topic else [])],
+            "precision": "high",
+            "problem.severity": _severity_of_problem(spec.severity),
+        },
+    }
+    if context.rules_url is not None:
+        found["helpUri"] = f"{context.rules_url}/{rule}.md"
+    return found
+
+
+def _severity_of_problem(severity: Severity) -> str:
+    """GitHub's word for a level."""
+    level = _LEVELS[severity]
+    return "recommendation" if level == "note" else level
+
+
+def _describe_results(
+    placed: Sequence[tuple[Risk, str]], rules: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The results; findings about the same thing are counted in the order of their lines."""
+    seen: Counter[str] = Counter()
+    found: dict[int, dict[str, Any]] = {}
+    for at, (risk, path) in sorted(enumerate(placed), key=lambda each: each[1][0].line or 0):
+        fingerprint = fingerprint_finding(risk, path)
+        seen[fingerprint] += 1
+        found[at] = _describe_result(risk, path, rules, f"{fingerprint}:{seen[fingerprint]}")
+    return [found[at] for at in range(len(placed))]
+
+
+def _describe_result(
+    risk: Risk, path: str, rules: Sequence[str], fingerprint: str
+) -> dict[str, Any]:
+    line = max(risk.line or 1, 1) if risk.path else 1
+    clears = f" Clears when {risk.clears_when.rstrip('.')}." if risk.clears_when else ""
+    return {
+        "ruleId": risk.rule,
+        "ruleIndex": rules.index(risk.rule),
+        "level": _LEVELS[risk.severity],
+        "message": {"text": clip_text(f"{one_line(risk.evidence)}{one_line(clears)}", _MESSAGE)},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {
+                        "uri": quote(path, safe="/", errors="replace"),
+                        "uriBaseId": "%SRCROOT%",
+                    },
+                    "region": {"startLine": line},
+                }
+            }
+        ],
+        "partialFingerprints": {
+            # GitHub compares this one alone; without it the text of the line would count.
+            "primaryLocationLineHash": fingerprint,
+            "finding/v1": fingerprint,
+        },
+    }
+
+
+def fingerprint_finding(risk: Risk, path: str) -> str:
+    """What tells a finding from every other one, wherever its line moves.
+
+    It is what a rule says that it is about, and no sentence and no line.
+    """
+    about = [risk.rule, risk.model or "", path, _LINE.sub("", risk.subject or "")]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
