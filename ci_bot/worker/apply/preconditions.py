@@ -305,9 +305,9 @@ class PlanRepetition:
         return ReadyPlan(planned, work, missing, promoted)
 
     def _check_ownership(self) -> None:
-        # In this order: see `ownership.refusal`.
-        stored = self._context.state_reader.get_environment(self._request.environment)
-        row = self._ledger.read_row(self._request.environment)
+        stored, row = ownership.read_environment_records(
+            self._context.state_reader, self._ledger, self._request.environment
+        )
         ownership.check_ownership(
             self._request.environment, self._request.owner, row, stored, claim=self._request.claim
         )

@@ -236,13 +236,14 @@ class _EnvironmentRemoval:
         return self._ended_document(existed=True)
 
     def _read_records(self) -> tuple[Environment | None, LedgerRow | None]:
-        """The records of the environment in the state and in the ledger, in this order.
+        """The records of the environment in the state and in the ledger.
 
         Raises:
             Refused: they do not say that it is ours, and nobody claims it.
         """
-        stored = self.context.state_sync.get_environment(self.request.environment)
-        row = self.ledger.read_row(self.request.environment)
+        stored, row = ownership.read_environment_records(
+            self.context.state_sync, self.ledger, self.request.environment
+        )
         ownership.check_ownership(
             self.request.environment, self.request.owner, row, stored, claim=self.request.claim
         )

@@ -368,8 +368,9 @@ class PlanFacts:
                 "Intervals are counted as if prod were built from each model's start up to now."
             )
         else:
-            stored = self.opened.context.state_reader.get_environment(self.request.environment)
-            row = self._read_ledger.read_row(self.request.environment)
+            stored, row = ownership.read_environment_records(
+                self.opened.context.state_reader, self._read_ledger, self.request.environment
+            )
             refused = ownership.find_refusal(
                 self.request.environment, self.request.owner, row, stored
             )

@@ -37,14 +37,34 @@ def stands_for(row: LedgerRow | None, expires: int | None) -> bool:
     return True
 
 
+def read_environment_records(
+    state_reader: Any, ledger: Ledger, environment: str
+) -> tuple[Any | None, LedgerRow | None]:
+    """What SQLMesh's state and the ledger hold of an environment, of one moment.
+
+    Another run may make or remove it between two reads: an apply writes the row first and a cleanup
+    last, so whatever is read first may be old. What was read while the row stayed as it was, is of
+    one moment.
+
+    Returns:
+        SQLMesh's record and the ledger's row, each None where there is none.
+    """
+    row = ledger.read_row(environment)
+    while True:
+        stored = state_reader.get_environment(environment)
+        before, row = row, ledger.read_row(environment)
+        if row == before:
+            return stored, row
+
+
 def find_refusal(
     environment: EnvironmentName, owner: Owner, row: LedgerRow | None, stored: Any | None
 ) -> RequestRefused | None:
     """Why this owner may not touch an environment; None where it may.
 
     Args:
-        stored: SQLMesh's record of it. It must have been read before `row` was: an apply writes
-            the row first.
+        stored: SQLMesh's record of it, of the same moment as `row`: see
+            `read_environment_records`.
     """
     claim = (
         "If it is this repository's, a person with rights on the state database can say so: "

@@ -1,0 +1,148 @@
+"""The two records of an environment, read while another run makes or removes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+from sqlmesh.core.config.connection import DuckDBConnectionConfig
+from sqlmesh.core.environment import Environment
+from sqlmesh.core.state_sync import EngineAdapterStateSync
+
+from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.protocol.messages import Owner
+from ci_bot.worker.state_store.ledger import Ledger, LedgerRow
+from ci_bot.worker.state_store.ownership import find_refusal, read_environment_records
+
+NAME, OWNER = EnvironmentName("pr_7"), Owner(name="octo/shop")
+FAR = 4_102_444_800_000
+
+
+@dataclass
+class TwoRuns:
+    """One state and one ledger, and what another run does to them."""
+
+    state: Any
+    ledger: Ledger
+
+    def write_row(self, phase: Literal["applying", "cleaning", "removed"]) -> None:
+        self.ledger.write_row(
+            LedgerRow(
+                environment=NAME,
+                owner=OWNER.name,
+                pr_number=7,
+                head_sha=None,
+                plan_id=None,
+                phase=phase,
+                gateway="spark",
+                catalog="spark_catalog",
+                suffix_target="schema",
+                created_at="2026-11-20T10:00:00Z",
+                updated_at="2026-11-20T10:00:00Z",
+            )
+        )
+
+    def begin_apply(self) -> None:
+        self.write_row("applying")
+
+    def promote(self) -> None:
+        self.state.environment_state.update_environment(
+            Environment(
+                name=NAME,
+                snapshots=[],
+                start_at="2024-01-01",
+                plan_id="plan",
+                suffix_target="schema",
+                expiration_ts=FAR,
+            )
+        )
+
+    def delete_state_record(self) -> None:
+        self.state.engine_adapter.delete_from(
+            self.state.environment_state.environments_table, where="TRUE"
+        )
+
+    def end_cleanup(self) -> None:
+        self.delete_state_record()
+        self.write_row("removed")
+
+
+@pytest.fixture
+def runs() -> Iterator[TwoRuns]:
+    adapter = DuckDBConnectionConfig(database=":memory:").create_engine_adapter()
+    state = EngineAdapterStateSync(adapter, "sqlmesh")
+    state.migrate()
+    ledger = Ledger(adapter)
+    ledger.prepare_tables()
+    yield TwoRuns(state, ledger)
+    adapter.close()
+
+
+@dataclass
+class ReaderWithOthers:
+    """SQLMesh's state; what happens just before and just after it is read for the first time."""
+
+    state: Any
+    before: Callable[[], None] = lambda: None
+    after: Callable[[], None] = lambda: None
+
+    def get_environment(self, name: str) -> Any:
+        before, self.before = self.before, lambda: None
+        before()
+        found = self.state.get_environment(name)
+        after, self.after = self.after, lambda: None
+        after()
+        return found
+
+
+def check_ours(runs: TwoRuns, reader: ReaderWithOthers) -> tuple[Any, LedgerRow | None]:
+    stored, row = read_environment_records(reader, runs.ledger, NAME)
+    assert find_refusal(NAME, OWNER, row, stored) is None
+    return stored, row
+
+
+def test_records__of_a_cleanup_that_ends_after_the_state_was_read(runs: TwoRuns) -> None:
+    runs.begin_apply()
+    runs.promote()
+
+    stored, row = check_ours(runs, ReaderWithOthers(runs.state, after=runs.end_cleanup))
+
+    assert stored is None
+    assert row is not None
+    assert row.phase == "removed"
+
+
+def test_records__of_a_cleanup_that_ends_before_the_state_is_read(runs: TwoRuns) -> None:
+    runs.begin_apply()
+    runs.promote()
+
+    stored, row = check_ours(runs, ReaderWithOthers(runs.state, before=runs.end_cleanup))
+
+    assert stored is None
+    assert row is not None
+    assert row.phase == "removed"
+
+
+def test_records__of_an_apply_that_promotes_before_the_state_is_read(runs: TwoRuns) -> None:
+    def apply() -> None:
+        runs.begin_apply()
+        runs.promote()
+
+    stored, row = check_ours(runs, ReaderWithOthers(runs.state, before=apply))
+
+    assert stored is not None
+    assert row is not None
+    assert row.phase == "applying"
+
+
+def test_records__of_an_environment_of_others(runs: TwoRuns) -> None:
+    runs.promote()
+
+    stored, row = read_environment_records(runs.state, runs.ledger, NAME)
+
+    assert row is None
+    refused = find_refusal(NAME, OWNER, row, stored)
+    assert refused is not None
+    assert refused.reason_code == "not_ours"
