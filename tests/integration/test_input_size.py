@@ -26,12 +26,23 @@ MODEL (name shop.{name}, kind FULL);
 SELECT c.name, SUM(o.{column}) AS total
 FROM shop.orders AS o JOIN shop.customers AS c ON c.customer_id = o.customer_id GROUP BY c.name
 """
+# Its rows come from code, so only an earlier run tells what it takes.
+PYTHON_TOTAL = """\
+from sqlmesh import model
+
+
+@model("shop.counted", kind="FULL", columns={"total": "int"}, depends_on=["shop.orders"])
+def execute(context, start, end, execution_time, **kwargs):
+    table = context.resolve_table("shop.orders")
+    return context.fetchdf(f"SELECT CAST(SUM(amount) AS INT) AS total FROM {table}")
+"""
 ON_TOP = "MODEL (name shop.on_top, kind FULL);\n\nSELECT MAX(total) AS most FROM shop.by_customer\n"
 
 
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[OneJvm]:
     made_shop = write_shop(tmp_path_factory.mktemp("size-shop"))
+    made_shop.write("models/counted.py", PYTHON_TOTAL)
     with one_jvm(made_shop, prod_until=PROD_UNTIL) as made:
         with made_shop.kept():
             made_shop.edit(ORDERS_FILE, AMOUNT, AMOUNT.replace("10", "9"))
@@ -151,6 +162,31 @@ def test_apply__of_a_short_window__is_held_against_what_prod_builds_after_the_me
     assert (tables_of(jvm), snapshots_of(shop), shop.not_cleaned_up()) == before
     enough = 1.5 * (there.executor_hours_mid or 0)
     assert jvm.apply("pr_6", max_executor_hours=enough, **window).result == "applied"
+
+
+def test_apply__of_forward_only_full_models__is_held_against_prods_next_run(
+    jvm: OneJvm, shop: Shop
+) -> None:
+    """The environment builds nothing, and prod's next run computes both tables whole."""
+    config = shop.project / "config.yaml"
+    config.write_text(f"{config.read_text()}\nplan:\n  enable_preview: false\n")
+    shop.edit("models/revenue.sql", "SUM(o.amount)", "SUM(o.amount) * 2")
+    shop.edit("models/counted.py", "SUM(amount)", "SUM(amount) * 2")
+    flags = {"forward_only": True}
+    answer = jvm.ask(
+        jvm.make_request(EstimateRequest, owner=Owner(name=OWNER), environment="pr_9", flags=flags)
+    )
+    assert isinstance(answer, EstimateDocument), answer
+    assert answer.after_merge is not None
+    known = {item.model for item in answer.after_merge.models}
+    assert known == {"shop.revenue", "shop.counted"}
+    assert answer.after_merge.unknown == []
+
+    refused = jvm.apply("pr_9", max_executor_hours=0.0, flags=flags)
+
+    assert (refused.result, refused.reason_code) == ("refused", "over_budget")
+    assert refused.failure is not None
+    assert "what prod builds after the merge" in refused.failure.message
 
 
 @pytest.mark.night

@@ -293,8 +293,9 @@ class ApplyRun:
             return estimator.by_runs(work)
 
     def _after_merge(self, ready: ReadyPlan) -> Cost | None:
-        """What prod will build. Without a limit, or where nothing is to be built, nobody asks."""
-        if self.request.max_executor_hours is None or not ready.work:
+        """What prod will build, also where the environment builds nothing: a forward-only change
+        may cost prod's next run alone. Without a limit nobody asks."""
+        if self.request.max_executor_hours is None:
             return None
         return self.estimator.of_merge(ready.planned)
 

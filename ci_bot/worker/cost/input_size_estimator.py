@@ -115,8 +115,9 @@ class PlanEstimator:
         return predict_plan_cost(work, replace(known, by_size=found), hour_price=self.hour_price)
 
     def of_merge(self, planned: BuiltPlan) -> Cost | None:
-        """What building the changed models in prod will cost, if they were merged now; None where
-        nobody can say, which is logged, or where the merge changes nothing.
+        """What building the changed models in prod will cost, if they were merged now, with those
+        that prod's next run computes whole; None where nobody can say, which is logged, or where
+        the merge changes nothing.
 
         A pull request's environment may get a week where prod gets years, so a limit that is held
         against the environment alone says little of what the change costs.
@@ -128,7 +129,9 @@ class PlanEstimator:
             as_prod = merge_of(self.context, planned)
             if as_prod is None or as_prod.plan.uncategorized:
                 return None
-            return self.estimate_work(as_prod, work_of_merge(as_prod, self.names))
+            ranges = work_of_merge(as_prod)
+            work = describe_plan.list_backfill(as_prod, ranges, self.names, reused=lambda _: False)
+            return self.estimate_work(as_prod, work, ranges)
         except Exception as error:
             # A merge that cannot be planned is the review's finding; what it costs is unknown then.
             write_log_line(f"The cost of the merge is not known: {error_sentence(error)}")

@@ -96,9 +96,18 @@ def _computed_whole_by_next_run(as_prod: BuiltPlan, whole: Built) -> Built:
     A merge builds nothing of them, because the table's intervals count as built. But SQLMesh
     replaces all rows of a FULL table with each run, and a view has none of its own. (`FullRefresh`,
     `ViewStrategy` of `sqlmesh.core.snapshot.evaluator`)
+
+    Returns:
+        Each with the ranges that prod's table holds, which its query reads at least.
     """
+    replaced = as_prod.plan.context_diff.modified_snapshots
+
+    def held(snapshot: Snapshot) -> list[Interval]:
+        _, old = replaced.get(snapshot.name, (None, None))
+        return list(old.intervals) if old is not None else []
+
     return {
-        snapshot.snapshot_id: []
+        snapshot.snapshot_id: held(snapshot)
         for snapshot in as_prod.changed_snapshots
         if snapshot.is_model
         and (snapshot.is_full or snapshot.is_view)
@@ -139,16 +148,17 @@ def merge_of(context: Any, planned: BuiltPlan) -> BuiltPlan | None:
     )
 
 
-def work_of_merge(as_prod: BuiltPlan, names: ModelNames) -> list[Backfill]:
-    """What prod would build now of the changed models: what the cost of a merge is counted of."""
+def work_of_merge(as_prod: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
+    """What the cost of a merge is counted of: what prod would build now of the changed models, and
+    what its next run computes whole."""
     missing = {item.snapshot_id: list(item.intervals) for item in as_prod.plan.missing_intervals}
-    found = _of_changed(as_prod, missing)
-    return describe_plan.list_backfill(as_prod, found, names, reused=lambda snapshot: False)
+    next_run = _computed_whole_by_next_run(as_prod, first_build.of_prod(as_prod, missing))
+    return {s_id: list(ranges) for s_id, ranges in next_run.items()} | _of_changed(as_prod, missing)
 
 
-def _of_changed(as_prod: BuiltPlan, missing: Built) -> Built:
+def _of_changed(as_prod: BuiltPlan, missing: Built) -> dict[SnapshotId, list[Interval]]:
     changed = {snapshot.snapshot_id for snapshot in as_prod.changed_snapshots}
-    return {s_id: intervals for s_id, intervals in missing.items() if s_id in changed}
+    return {s_id: list(intervals) for s_id, intervals in missing.items() if s_id in changed}
 
 
 def _plan_id(plan: Plan, repository: Path | None) -> str | None:
