@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.sql.audit_promises import (
         AuditPromises,
         Strictness,
+        bind_arguments,
         column_names,
         compare_arguments,
         compare_queries,
@@ -118,6 +119,7 @@ __all__ = [
     "Strictness",
     "TermKey",
     "always_ready",
+    "bind_arguments",
     "bounds_of",
     "clock_calls",
     "clock_calls_in",
@@ -178,6 +180,7 @@ __getattr__ = open_on_demand(
         "audit_promises": [
             "AuditPromises",
             "Strictness",
+            "bind_arguments",
             "column_names",
             "compare_arguments",
             "compare_queries",

@@ -33,7 +33,7 @@ class AuditPromises:
         other: every other audit by name and arguments, likewise.
         skipped: audits that are attached but switched off.
         queries: the text of the project's own audits.
-        arguments: the arguments of each call in `other`.
+        arguments: the arguments of each call in `other`, with the audit's own defaults.
     """
 
     not_null: Mapping[str, bool] = field(default_factory=dict)
@@ -59,9 +59,10 @@ def read_promises(model: Any) -> AuditPromises:
     arguments: dict[str, Mapping[str, Any]] = {}
     calls = list(model.audits)
     calls += [(name, {}) for name in definitions if name not in {call for call, _ in calls}]
-    for raw_name, args in calls:
+    for raw_name, given in calls:
         name = raw_name.lower()
         own = definitions.get(raw_name)
+        args = given if own is None else {**own.defaults, **given}
         blocking = own.blocking if own is not None else not name.endswith("_non_blocking")
         blocking = _parse_flag(args.get("blocking"), blocking)
         if (own is not None and own.skip) or _parse_flag(args.get("skip"), False):
@@ -110,7 +111,11 @@ def _render_arguments(args: Mapping[str, Any]) -> str:
 
 
 def column_names(value: Any) -> list[str]:
-    """Column names, in lower case, of an audit's argument, a grain or a key."""
+    """Column names, in lower case, of an audit's argument, a grain or a key.
+
+    A literal names a column where it stands alone, and is a value within an expression:
+    `COALESCE(region, 'none')` has one column.
+    """
     items = value if isinstance(value, list | tuple) else [value]
     found: list[str] = []
     for item in items:
@@ -118,9 +123,10 @@ def column_names(value: Any) -> list[str]:
             found.append(item.lower())
         elif isinstance(item, exp.Literal | exp.Identifier):
             found.append(item.name.lower())
+        elif isinstance(item, exp.Tuple | exp.Array | exp.Paren):
+            found.extend(column_names(list(item.iter_expressions())))
         elif isinstance(item, exp.Expression):
-            parts = [column.name.lower() for column in item.find_all(exp.Column, exp.Literal)]
-            found.extend(part for part in parts if part)
+            found.extend(column.name.lower() for column in item.find_all(exp.Column))
     return list(dict.fromkeys(found))
 
 
@@ -170,6 +176,22 @@ def compare_queries(old: str, new: str, dialect: str) -> Strictness:
         old_parts, new_parts = before.alternatives, after.alternatives
         verdict = _compare_inclusion(set(old_parts), set(new_parts))
     return verdict or _compare_moved_bounds(old_parts, new_parts)
+
+
+def bind_arguments(text: str, arguments: Mapping[str, Any], dialect: str) -> str:
+    """An audit's query with the values of a call in place of its variables, in SQLGlot's spelling;
+    as it is where it cannot be parsed."""
+    try:
+        tree = d.parse_one(text, dialect=dialect)
+    except (SqlglotError, ValueError):
+        return text
+    values = {name.lower(): value for name, value in arguments.items()}
+
+    def bind(node: exp.Expr) -> exp.Expr:
+        value = values.get(node.name.lower()) if isinstance(node, d.MacroVar) else None
+        return value.copy() if isinstance(value, exp.Expr) else node
+
+    return tree.transform(bind).sql(dialect=dialect)
 
 
 def _compare_inclusion(less: set[TermKey], more: set[TermKey]) -> Strictness | None:

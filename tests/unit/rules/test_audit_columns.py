@@ -211,7 +211,8 @@ def standalone(query: str, more: str = "", *, file: str = "audits/alone.sql") ->
     return {audit.name: audit}
 
 
-def of_standalone(
+def of_standalone_rule(
+    rule: str,
     after: dict[str, Any],
     before: dict[str, Any] | None = None,
     *,
@@ -228,7 +229,11 @@ def of_standalone(
     inputs = replace(
         inputs, standalone_after=after, standalone_before=before or {}, changed_files=files
     )
-    return seen(inputs, "missing-key-column")
+    return seen(inputs, rule)
+
+
+def of_standalone(*audits: dict[str, Any], **more: Any) -> list[Finding]:
+    return of_standalone_rule("missing-key-column", *audits, **more)
 
 
 CHANGED = ('"spark_catalog"."mart"."m"',)
@@ -289,3 +294,30 @@ def test_standalone_audit__of_the_state_has_no_file() -> None:
     audit = standalone(READS_TOTAL, file="")
     (found,) = of_standalone(audit, audit, column_goes=True, files=("models/m.sql",))
     assert (found.path, found.line) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("m.total < 0", "m.total < 0 AND m.customer_id > 7", "lets more pass than before"),
+        ("m.total < 0", "m.total < -100", "lets more pass than before"),
+        ("m.total < 0", "m.customer_id < 0", "checks something else now"),
+        ("m.total < 0", "m.total < 100", None),
+        ("m.total < 0", "m.total < 0 OR m.total IS NULL", None),
+        ("m.total < 0", "M.TOTAL  <  0", None),
+    ],
+)
+def test_standalone_audit__weakened(old: str, new: str, expected: str | None) -> None:
+    query = "SELECT m.customer_id FROM mart.m AS m WHERE "
+    before, after = standalone(query + old), standalone(query + new)
+    found = of_standalone_rule("weakened-audit", after, before)
+    assert [expected in item.evidence for item in found if expected] == [True] * bool(expected)
+    assert bool(found) is (expected is not None)
+    assert of_standalone_rule("weakened-audit", after, before, files=("README.md",)) == []
+
+
+def test_standalone_audit__with_another_default() -> None:
+    query = "SELECT * FROM mart.m AS m WHERE m.total > @most"
+    before, after = (standalone(query, f", defaults (most = {most})") for most in (20, 2_000))
+    assert len(of_standalone_rule("weakened-audit", after, before)) == 1
+    assert of_standalone_rule("weakened-audit", before, after) == []

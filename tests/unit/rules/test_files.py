@@ -686,6 +686,55 @@ def test_own_audit__weakened(audit: str, severity: str | None) -> None:
     assert rules(inputs).get("weakened-audit") == severity
 
 
+MOST = "AUDIT (name a_total, dialect spark, defaults (most = {}));\nSELECT * FROM @this_model WHERE amount > @most"
+CALLED = AUDITED["models/o.sql"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "severity"),
+    [
+        (("a_total", 20), ("a_total", 2_000), "high"),
+        (("a_total", 20), ("a_total", 5), None),
+        (("a_total", 20), ("a_total(most := 20)", 2_000), None),
+        (("a_total(most := 20)", 5), ("a_total", 20), None),
+        (("a_total(most := 20)", 5), ("a_total(most := 30)", 5), "high"),
+        (("a_total(most := 20)", 5), ("a_total(most := 10)", 5), None),
+        (("a_total", 20), ("a_total, a_total(most := 9)", 20), None),
+    ],
+)
+def test_own_audit__with_another_value(
+    before: tuple[str, int], after: tuple[str, int], severity: str | None
+) -> None:
+    inputs = change(
+        {"models/o.sql": CALLED.replace("a_total", before[0])},
+        {"models/o.sql": CALLED.replace("a_total", after[0])},
+        audits_before=MOST.format(before[1]),
+        audits_after=MOST.format(after[1]),
+        other_before={"audits/own.sql": MOST.format(before[1])},
+        other_after={"audits/own.sql": MOST.format(after[1])},
+    )
+
+    assert rules(inputs).get("weakened-audit") == severity
+
+
+def test_own_audit__whose_default_is_no_change_to_sqlmesh() -> None:
+    """No hash of SQLMesh's holds it: prod keeps the old one, whatever is merged."""
+    old, new = MOST.format(20), MOST.format(2_000)
+    inputs = change(
+        AUDITED,
+        AUDITED,
+        audits_before=old,
+        audits_after=new,
+        other_before={"audits/own.sql": old},
+        other_after={"audits/own.sql": new},
+    )
+    (found,) = seen(inputs, "weakened-audit")
+    assert "it holds in prod once the model itself changes" in found.evidence
+
+    stale_in_prod = change(AUDITED, AUDITED, audits_before=old, audits_after=new)
+    assert seen(stale_in_prod, "weakened-audit") == []
+
+
 @pytest.mark.parametrize(
     ("before", "after", "severity"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp, parse_one
 
-from ci_bot.worker.sql.audit_promises import compare_arguments, compare_queries
+from ci_bot.worker.sql.audit_promises import column_names, compare_arguments, compare_queries
 
 BASE = "SELECT * FROM t WHERE "
 
@@ -109,3 +109,21 @@ def test_arguments__that_go_different_ways_are_unknown() -> None:
 def test_arguments__in_another_case_are_the_same_only_if_they_are_names() -> None:
     assert compare_arguments({"column": value("Amount")}, {"column": value("amount")}) == "stricter"
     assert compare_arguments({"is_in": value("('A')")}, {"is_in": value("('a')")}) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", ["a"]),
+        ("'A'", ["a"]),
+        ("('a', b)", ["a", "b"]),
+        ("(A)", ["a"]),
+        ("[a, 'b']", ["a", "b"]),
+        ("COALESCE(a, -1)", ["a"]),
+        ("(COALESCE(a, 'none'), DATE_TRUNC('DAY', t.b))", ["a", "b"]),
+        ("'1'", ["1"]),
+    ],
+)
+def test_column_names__of_keys_and_arguments(text: str, expected: list[str]) -> None:
+    assert column_names(parse_one(text)) == expected
+    assert column_names([parse_one(text)]) == expected

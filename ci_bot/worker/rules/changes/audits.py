@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
-from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.rules.model_pair import ModelPair, is_different
+from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
+from ci_bot.worker.rules.registry import on_change, on_project
 from ci_bot.worker.sql import (
     Strictness,
+    bind_arguments,
     compare_arguments,
     compare_queries,
     known_types,
@@ -109,23 +110,33 @@ def find_weakened_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleOb
 def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
     """Audits with other arguments or another query; stricter ones are fine."""
     old, new = pair.both_promises
-    verdicts: dict[str, Strictness] = {
-        name: compare_queries(text, new.queries[name], pair.after.dialect)
+    verdicts: dict[str, Strictness] = {}
+    rewritten = {
+        name
         for name, text in old.queries.items()
         if name in new.queries and _plain_text(new.queries[name]) != _plain_text(text)
     }
-    for call in old.other:
+    for call, arguments in old.arguments.items():
         name = call.partition("(")[0]
         again = [other for other in new.other if other.partition("(")[0] == name]
-        if call in new.other or not again:
+        if not again or (call in new.other and name not in rewritten):
             continue
-        # What an argument of a project's own audit means, only the project knows.
-        known = len(again) == 1 and (
-            name not in old.queries or same_arguments(old.arguments[call], new.arguments[again[0]])
-        )
-        verdicts[call] = (
-            compare_arguments(old.arguments[call], new.arguments[again[0]]) if known else "unknown"
-        )
+        about = name if name in rewritten else call
+        later = call if call in new.other else again[0] if len(again) == 1 else None
+        if later is None:
+            verdicts[about] = "unknown"
+        elif name in rewritten or (
+            name in old.queries and not same_arguments(arguments, new.arguments[later])
+        ):
+            verdicts[about] = compare_queries(
+                *(
+                    bind_arguments(side.queries[name], values, pair.after.dialect)
+                    for side, values in ((old, arguments), (new, new.arguments[later]))
+                ),
+                pair.after.dialect,
+            )
+        else:
+            verdicts[about] = compare_arguments(arguments, new.arguments[later])
     weaker = sorted(name for name, verdict in verdicts.items() if verdict == "weaker")
     unclear = sorted(name for name, verdict in verdicts.items() if verdict == "unknown")
     if weaker or unclear:
@@ -133,12 +144,47 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
         told += [f"{quote_names(unclear)} checks something else"] if unclear else []
         yield RuleObservation(
             WEAKENED,
-            f"Than before, {' and '.join(told)}.",
+            f"Than before, {' and '.join(told)}.{_describe_delay(pair)}",
             "its owner agrees with the new condition",
             model=pair.after,
             subject=(*weaker, *unclear),
             anchors=("audits",),
         )
+
+
+@on_project(WEAKENED)
+def find_weakened_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
+    """Audits that no model has attached, with another query or other defaults."""
+    for name, audit in sorted(inputs.standalone_after.items()):
+        before, path = inputs.standalone_before.get(name), inputs.path_of(audit)
+        if before is None or path is None or path not in (inputs.changed_files or ()):
+            continue
+        dialect = audit.dialect or inputs.default_dialect
+        old, new = (
+            bind_arguments(side.query_.sql, side.defaults, dialect) for side in (before, audit)
+        )
+        verdict = "stricter" if old == new else compare_queries(old, new, dialect)
+        if verdict != "stricter":
+            effect = (
+                "lets more pass than before" if verdict == "weaker" else "checks something else now"
+            )
+            yield RuleObservation(
+                WEAKENED,
+                f"The standalone audit `{name}` {effect}.",
+                "its owner agrees with the new condition",
+                path=path,
+                line=line_of(inputs.text_after(path) or "", ("WHERE", "SELECT")),
+                subject=(name,),
+            )
+
+
+def _describe_delay(pair: ModelPair) -> str:
+    if is_different(pair.before, pair.after):
+        return ""
+    return (
+        " SQLMesh takes an audit's other default for no change: it holds in prod once the model "
+        "itself changes."
+    )
 
 
 def _plain_text(text: str) -> str:

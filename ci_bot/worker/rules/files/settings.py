@@ -12,6 +12,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import RuleSpec, find_rule
 from ci_bot.redaction import hide_shapes, is_suspect, shorten_redacted
 from ci_bot.worker.messages import load_yaml
+from ci_bot.worker.rules.files.other_settings import judge_other_setting
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_file, on_project
@@ -133,14 +134,17 @@ def judge_setting(  # noqa: PLR0911 - one line for each kind of setting reads be
         return SCHEMA, None, "matching models get new fingerprints and are built again", _CONFIRM
     if head in {
         "environment_suffix_target", "environment_catalog_mapping", "virtual_environment_mode",
-        "gateway_managed_virtual_layer", "default_target_environment",
+        "gateway_managed_virtual_layer",
     }:  # fmt: skip
         return SCHEMA, None, "views and environments move to other names", _CONFIRM
+    if head == "default_target_environment":
+        effect = "a plan or run that names no environment, also one by night, goes there"
+        return SCHEMA, None, effect, _CONFIRM
     if head == "plan":
         return _judge_plan(parts, after)
     if head in {"before_all", "after_all"}:
         return None  # the statements themselves are judged
-    return _judge_other(head)
+    return OTHER, *judge_other_setting(head, before, after)
 
 
 def _judge_default(parts: list[str], before: Any, after: Any) -> SettingJudgement:
@@ -178,7 +182,7 @@ def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads
     if rest[0] == "test_connection":
         return OTHER, "low", "unit tests run on another engine", "the tests still mean the same"
     if rest[0] == "variables":
-        return _judge_other("variables")
+        return OTHER, *judge_other_setting("variables")
     if rest[0] == "model_defaults":
         return _judge_default(rest, before, after)
     if len(rest) > 2 and rest[1] in _SESSIONS:  # noqa: PLR2004 - connection, mapping, key
@@ -270,30 +274,6 @@ def _judge_plan(parts: list[str], after: Any) -> SettingJudgement:
     if name in {"always_recreate_environment", "enable_preview"} and after is True:
         return PLAN, None, "it changes what every plan computes", _CONFIRM
     return PLAN, None, "it changes how every plan is made", _CONFIRM
-
-
-_WEIGHTY = {
-    "ignore_patterns": "files that match are not loaded",
-    "variables": "models that use them are computed again",
-    "cicd_bot": "how pull requests are planned, here and by SQLMesh's own bot",
-    "snapshot_ttl": "old table versions are kept for another time",
-    "environment_ttl": "environments live for another time",
-    "time_column_format": "time columns without a format of their own are read differently",
-    "infer_python_dependencies": "how the requirements are found",
-    "loader": "how the project is read",
-}
-
-
-def _judge_other(head: str) -> SettingJudgement:
-    if head in {"time_column_format", "loader"}:
-        return OTHER, "high", _WEIGHTY[head], _CONFIRM
-    if head == "ignore_patterns":
-        return OTHER, None, _WEIGHTY[head], "nothing to do"  # what they match: `files-ignored`
-    if head in {"environment_ttl", "snapshot_ttl"}:
-        return OTHER, "medium", _WEIGHTY[head], _CONFIRM
-    if head in _WEIGHTY:
-        return OTHER, None, _WEIGHTY[head], "nothing to do"
-    return OTHER, "info", "a setting of the project", "nothing to do"
 
 
 SINGLE_WRITER = find_rule("single-writer-state")

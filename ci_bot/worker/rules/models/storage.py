@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from sqlglot import exp
+from sqlmesh.core.node import IntervalUnit
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import why_no_merge
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
-from ci_bot.worker.sql import column_names
+from ci_bot.worker.sql import bounds_of, column_names, time_column_origins
 
 # Dialects whose adapter replaces intervals with INSERT OVERWRITE, which takes whole partitions.
 _OVERWRITES = frozenset({"spark", "spark2", "databricks", "hive"})
@@ -28,21 +29,101 @@ class PartitionsWithoutTime(ModelRule):
     spec = find_rule("partitions-without-time")
 
     def find_observations(self, model: Any) -> Iterator[RuleObservation]:
-        if not model.kind.is_incremental_by_time_range or model.dialect not in _OVERWRITES:
+        if model.dialect not in _OVERWRITES:
             return
+        if model.kind.is_incremental_by_time_range:
+            yield from self._find_mixed_partitions(model)
+        elif model.kind.is_incremental_by_partition or (
+            model.kind.is_incremental_unmanaged and model.kind.insert_overwrite
+        ):
+            yield from self._find_partial_partitions(model)
+
+    def _find_partial_partitions(self, model: Any) -> Iterator[RuleObservation]:
+        """A query that delivers a part of a partition, which replaces all of it."""
+        query = self.query_of(model)
+        bounds = bounds_of(query) if query is not None else None
+        if query is None or bounds is None or not bounds.is_bounded:
+            return
+        filtered = {name for _, name in bounds.columns}
+        roots = [query.scopes] if query.scopes is not None else []
+        for part in model.partitioned_by:
+            for column in _list_columns(part):
+                made_of = {name for _, name in time_column_origins(roots, column.name)}
+                whole = _count_seconds(part) <= model.interval_unit.seconds
+                if whole and filtered & (made_of | {column.name.lower()}):
+                    return
+        if filtered:
+            by = quote_names(column_names(list(model.partitioned_by)))
+            yield self.make_observation(
+                model,
+                f"A run replaces each partition ({by}) that the query delivers, and the query "
+                f"delivers the rows of an interval of {quote_names(filtered)}: the other rows of "
+                "these partitions are gone.",
+                "the query delivers whole partitions: those IN a subquery of what has changed",
+                subject=sorted(filtered),
+                anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "WHERE"),
+            )
+
+    def _find_mixed_partitions(self, model: Any) -> Iterator[RuleObservation]:
         time = model.time_column.column.name.lower()
         parts = list(model.partitioned_by)
-        if any(column.name.lower() == time for part in parts for column in _list_columns(part)):
+        by_time = [
+            part
+            for part in parts
+            if any(column.name.lower() == time for column in _list_columns(part))
+        ]
+        unit = model.interval_unit
+        if any(_count_seconds(part) <= unit.seconds for part in by_time):
             return
-        by = f"partitioned by {quote_names(column_names(parts))}" if parts else "not partitioned"
+        if by_time:
+            shown = quote_names([part.sql(dialect=model.dialect) for part in by_time])
+            by = f"partitioned by {shown}, which is coarser than an interval of the model"
+        elif parts:
+            by = f"partitioned by {quote_names(column_names(parts))}, without the time column "
+            by += f"`{time}`"
+        else:
+            by = f"not partitioned, not by the time column `{time}` either"
         yield self.make_observation(
             model,
-            f"The table is {by}, without the time column `{time}`: a run of some intervals "
+            f"The table is {by}: a run of some intervals "
             "overwrites whole partitions, and with them the rows of all other intervals.",
-            f"`{time}` is among the partitions (SQLMesh adds it unless partition_by_time_column "
-            "is false)",
+            f"`{time}` itself is among the partitions (SQLMesh adds it unless "
+            "`partitioned_by` names it or partition_by_time_column is false)",
             anchors=("partition_by_time_column", "partitioned_by"),
         )
+
+
+_SECONDS = {
+    "YEAR": IntervalUnit.YEAR.seconds,
+    "QUARTER": 3 * IntervalUnit.MONTH.seconds,
+    "MONTH": IntervalUnit.MONTH.seconds,
+    "WEEK": 7 * IntervalUnit.DAY.seconds,
+    "DAY": IntervalUnit.DAY.seconds,
+    "HOUR": IntervalUnit.HOUR.seconds,
+}
+# The spellings of `trunc` and `date_trunc`, by Spark's documentation.
+_UNITS = {"YYYY": "YEAR", "YY": "YEAR", "MON": "MONTH", "MM": "MONTH", "DD": "DAY"}
+# A text as 20240101 has so many characters; of fewer, several days begin with the same.
+_CHARACTERS_OF_A_DAY = 8
+
+
+def _count_seconds(part: exp.Expr) -> float:
+    """How long the time is whose rows share a partition; 0 where nothing says so.
+
+    Iceberg's transforms are `years`, `months`, `days`, `hours` (also without the s), `bucket` and
+    `truncate`. A bucket holds rows of any time.
+    """
+    if isinstance(part, exp.PartitionedByBucket):
+        return float("inf")
+    if isinstance(part, exp.PartitionByTruncate):
+        width = part.expression
+        few = isinstance(width, exp.Literal) and int(width.this) < _CHARACTERS_OF_A_DAY
+        return float("inf") if few else 0
+    if isinstance(part, exp.TimestampTrunc | exp.DateTrunc):
+        unit = str(part.args["unit"].name).upper()
+        return _SECONDS.get(_UNITS.get(unit, unit), 0)
+    name = part.name if isinstance(part, exp.Anonymous) else type(part).__name__
+    return _SECONDS.get(name.upper().removesuffix("S"), 0)
 
 
 @on_model

@@ -1,0 +1,93 @@
+"""Settings of the configuration that have no rule of their own: what each does, and how much that
+weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ci_bot.protocol.plan import Severity
+
+# Severity where it differs from the rule's, what the setting does, and when it clears.
+OtherJudgement = tuple[Severity | None, str, str]
+
+_CONFIRM = "the owner of the project confirms it"
+_NOTHING = "nothing to do"
+
+_EFFECTS: dict[str, OtherJudgement] = {
+    "time_column_format": (
+        "high",
+        "time columns without a format of their own are read differently",
+        _CONFIRM,
+    ),
+    "loader": ("high", "how the project is read", _CONFIRM),
+    "env_vars": ("high", "templates and programs of the project read this variable", _CONFIRM),
+    "snapshot_ttl": ("medium", "old table versions are kept for another time", _CONFIRM),
+    "environment_ttl": ("medium", "environments live for another time", _CONFIRM),
+    "username": ("medium", "notifications of plans go to this person alone", _CONFIRM),
+    # What the patterns match: `files-ignored`.
+    "ignore_patterns": (None, "files that match are not loaded", _NOTHING),
+    "variables": (None, "models that use them are computed again", _NOTHING),
+    "cicd_bot": (None, "how pull requests are planned, here and by SQLMesh's own bot", _NOTHING),
+    "infer_python_dependencies": (None, "how the requirements are found", _NOTHING),
+}
+# Events of SQLMesh's notifications that somebody has to act on.
+_FAILURES = frozenset({"apply_failure", "run_failure", "audit_failure", "migration_failure"})
+_APPROVER = "required_approver"
+
+
+def judge_other_setting(head: str, before: Any = None, after: Any = None) -> OtherJudgement:
+    """
+    Args:
+        head: The first key of the setting.
+        before, after: Its values, None where it is not set.
+    """
+    guard = _find_lost_guard(head, before, after)
+    if guard is not None:
+        return "high", guard, _CONFIRM
+    return _EFFECTS.get(head, ("info", "a setting of the project", _NOTHING))
+
+
+def _find_lost_guard(head: str, before: Any, after: Any) -> str | None:
+    """What nobody does any more: approve, hear of failures, keep an environment."""
+    if head == "pinned_environments":
+        if _list_texts(before) - _list_texts(after):
+            return "the janitor deletes an environment that is not pinned once its time is over"
+    elif head == "users":
+        lost = _list_approvers(before) - _list_approvers(after)
+        if lost and not _list_approvers(after):
+            return "SQLMesh's own bot asks nobody for an approval before it deploys"
+        if lost:
+            return "SQLMesh's own bot no longer asks them for an approval before it deploys"
+    if head in {"users", "notification_targets"}:
+        silent = _list_heard_failures(before) - _list_heard_failures(after)
+        if silent:
+            return f"nobody here hears of {', '.join(sorted(silent))} any more"
+    return None
+
+
+def _list_texts(value: Any) -> set[str]:
+    items = value if isinstance(value, list) else [value] if value else []
+    return {str(item).lower() for item in items}
+
+
+def _list_mappings(value: Any) -> Iterable[dict[str, Any]]:
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, dict)]
+
+
+def _list_approvers(users: Any) -> set[str]:
+    return {
+        str(user.get("github_username") or user.get("username")).lower()
+        for user in _list_mappings(users)
+        if _APPROVER in _list_texts(user.get("roles"))
+    }
+
+
+def _list_heard_failures(told: Any) -> set[str]:
+    """The failures that the targets, or the targets of the users, are notified of."""
+    heard: set[str] = set()
+    for one in _list_mappings(told):
+        heard |= _list_texts(one.get("notify_on")) & _FAILURES
+        heard |= _list_heard_failures(one.get("notification_targets"))
+    return heard
