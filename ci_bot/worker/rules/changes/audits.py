@@ -128,13 +128,10 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
         elif name in rewritten or (
             name in old.queries and not same_arguments(arguments, new.arguments[later])
         ):
-            verdicts[about] = compare_queries(
-                *(
-                    bind_arguments(side.queries[name], values, pair.after.dialect)
-                    for side, values in ((old, arguments), (new, new.arguments[later]))
-                ),
-                pair.after.dialect,
-            )
+            dialect = pair.after.dialect
+            before = bind_arguments(old.queries[name], arguments, dialect)
+            after = bind_arguments(new.queries[name], new.arguments[later], dialect)
+            verdicts[about] = compare_queries(before, after, dialect)
         else:
             verdicts[about] = compare_arguments(arguments, new.arguments[later])
     weaker = sorted(name for name, verdict in verdicts.items() if verdict == "weaker")
