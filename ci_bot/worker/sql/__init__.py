@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     )
     from ci_bot.worker.sql.model_key import grain_columns, key_columns
     from ci_bot.worker.sql.model_query import (
+        SENTINEL_END,
+        SENTINEL_NOW,
         ExpressionTree,
         ModelQueries,
         ModelQuery,
@@ -99,6 +101,8 @@ __all__ = [
     "MOST_INDIRECT",
     "NEVER",
     "RUN_DATES",
+    "SENTINEL_END",
+    "SENTINEL_NOW",
     "TIMESTAMPS",
     "UNKNOWN",
     "WHOLE",
@@ -209,6 +213,8 @@ __getattr__ = open_on_demand(
         "missing_columns": ["AuditFault", "list_audit_faults", "list_standalone_audit_faults"],
         "model_key": ["grain_columns", "key_columns"],
         "model_query": [
+            "SENTINEL_END",
+            "SENTINEL_NOW",
             "ModelQueries",
             "ModelQuery",
             "ExpressionTree",

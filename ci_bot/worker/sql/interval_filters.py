@@ -95,7 +95,9 @@ def _has_marker(node: Any, side: str) -> bool:
         return False
     for var in node.find_all(d.MacroVar):
         name = var.name.lower()
-        if name.startswith(f"{side}_") or (side == "end" and name.startswith("execution_")):
+        if name.startswith(f"{side}_") or (
+            side == "end" and name.startswith(("execution_", "latest_"))
+        ):
             return True
     return any(
         literal.is_string

@@ -13,6 +13,7 @@ from sqlmesh.utils import UniqueKeyDict
 
 from ci_bot.protocol.rules import read_rule_page
 from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.rules.models.current_time import CurrentTime
 from ci_bot.worker.rules.models.declarations import PythonDependencyMissing
 from ci_bot.worker.rules.models.intervals import TimeFilterMissing
 from ci_bot.worker.rules.models.linter_rule import ModelRule, ProjectView
@@ -129,3 +130,23 @@ def test_interval__that_python_does_not_use(body: str, told: str, tmp_path: Path
 )
 def test_interval__that_python_uses(body: str, tmp_path: Path) -> None:
     assert seen(BY_TIME + body, tmp_path, TimeFilterMissing) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        ("INCREMENTAL_BY_TIME_RANGE, time_column='day'", "return [execution_time, start, end]", 1),
+        ("INCREMENTAL_BY_UNIQUE_KEY, unique_key=['day']", "return [execution_time.day]", 1),
+        ("INCREMENTAL_BY_TIME_RANGE, time_column='day'", "return [start, end]", 0),
+        ("FULL", "return [execution_time]", 0),
+        (
+            "INCREMENTAL_BY_UNIQUE_KEY, unique_key=['day'], forward_only=True",
+            "return [execution_time]",
+            0,
+        ),
+    ],
+)
+def test_time__of_the_run_in_python(kind: str, body: str, expected: int, tmp_path: Path) -> None:
+    source = BY_TIME.replace("INCREMENTAL_BY_TIME_RANGE, time_column='day'", kind) + body
+    found = [text for text in seen(source, tmp_path, CurrentTime) if "execution_time" in text]
+    assert len(found) == expected

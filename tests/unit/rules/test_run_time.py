@@ -17,11 +17,12 @@ def told(
     columns: str = "o.order_id, o.order_ts, o.amount",
     where: str = IN_INTERVAL,
     also: str = "",
+    jinja: bool = False,
 ) -> list[tuple[str, str]]:
-    text = (
-        f"MODEL (name mart.m, kind {kind}{also});\n"
-        f"SELECT {columns} FROM raw.orders AS o WHERE {where}"
-    )
+    query = f"SELECT {columns} FROM raw.orders AS o WHERE {where}"
+    if jinja:
+        query = f"JINJA_QUERY_BEGIN;\n{query}\nJINJA_END;"
+    text = f"MODEL (name mart.m, dialect spark, kind {kind}{also});\n{query}"
     return [
         (item.severity, item.evidence) for item in seen(change({}, {"m.sql": text}), "current-time")
     ]
@@ -139,3 +140,33 @@ def test_versions__that_are_made_by_the_time_of_the_run(
     assert [item for item, _ in found] == ([severity] if severity else [])
     if severity and clock.startswith("@"):
         assert "every run closes all rows and opens them again" in found[0][1]
+
+
+IN_TEMPLATE = "o.order_ts BETWEEN '{{ start_ds }}' AND '{{ end_ds }}'"
+
+
+@pytest.mark.parametrize(
+    ("columns", "where", "place"),
+    [
+        ("o.order_id, o.order_ts", "o.loaded_at > DATE_SUB('{{ execution_ds }}', 30)", "WHERE"),
+        ("o.order_id, o.order_ts", "UNIX_TIMESTAMP(o.loaded_at) > {{ execution_epoch }}", "WHERE"),
+        ("o.order_id, o.order_ts", "o.amount > {{ execution_millis }} - o.amount", "WHERE"),
+        ("o.order_ts, DATEDIFF('{{ execution_date }}', o.order_ts) AS age", "TRUE", "column age"),
+        ("o.order_ts, DATEDIFF('{{ latest_ds }}', o.order_ts) AS age", "TRUE", "column age"),
+        ("o.order_id, o.order_ts, '{{ execution_ts }}' AS written_at", "TRUE", None),
+        ("o.order_id, o.order_ts", "o.loaded_at <= '{{ execution_ts }}'", None),
+        ("o.order_id, o.order_ts", "o.loaded_at > '{{ start_ts }}'", None),
+    ],
+)
+def test_template__that_depends_on_the_run(columns: str, where: str, place: str | None) -> None:
+    condition = f"{IN_TEMPLATE} AND {where}"
+    found = told(BY_TIME, columns=columns, where=condition, jinja=True)
+    assert [severity for severity, _ in found] == (["high"] if place else [])
+    assert all(f"(in {place})" in evidence for _, evidence in found)
+    assert told("FULL", columns=columns, where=condition, jinja=True) == []
+
+
+def test_latest__is_the_time_of_the_run_too() -> None:
+    ((severity, evidence),) = told(BY_TIME, where=f"{IN_INTERVAL} AND o.loaded_at > @latest_ds")
+    assert severity == "high"
+    assert evidence.startswith("`@latest_ds`")

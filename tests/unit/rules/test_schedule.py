@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from sqlmesh.utils.metaprogramming import Executable
 
 from tests.unit.rules.world import change, seen
 
@@ -67,7 +70,8 @@ def test_end(before: str, after: str, weight: list[str]) -> None:
     ("before", "after", "weight"),
     [
         ("arrived(source := 'a')", None, ["high"]),
-        ("arrived(source := 'a')", "arrived(source := 'b')", ["medium"]),
+        ("arrived(source := 'a')", "arrived(source := 'b')", ["high"]),
+        ("arrived(source := 'a')", "arrived()", ["high"]),
         ("arrived(source := 'a')", "arrived(source := 'a')", []),
         (None, "arrived(source := 'a')", []),
     ],
@@ -77,3 +81,34 @@ def test_signals(before: str | None, after: str | None, weight: list[str]) -> No
         return "kind FULL, owner shop" if signal is None else f"kind FULL, signals ({signal})"
 
     assert weights("signal-removed", block(before), f"{block(after)}, description 'x'") == weight
+
+
+SIGNAL_CODE = (
+    "def arrived(batch, source: str = 'a', hours=6, *, strict=False):\n    return batch[:1]"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "weight"),
+    [
+        ("arrived(source := 'b')", "arrived(source := 'b', hours := 6)", []),
+        ("arrived(hours := 6, source := 'a')", "arrived()", []),
+        ("arrived()", "arrived(strict := FALSE)", []),
+        ("arrived()", "arrived(hours := 0)", ["high"]),
+        ("arrived()", "arrived(strict := TRUE)", ["high"]),
+    ],
+)
+def test_signals__with_the_defaults_of_their_code(
+    before: str, after: str, weight: list[str]
+) -> None:
+    def model(signal: str) -> dict[str, str]:
+        return {"models/m.sql": f"MODEL (name mart.m, kind FULL, signals ({signal}));\n{QUERY}"}
+
+    inputs = change(model(before), model(after))
+    code = {"arrived": Executable(payload=SIGNAL_CODE)}
+    with_code = [
+        {name: one.copy(update={"python_env": code}) for name, one in side.items()}
+        for side in (inputs.before, inputs.after)
+    ]
+    found = seen(replace(inputs, before=with_code[0], after=with_code[1]), "signal-removed")
+    assert [item.severity for item in found] == weight

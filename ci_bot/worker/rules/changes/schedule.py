@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
+
+from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
@@ -12,7 +15,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql import always_ready
+from ci_bot.worker.sql import always_ready, parse_python
 
 _OWNER_CONFIRMS_THE_WAIT = "the owner confirms what the model waits for"
 
@@ -130,7 +133,6 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
             SIGNAL,
             f"The model waits for something else: the arguments of {quote_names(other)} change.",
             _OWNER_CONFIRMS_THE_WAIT,
-            severity="medium",
             model=pair.after,
             subject=tuple(other),
             anchors=("signals",),
@@ -164,12 +166,37 @@ def _code_bodies(model: Any) -> dict[str, str]:
     return {name: str(item.payload) for name, item in model.python_env.items()}
 
 
-def _signal_arguments(model: Any) -> dict[str, str]:
-    """Arguments by name of the signal, as text that state and file give alike."""
+def _signal_arguments(model: Any) -> dict[str, dict[str, str]]:
+    """Arguments by name of the signal, with the defaults of its code, as text that state and file
+    give alike."""
+    code = _code_bodies(model)
     return {
-        str(name): ", ".join(
-            f"{key}={value.sql() if hasattr(value, 'sql') else value}"
-            for key, value in sorted(arguments.items())
-        )
+        str(name): _list_defaults(code.get(str(name)), str(name))
+        | {
+            str(key): value.sql() if hasattr(value, "sql") else str(value)
+            for key, value in arguments.items()
+        }
         for name, arguments in model.signals or []
     }
+
+
+def _list_defaults(code: str | None, name: str) -> dict[str, str]:
+    """The defaults of a function's arguments, as SQLGlot writes them where they are plain."""
+    tree = parse_python(code) if code is not None else None
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            found, given = node.args, node.args.defaults
+            named = [*found.posonlyargs, *found.args]
+            pairs = [*zip(named[len(named) - len(given) :], given, strict=True)]
+            pairs += [
+                (key, value)
+                for key, value in zip(found.kwonlyargs, found.kw_defaults, strict=True)
+                if value is not None
+            ]
+            return {
+                key.arg: exp.convert(value.value).sql()
+                if isinstance(value, ast.Constant)
+                else ast.unparse(value)
+                for key, value in pairs
+            }
+    return {}

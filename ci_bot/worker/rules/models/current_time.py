@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.optimizer.scope import build_scope
 from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
+    SENTINEL_END,
+    SENTINEL_NOW,
     ExpressionTree,
     ModelQuery,
     clock_calls,
     list_outer_scopes,
     place_of,
     random_calls,
+    reads_argument,
 )
 
 _BY_THE_INTERVAL = "@start_ts or @end_ts stands in its place"
@@ -39,8 +44,13 @@ _CLOCK_NAMES = frozenset(
     }
 )  # fmt: skip
 # Variables of the interval, and of the moment of the run.
-_TIMES = ("start_", "end_", "execution_")
-_OF_THE_RUN = "execution_"
+_OF_THE_RUN = ("execution_", "latest_")  # SQLMesh keeps the second for old projects
+_TIMES = ("start_", "end_", *_OF_THE_RUN)
+# The run's time as `ModelQuery.rendered_apart` has it: a text, or seconds or more since 1970.
+_VALUES_OF_THE_RUN = (
+    SENTINEL_NOW,
+    str(int(datetime.fromisoformat(f"{SENTINEL_NOW}T00:00:00+00:00").timestamp())),
+)
 _ORDERINGS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 PLACES_NAMED = 3
 _EMPTY_CLOCKS = frozenset({"unix_timestamp", "to_unix_timestamp"})
@@ -75,6 +85,7 @@ class CurrentTime(ModelRule):
                     subject=calls,
                     anchors=tuple(calls),
                 )
+            yield from self._see_run_time_in_python(model)
             return
         query = self.query_of(model)
         if query is None:
@@ -103,6 +114,22 @@ class CurrentTime(ModelRule):
             severity="medium" if view or _only_stamps(query, len(found), model) else None,
             anchors=(*_list_functions(found), *sorted(_CLOCK_NAMES)),
         )
+
+    def _see_run_time_in_python(self, model: Any) -> Iterator[RuleObservation]:
+        """The run's time may be a stamp there, or decide rows; the code does not tell which."""
+        if not model.kind.is_incremental or model.forward_only:
+            return
+        if reads_argument(model, "execution_time"):
+            yield self.make_observation(
+                model,
+                "The Python model reads `execution_time`, which is the time of the run and not of "
+                "the interval: where it decides rows or values, whatever computes old intervals "
+                "again gives them others than the runs of those days did.",
+                "`start` or `end` stands in its place, or it only says when a row was written",
+                subject=["execution_time"],
+                severity="medium",
+                anchors=("execution_time",),
+            )
 
     def _see_run_time(self, model: Any, query: ModelQuery) -> Iterator[RuleObservation]:
         """@execution_ts and its kin, where old intervals are computed by a run of another day."""
@@ -210,21 +237,35 @@ def _decides(column: str, model: Any) -> bool:
 
 
 def _list_run_times(query: ModelQuery, model: Any) -> list[str]:
-    """Variables of the run's time that decide something, each with its place."""
+    """Variables of the run's time that decide something, each with its place.
+
+    Of a template, which has no variables that could be placed, the values that a run puts in.
+    """
     if query.written is None:
-        return []
+        root = build_scope(query.rendered_apart) if query.rendered_apart is not None else None
+        times = [
+            ("execution_ts", literal)
+            for literal in ExpressionTree(query.rendered_apart).find_all(exp.Literal)
+            if literal.name.startswith(_VALUES_OF_THE_RUN)
+        ]
+    else:
+        root = query.written_root
+        times = [
+            (f"@{var.name.lower()}", var)
+            for var in query.written_tree.find_all(d.MacroVar)
+            if var.name.lower().startswith(_OF_THE_RUN)
+        ]
     stamps: set[int] = set()
-    for scope in list_outer_scopes(query.written_root):
+    for scope in list_outer_scopes(root):
         for item in scope.expression.expressions:
             if item.find(exp.Column) is None and not _decides(item.alias_or_name.lower(), model):
-                stamps.update(id(var) for var in item.find_all(d.MacroVar))
+                stamps.update(id(node) for node in item.find_all(d.MacroVar, exp.Literal))
     return [
-        f"@{var.name.lower()} in {place_of(var, query)}"
-        for var in query.written_tree.find_all(d.MacroVar)
-        if var.name.lower().startswith(_OF_THE_RUN)
-        and id(var) not in stamps
-        and not (model.kind.is_scd_type_2 and not _is_in_deciding_column(var, query, model))
-        and not _is_upper_bound(var)
+        f"{name} in {place_of(node, query)}"
+        for name, node in times
+        if id(node) not in stamps
+        and not (model.kind.is_scd_type_2 and not _is_in_deciding_column(node, query, model))
+        and not _is_upper_bound(node)
     ]
 
 
@@ -240,7 +281,7 @@ def _is_upper_bound(var: Any) -> bool:
         if isinstance(above, exp.Least):
             return any(
                 other.name.lower().startswith("end_") for other in above.find_all(d.MacroVar)
-            )
+            ) or any(item.name.startswith(SENTINEL_END) for item in above.find_all(exp.Literal))
         below, above = above, above.parent
     if above is None or isinstance(above, exp.Select) or below.find(exp.Column) is not None:
         return False
