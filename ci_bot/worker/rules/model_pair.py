@@ -162,11 +162,7 @@ def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPa
     added = _computed_whole(inputs.after, set(list_new_models(inputs)) - renames)
     for name, after in inputs.after.items():
         before = inputs.before.get(name)
-        if (
-            before is not None
-            and name not in inputs.from_base
-            and (is_different(before, after) or _has_other_audit_defaults(inputs, before, after))
-        ):
+        if before is not None and name not in inputs.from_base and _is_different(before, after):
             readers = _list_readers(inputs, name)
             yield ModelPair(
                 before,
@@ -205,29 +201,12 @@ def _list_readers(inputs: RuleInputs, name: str) -> tuple[Any, ...]:
     )
 
 
-def is_different(before: Any, after: Any) -> bool:
-    """Whether the two versions of a model differ in anything that SQLMesh or its linter sees."""
+def _is_different(before: Any, after: Any) -> bool:
     return before is not after and bool(
         before.data_hash != after.data_hash
         or before.metadata_hash != after.metadata_hash
         # Neither hash covers these.
         or before.ignored_rules != after.ignored_rules
-    )
-
-
-def _has_other_audit_defaults(inputs: RuleInputs, before: Any, after: Any) -> bool:
-    """Whether the change gives an audit of the model other defaults.
-
-    They are in no hash of SQLMesh's (`Model._audit_metadata_hash_values`), so prod keeps the old
-    ones until the model changes; what only prod has otherwise is not this change's doing.
-    """
-    changed = inputs.changed_files
-    old = before.audit_definitions
-    return any(
-        name in old
-        and old[name].defaults != audit.defaults
-        and (changed is None or inputs.path_of(audit) in changed)
-        for name, audit in after.audit_definitions.items()
     )
 
 

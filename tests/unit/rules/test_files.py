@@ -693,8 +693,7 @@ CALLED = AUDITED["models/o.sql"]
 @pytest.mark.parametrize(
     ("before", "after", "severity"),
     [
-        (("a_total", 20), ("a_total", 2_000), "high"),
-        (("a_total", 20), ("a_total", 5), None),
+        (("a_total", 20), ("a_total(least := 1)", 2_000), "high"),
         (("a_total", 20), ("a_total(most := 20)", 2_000), None),
         (("a_total(most := 20)", 5), ("a_total", 20), None),
         (("a_total(most := 20)", 5), ("a_total(most := 30)", 5), "high"),
@@ -710,29 +709,26 @@ def test_own_audit__with_another_value(
         {"models/o.sql": CALLED.replace("a_total", after[0])},
         audits_before=MOST.format(before[1]),
         audits_after=MOST.format(after[1]),
-        other_before={"audits/own.sql": MOST.format(before[1])},
-        other_after={"audits/own.sql": MOST.format(after[1])},
     )
 
     assert rules(inputs).get("weakened-audit") == severity
 
 
-def test_own_audit__whose_default_is_no_change_to_sqlmesh() -> None:
+@pytest.mark.parametrize(
+    ("after", "weight"),
+    [
+        (MOST.format(2_000), ["high"]),
+        (MOST.format(5), []),
+        (MOST.format(20).replace("defaults (most = 20)", "defaults  (most  =  20)"), []),
+        (MOST.format(2_000) + ";\n" + MOST.format(1).replace("a_total", "b"), ["high"]),
+    ],
+)
+def test_own_audit__whose_default_is_no_change_to_sqlmesh(after: str, weight: list[str]) -> None:
     """No hash of SQLMesh's holds it: prod keeps the old one, whatever is merged."""
-    old, new = MOST.format(20), MOST.format(2_000)
-    inputs = change(
-        AUDITED,
-        AUDITED,
-        audits_before=old,
-        audits_after=new,
-        other_before={"audits/own.sql": old},
-        other_after={"audits/own.sql": new},
-    )
-    (found,) = seen(inputs, "weakened-audit")
-    assert "it holds in prod once the model itself changes" in found.evidence
-
-    stale_in_prod = change(AUDITED, AUDITED, audits_before=old, audits_after=new)
-    assert seen(stale_in_prod, "weakened-audit") == []
+    inputs = files({"audits/own.sql": MOST.format(20)}, {"audits/own.sql": after})
+    found = seen(inputs, "weakened-audit")
+    assert [item.severity for item in found] == weight
+    assert all("once the model itself changes" in item.evidence for item in found)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import ModelPair, is_different
+from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
 from ci_bot.worker.rules.registry import on_change, on_project
 from ci_bot.worker.sql import (
@@ -20,6 +20,7 @@ from ci_bot.worker.sql import (
 
 REMOVED = find_rule("removed-audit")
 WEAKENED = find_rule("weakened-audit")
+OWNER_AGREES = "its owner agrees with the new condition"
 
 
 def _list_gone_promises(pair: ModelPair) -> tuple[list[str], bool]:
@@ -141,8 +142,8 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
         told += [f"{quote_names(unclear)} checks something else"] if unclear else []
         yield RuleObservation(
             WEAKENED,
-            f"Than before, {' and '.join(told)}.{_describe_delay(pair)}",
-            "its owner agrees with the new condition",
+            f"Than before, {' and '.join(told)}.",
+            OWNER_AGREES,
             model=pair.after,
             subject=(*weaker, *unclear),
             anchors=("audits",),
@@ -168,20 +169,11 @@ def find_weakened_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservat
             yield RuleObservation(
                 WEAKENED,
                 f"The standalone audit `{name}` {effect}.",
-                "its owner agrees with the new condition",
+                OWNER_AGREES,
                 path=path,
                 line=line_of(inputs.text_after(path) or "", ("WHERE", "SELECT")),
                 subject=(name,),
             )
-
-
-def _describe_delay(pair: ModelPair) -> str:
-    if is_different(pair.before, pair.after):
-        return ""
-    return (
-        " SQLMesh takes an audit's other default for no change: it holds in prod once the model "
-        "itself changes."
-    )
 
 
 def _plain_text(text: str) -> str:

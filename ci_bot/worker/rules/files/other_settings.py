@@ -11,20 +11,20 @@ from ci_bot.protocol.plan import Severity
 # Severity where it differs from the rule's, what the setting does, and when it clears.
 OtherJudgement = tuple[Severity | None, str, str]
 
-_CONFIRM = "the owner of the project confirms it"
+CONFIRM = "the owner of the project confirms it"
 _NOTHING = "nothing to do"
 
 _EFFECTS: dict[str, OtherJudgement] = {
     "time_column_format": (
         "high",
         "time columns without a format of their own are read differently",
-        _CONFIRM,
+        CONFIRM,
     ),
-    "loader": ("high", "how the project is read", _CONFIRM),
-    "env_vars": ("high", "templates and programs of the project read this variable", _CONFIRM),
-    "snapshot_ttl": ("medium", "old table versions are kept for another time", _CONFIRM),
-    "environment_ttl": ("medium", "environments live for another time", _CONFIRM),
-    "username": ("medium", "notifications of plans go to this person alone", _CONFIRM),
+    "loader": ("high", "how the project is read", CONFIRM),
+    "env_vars": ("high", "templates and programs of the project read this variable", CONFIRM),
+    "snapshot_ttl": ("medium", "old table versions are kept for another time", CONFIRM),
+    "environment_ttl": ("medium", "environments live for another time", CONFIRM),
+    "username": ("medium", "notifications of plans go to this person alone", CONFIRM),
     # What the patterns match: `files-ignored`.
     "ignore_patterns": (None, "files that match are not loaded", _NOTHING),
     "variables": (None, "models that use them are computed again", _NOTHING),
@@ -44,7 +44,7 @@ def judge_other_setting(head: str, before: Any = None, after: Any = None) -> Oth
     """
     guard = _find_lost_guard(head, before, after)
     if guard is not None:
-        return "high", guard, _CONFIRM
+        return "high", guard, CONFIRM
     return _EFFECTS.get(head, ("info", "a setting of the project", _NOTHING))
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from ci_bot.protocol.rules import READ_NO_MORE, find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
+from ci_bot.worker.rules.changes.audits import OWNER_AGREES
 from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -15,7 +17,7 @@ from ci_bot.worker.rules.model_pair import list_gone_models, list_renamed_models
 from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
 from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.rules.statement_rules import place_of_text
-from ci_bot.worker.sql import plain_name
+from ci_bot.worker.sql import compare_queries, plain_name
 
 ADDED = find_rule("environment-statement")
 STILL_READ = find_rule("removed-model-read")
@@ -79,6 +81,53 @@ def standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
                     line=line_of(inputs.text_after(path) or "", ("skip",)),
                     subject=(name,),
                 )
+
+
+@on_file(AUDIT_WEAKENED)
+def find_other_defaults(inputs: RuleInputs) -> Iterator[RuleObservation]:
+    """Audits with other defaults, which are in no hash of SQLMesh's: the plan shows no change.
+
+    (`Model._audit_metadata_hash_values`)
+    """
+    for path in inputs.changed_files or ():
+        if PurePosixPath(path).suffix.lower() != ".sql":
+            continue
+        before = _list_bound_queries(inputs.text_before(path))
+        after = _list_bound_queries(inputs.text_after(path))
+        for name in before.keys() & after.keys():
+            (old_defaults, old), (new_defaults, new) = before[name], after[name]
+            if old_defaults == new_defaults:
+                continue
+            if compare_queries(old, new, inputs.default_dialect) == "stricter":
+                continue
+            yield RuleObservation(
+                AUDIT_WEAKENED,
+                f"The audit `{name}` checks by other defaults: `{new_defaults}` in place of "
+                f"`{old_defaults}`. SQLMesh takes that for no change of the models: it holds in "
+                "prod for each once the model itself changes.",
+                OWNER_AGREES,
+                path=path,
+                line=line_of(inputs.text_after(path) or "", ("defaults",)),
+                subject=(name, "defaults"),
+            )
+
+
+def _list_bound_queries(text: str | None) -> dict[str, tuple[str, str]]:
+    """The defaults of each audit that has some, and its query with them in place, by name."""
+    found: dict[str, tuple[str, str]] = {}
+    audits = list(_AUDIT.finditer(text or ""))
+    for audit, following in zip_longest(audits, audits[1:]):
+        head = audit.group("head")
+        name = re.search(r"\bname\s+([\w.\"`]+)", head, re.IGNORECASE)
+        defaults = re.search(r"\bdefaults\s*\((?P<pairs>[^()]*)\)?", head, re.IGNORECASE)
+        if name is None or defaults is None:
+            continue
+        query = (text or "")[audit.end() : following.start() if following else None]
+        for key, value in re.findall(r"(\w+)\s*:?=\s*('[^']*'|[^,]+)", defaults.group("pairs")):
+            query = re.sub(rf"@{key}\b", value.strip().replace("\\", r"\\"), query)
+        words = " ".join(defaults.group("pairs").split())
+        found[name.group(1).lower()] = words, query.strip().rstrip(";")
+    return found
 
 
 def _skips_head(head: str) -> bool:

@@ -12,7 +12,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import RuleSpec, find_rule
 from ci_bot.redaction import hide_shapes, is_suspect, shorten_redacted
 from ci_bot.worker.messages import load_yaml
-from ci_bot.worker.rules.files.other_settings import judge_other_setting
+from ci_bot.worker.rules.files.other_settings import CONFIRM, judge_other_setting
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_file, on_project
@@ -98,9 +98,6 @@ _SESSIONS = frozenset({"config", "session_configuration"})
 SettingJudgement = tuple[RuleSpec, Severity | None, str, str]
 
 
-_CONFIRM = "the owner of the project confirms it"
-
-
 def judge_setting(  # noqa: PLR0911 - one line for each kind of setting reads best
     parts: list[str], before: Any, after: Any
 ) -> SettingJudgement | None:
@@ -111,14 +108,14 @@ def judge_setting(  # noqa: PLR0911 - one line for each kind of setting reads be
             None,
             "in a shared state it tells which models are this project's, so all of them may look "
             "removed or new, and models of others may be removed",
-            _CONFIRM,
+            CONFIRM,
         )
     if head == "model_defaults":
         return _judge_default(parts, before, after)
     if head in {"gateways", "gateway"}:
         return _judge_gateway(parts, before, after)
     if head in {"default_gateway", "default_connection"}:
-        return GATEWAY, None, "every model runs in another place", _CONFIRM
+        return GATEWAY, None, "every model runs in another place", CONFIRM
     if head in {"state_connection", "default_state_connection", "state_schema"}:
         return _judge_state()
     if head == "linter":
@@ -131,15 +128,15 @@ def judge_setting(  # noqa: PLR0911 - one line for each kind of setting reads be
             "nobody looks physical tables up by name",
         )
     if head in {"physical_schema_mapping", "physical_schema_override"}:
-        return SCHEMA, None, "matching models get new fingerprints and are built again", _CONFIRM
+        return SCHEMA, None, "matching models get new fingerprints and are built again", CONFIRM
     if head in {
         "environment_suffix_target", "environment_catalog_mapping", "virtual_environment_mode",
         "gateway_managed_virtual_layer",
     }:  # fmt: skip
-        return SCHEMA, None, "views and environments move to other names", _CONFIRM
+        return SCHEMA, None, "views and environments move to other names", CONFIRM
     if head == "default_target_environment":
         effect = "a plan or run that names no environment, also one by night, goes there"
-        return SCHEMA, None, effect, _CONFIRM
+        return SCHEMA, None, effect, CONFIRM
     if head == "plan":
         return _judge_plan(parts, after)
     if head in {"before_all", "after_all"}:
@@ -167,8 +164,8 @@ def _judge_default(parts: list[str], before: Any, after: Any) -> SettingJudgemen
         or earlier
         or (before is None and (name == "start"))
     ):
-        return DEFAULTS, "medium", _FOR_EVERY_MODEL, _CONFIRM
-    return DEFAULTS, None, _FOR_EVERY_MODEL, _CONFIRM
+        return DEFAULTS, "medium", _FOR_EVERY_MODEL, CONFIRM
+    return DEFAULTS, None, _FOR_EVERY_MODEL, CONFIRM
 
 
 def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads best
@@ -176,7 +173,7 @@ def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads
 ) -> SettingJudgement | None:
     rest = parts[2:] if parts[0] == "gateways" else parts[1:]
     if not rest:
-        return GATEWAY, None, "the gateway itself comes or goes", _CONFIRM
+        return GATEWAY, None, "the gateway itself comes or goes", CONFIRM
     if rest[0] in {"state_connection", "state_schema"}:
         return _judge_state()
     if rest[0] == "test_connection":
@@ -194,10 +191,10 @@ def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads
 def _judge_session(name: str, value: Any) -> SettingJudgement:
     meaning = meaning_of(name, str(value))
     if meaning in ("values", "places"):
-        return SPARK, None, "the same query gives other results, or writes elsewhere", _CONFIRM
+        return SPARK, None, "the same query gives other results, or writes elsewhere", CONFIRM
     if meaning == "unknown":
         of_sql = name.lower().startswith("spark.sql.")
-        return SPARK, None if of_sql else "medium", "nobody here knows what it changes", _CONFIRM
+        return SPARK, None if of_sql else "medium", "nobody here knows what it changes", CONFIRM
     return OTHER, "info", "a setting of the session", "nothing to do"
 
 
@@ -213,16 +210,16 @@ def _judge_connection(  # noqa: PLR0911 - one line for each kind of setting read
     if name in _OF_THE_CONNECTION:
         return OTHER, "info", "a setting of the connection", "nothing to do"
     if name in _OF_ENCRYPTION:
-        return OTHER, "low", "how the connection to the same server is secured", _CONFIRM
+        return OTHER, "low", "how the connection to the same server is secured", CONFIRM
     if name in _SIGNS_IN_AS:
-        return GATEWAY, "medium", "the connection signs in as someone else", _CONFIRM
+        return GATEWAY, "medium", "the connection signs in as someone else", CONFIRM
     if name in _HOW_SIGNED_IN or is_suspect(last):
         return OTHER, "info", "how the connection signs in", "nothing to do"
     if name in _OF_VALUES:
-        return OTHER, "high", "the same query may give other values there", _CONFIRM
+        return OTHER, "high", "the same query may give other values there", CONFIRM
     if name in _OF_WRITING:
-        return OTHER, "medium", "tables are written or altered there in another way", _CONFIRM
-    return GATEWAY, None, "models are named for, or built in, another place", _CONFIRM
+        return OTHER, "medium", "tables are written or altered there in another way", CONFIRM
+    return GATEWAY, None, "models are named for, or built in, another place", CONFIRM
 
 
 def _judge_state() -> SettingJudgement:
@@ -269,11 +266,11 @@ def _judge_plan(parts: list[str], after: Any) -> SettingJudgement:
             "high",
             "every later change of a model is forward-only, so history is not computed again, and "
             "one table holds rows of the old and the new logic",
-            _CONFIRM,
+            CONFIRM,
         )
     if name in {"always_recreate_environment", "enable_preview"} and after is True:
-        return PLAN, None, "it changes what every plan computes", _CONFIRM
-    return PLAN, None, "it changes how every plan is made", _CONFIRM
+        return PLAN, None, "it changes what every plan computes", CONFIRM
+    return PLAN, None, "it changes how every plan is made", CONFIRM
 
 
 SINGLE_WRITER = find_rule("single-writer-state")
