@@ -133,7 +133,10 @@ def test_applied__cost_is_a_line_of_its_own_also_where_lines_are_joined() -> Non
 @pytest.mark.parametrize(
     ("moves", "told"),
     [
-        (("a" * 40, "b" * 40), "**Why:** `main` has moved since the review: [aaaaaaa → bbbbbbb]"),
+        (
+            ("a" * 40, "b" * 40),
+            "**Why:** `main` has moved since the review: [`aaaaaaa` → `bbbbbbb`]",
+        ),
         (("a" * 40, "a" * 40), "**Why:** the commits are the reviewed ones, so `prod`, an input"),
         (None, None),
     ],

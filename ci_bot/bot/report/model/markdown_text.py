@@ -182,7 +182,8 @@ class CommentLinks:
 
     def compare(self, before: str, after: str) -> SafeMarkdown:
         """Two commits, linked to what lies between them."""
-        label = SafeMarkdown(f"{before[:_SHORT_SHA]} → {after[:_SHORT_SHA]}")
+        ends = (code_span(before[:_SHORT_SHA]), code_span(after[:_SHORT_SHA]))
+        label = SafeMarkdown(" → ".join(ends))
         return make_link(label, f"{self._root}/compare/{before}...{after}" if self._root else None)
 
     def commit(self, sha: str | None) -> SafeMarkdown:
