@@ -103,7 +103,7 @@ class GitHubUnavailable(BotError):
 
 
 class WorkerFailed(BotError):
-    """The worker ended without an answer that can be believed."""
+    """The worker ended without an answer that can be trusted."""
 
     reason_code = "worker_failed"
 

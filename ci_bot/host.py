@@ -121,7 +121,7 @@ def _open_stream(stream: TextIO | None) -> TextIO:
 
 
 def container_user(path: Path) -> ContainerUser | None:
-    """The account that an image's file names; None where there is no such file.
+    """The account that an image's file names; None if there is no such file.
 
     Raises:
         BadInput: it names none.

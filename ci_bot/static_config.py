@@ -32,7 +32,7 @@ class WrittenPrefix:
     """What a configuration says that environments of pull requests are called.
 
     Attributes:
-        prefix: what comes before `_<number>`; None where nothing is written that can be honoured.
+        prefix: what comes before `_<number>`; None if nothing is written that can be honoured.
         problem: why what is written cannot be, to follow the key in a sentence.
     """
 
@@ -75,7 +75,7 @@ def written_keys(text: str, path: str) -> list[str]:
 
 
 def _read_key(text: str) -> str | None:
-    """The text at `KEY`, None where nothing is written there."""
+    """The text at `KEY`, None if nothing is written there."""
     if "{%" in text:
         raise _NotPlainError("stands in a file that a template makes")
     node = _find_node(_EXPRESSION.sub(_UNKNOWN, _REMARK.sub("", text)), KEY.split("."))
@@ -89,7 +89,7 @@ def _read_key(text: str) -> str | None:
 
 
 def _find_node(text: str, path: list[str]) -> Node | None:
-    """What stands at a place of a YAML document; None where nothing does.
+    """What stands at a place of a YAML document; None if nothing does.
 
     Raises:
         YAMLError, ValueError, RecursionError: it is no document.

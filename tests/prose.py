@@ -1,13 +1,15 @@
 """Plain English in what people read: proselint's own checks, and the words of CONTRIBUTING.md.
 
+Documents and templates are read as they stand, code by its literals and docstrings.
 `python -m tests.prose` prints what it finds: file, line, words, and what to write instead.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +25,12 @@ CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 OURS = "plain_english"
 # Curly quotes are no matter of English, and "color" is how an option and CSS spell it.
 WITHOUT = ("typography", "spelling.consistency")
+# In a docstring a clause with "what" often names an argument or a value that has no other name.
+FINE_IN_DOCSTRINGS = frozenset({"of what", "by what", "from what", "than what", "stands for"})
+# What makes a sentence of words; a list of names has none of these.
+_SENTENCE = re.compile(r"\b(?:the|an?|is|are|was|be|has|of|to|in|it|its|no|not|this|that)\b\s")
+# Regular expressions and style sheets are no prose.
+_PATTERN = re.compile(r"\\[sbwdSA]|\(\?|\w[:{][^\n]*;[^\n]*}")
 # No blank: words on both sides of a span of code are no word that stands twice.
 _BLANK = "~"
 _NOT_PROSE = re.compile(
@@ -36,6 +44,11 @@ _NOT_PROSE = re.compile(
     """,
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
+
+
+def list_modules() -> list[Path]:
+    """The code: users read its messages, and engineers its docstrings."""
+    return sorted((ROOT / "ci_bot").rglob("*.py"))
 
 
 def list_pages() -> list[Path]:
@@ -63,13 +76,82 @@ def blank_all_but_prose(text: str) -> str:
     return _NOT_PROSE.sub(lambda found: re.sub(r"[^\n]", _BLANK, found[0]), text)
 
 
-def find_faults(path: Path, text: str) -> Iterator[str]:
-    """What is wrong with a page, a line each."""
+def find_faults(
+    path: Path, text: str, lines: Sequence[int] | None = None, fine: frozenset[str] = frozenset()
+) -> Iterator[str]:
+    """What is wrong with a page, a line each.
+
+    Args:
+        lines: Where each line of the text stands in the file; None: the text is the file.
+        fine: Phrases to avoid elsewhere.
+    """
     for found in LintFile(str(path), blank_all_but_prose(text)).lint(_make_config()):
         result = found.check_result
         begin, end = result.span
         words = " ".join(f"\n{blank_all_but_prose(text)}\n"[begin:end].split())
-        yield f"{path}:{found.pos[0]}: {words!r}: {result.message}"
+        if words.lower() in fine:
+            continue
+        at = found.pos[0] if lines is None else lines[found.pos[0] - 1]
+        yield f"{path}:{at}: {words!r}: {result.message}"
+
+
+def find_faults_in_code(path: Path, source: str) -> Iterator[str]:
+    """What is wrong with a module's docstrings and with its literals of several words."""
+    tree = ast.parse(source)
+    docstrings = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    texts = list(_list_texts(tree))
+    of_people = [(node, text) for node, text in texts if id(node) not in docstrings]
+    of_engineers = [(node, text) for node, text in texts if id(node) in docstrings]
+    yield from _find_faults_in_texts(path, of_people, frozenset())
+    yield from _find_faults_in_texts(path, of_engineers, FINE_IN_DOCSTRINGS)
+
+
+def _find_faults_in_texts(
+    path: Path, texts: Sequence[tuple[ast.expr, str]], fine: frozenset[str]
+) -> Iterator[str]:
+    """All of them make one page, with a line of no words between two."""
+    page: list[str] = []
+    lines: list[int] = []
+    for node, text in texts:
+        rows = [*text.splitlines(), "", f"{_BLANK}.", ""]
+        page += rows
+        lines += [node.lineno + at for at in range(len(rows))]
+    yield from find_faults(path, "\n".join(page) + "\n", [*lines, 0, 0], fine)
+
+
+def _list_texts(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
+    """Literals of several words; what an f-string puts in is blank. `"a b".split()` is a list."""
+    parts = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in node.values
+    }
+    lists = {
+        id(node.func.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "split"
+    }
+    for node in ast.walk(tree):
+        if id(node) in lists:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(
+                str(part.value) if isinstance(part, ast.Constant) else _BLANK
+                for part in node.values
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = "" if id(node) in parts else node.value
+        else:
+            continue
+        if _SENTENCE.search(text) and not _PATTERN.search(text):
+            yield node, text
 
 
 @cache
@@ -101,6 +183,8 @@ def main() -> int:
         for path in list_pages()
         for line in find_faults(path.relative_to(ROOT), path.read_text("utf-8"))
     ]
+    for path in list_modules():
+        found += find_faults_in_code(path.relative_to(ROOT), path.read_text("utf-8"))
     print("\n".join(found) or "nothing found")
     return bool(found)
 

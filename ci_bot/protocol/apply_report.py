@@ -212,12 +212,12 @@ class ApplyDocument(Contract):
     table_diff: list[TableDiff] = Field(default_factory=list)
     evidence_missing: Line | None = Field(
         default=None,
-        description="Why the environment's data was not looked at, or not to the end; null: it "
+        description="Why the environment's data was not checked, or not to the end; null: it "
         "was, or the apply never came to that.",
     )
     attempts: list[Attempt] = Field(default_factory=list)
     estimate: Cost | None = Field(
-        default=None, description="Of what it has built; of a probe: of the whole plan."
+        default=None, description="Of the tables that it has built; of a probe: of the whole plan."
     )
     prod_estimate: Cost | None = Field(
         default=None,
@@ -231,7 +231,7 @@ class ApplyDocument(Contract):
         default=None, description="What building took: executors occupied while it built."
     )
     cost: ActualCost | None = Field(
-        default=None, description="What building cost; null where nothing is known of it."
+        default=None, description="What building cost; null if nothing is known of it."
     )
     difference: PlanDifference | None = Field(
         default=None, description="Reviewed plan against the plan of now, where they differ."
@@ -251,7 +251,7 @@ class ApplyDocument(Contract):
 
 
 class EstimateDocument(Contract):
-    """The expected cost of what an apply has still to build, asked where Spark is awake. Nothing
+    """The expected cost of what an apply has still to build, asked where Spark has started. Nothing
     was written for it."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -261,7 +261,8 @@ class EstimateDocument(Contract):
     cost: Cost
     after_merge: Cost | None = Field(
         default=None,
-        description="Of what prod builds after the merge; null: nothing, or it cannot be planned.",
+        description="Of the tables that prod builds after the merge; null: nothing, or it "
+        "cannot be planned.",
     )
     seconds: Seconds
     timings: Timings
@@ -296,19 +297,17 @@ class ApplyStep(Contract):
         """What there is after an end at this step, in a sentence for `partial`.
 
         Args:
-            then: What becomes of it, where that is not an apply's or a cleanup's business.
+            then: What becomes of it, if that is not an apply's or a cleanup's business.
             nothing: No table was filled, and no view was made.
         """
         if self.phase in AFTER_PROMOTION:
-            then = (
-                then or "Applying again builds nothing anew and looks at it; a cleanup removes it."
-            )
+            then = then or "Applying again rebuilds nothing and checks it; a cleanup removes it."
             return (
                 f"{environment} is built and its views are made, but they and their data were not "
-                f"looked at to the end. The last step was: {self.message}. {then}"
+                f"checked to the end. The last step was: {self.message}. {then}"
             )
         if nothing:
-            then = then or "Applying again starts anew; a cleanup removes what is there."
+            then = then or "Applying again starts over; a cleanup removes what is there."
             return (
                 f"No table of {environment} was filled, and no view was made; empty tables may be "
                 f"there. The last step was: {self.message}. {then}"

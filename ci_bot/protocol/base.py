@@ -60,7 +60,7 @@ def _every_field(record: type[BaseModel]) -> set[str]:
 class ComparedVerbatim:
     """Marks a text of the worker that is compared with what the bot knows.
 
-    It is shown only where it equals that, so it is left as it is where secrets are taken out.
+    It is shown only if it equals that, so it is left as it is where secrets are taken out.
     """
 
 
@@ -111,7 +111,7 @@ Line = Annotated[str, Field(max_length=LINE_LENGTH, description="One sentence or
 
 
 def short_plan_id(plan_id: str | None) -> str:
-    """The 12 hexadecimal digits of a plan id that people see and type ("" where there is none)."""
+    """The 12 hexadecimal digits of a plan id that people see and type ("" if there is none)."""
     return (plan_id or "")[:12]
 
 
@@ -149,8 +149,8 @@ class Failure(Contract):
     project: str | None = Field(
         default=None,
         max_length=200,
-        description="Whose recorded code it is about, where that is another project on the same "
-        "state; empty where the record does not say.",
+        description="Whose recorded code it is about, if that is another project on the same "
+        "state; empty if the record does not say.",
     )
 
 

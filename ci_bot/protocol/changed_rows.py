@@ -10,8 +10,8 @@ _UP_TO_THE_MATERIALIZATION = (
 )
 
 _BY_PARTITION = (
-    "prod's next runs write each partition that they load anew, with the old rows in it, and other "
-    "partitions stay"
+    "prod's next runs write each partition that they load again, with the old rows in it, and "
+    "other partitions stay"
 )
 _CLOSED = (
     "; with `invalidate_hard_deletes` a key that the query no longer gives is closed, too, and "
@@ -54,7 +54,7 @@ def forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
     Whether these rows stay is up to the kind: see `history_keepers`.
 
     A forward-only reader of a breaking change has the category of its parent. It is known by its
-    preview: a table of the environment alone that `prod` does not build anew after the merge.
+    preview: a table of the environment alone that `prod` does not build again after the merge.
     """
     found = {change.model for change in report.changes if _is_forward_only(change)}
     plan = report.prod_plan
@@ -149,7 +149,7 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
 
 
 def _changed_rows(change: Change, parts: list[ChangedPart] | None) -> ChangedRows | None:
-    """What of an edited model's rows comes out differently; None where nothing does."""
+    """What of an edited model's rows comes out differently; None if nothing does."""
     if change.category in _REUSES or change.kind == "EXTERNAL":
         return None  # what is said of an external table moves no row of it
     if parts is None:  # nobody has followed its columns

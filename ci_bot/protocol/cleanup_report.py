@@ -184,5 +184,5 @@ class SweepReport(Contract):
     activity: Literal["sweep"] = "sweep"
     dry_run: bool
     rows: list[SweepRow]
-    others: Count = Field(description="Environments of other repositories; not looked at.")
+    others: Count = Field(description="Environments of other repositories; not checked.")
     failure: Failure | None = None

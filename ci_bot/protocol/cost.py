@@ -19,8 +19,8 @@ from ci_bot.protocol.base import (
     Versions,
 )
 
-# Where a model's figure comes from, the best first: the probe of this very plan, its own applies,
-# what prod's runs of it have left in Spark's event logs, the size of what it will read.
+# Where a model's figure comes from, the best first: the probe of this plan, its own applies, what
+# prod's runs of it have left in Spark's event logs, the size of what it will read.
 CostLayer = Literal["probe", "ledger", "event_logs", "input_size"]
 
 # What each is, as the end of "estimated from".
@@ -114,7 +114,7 @@ class ModelEstimate(Contract):
         description="Recorded runs that it is made from; of `input_size` also those of others."
     )
     input_bytes: Bytes | None = Field(
-        default=None, description="What it will read, by Spark; null where nobody has asked."
+        default=None, description="What it will read, by Spark; null if nobody has asked."
     )
     executor_hours_low: Seconds
     executor_hours_mid: Seconds

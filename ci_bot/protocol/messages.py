@@ -81,7 +81,7 @@ Prefix = Annotated[str, AfterValidator(check_prefix)]
 
 
 class Owner(Contract):
-    """Who an environment belongs to: the repository, and the pull request where there is one."""
+    """Who an environment belongs to: the repository, and the pull request if there is one."""
 
     name: Name
     pr_number: Count | None = None
@@ -99,7 +99,7 @@ class Workplace(Contract):
     scratch_dir: Name
     own: bool = Field(
         default=False,
-        description="The repository is the asker's own directory, so that its path may be told.",
+        description="The repository is the asker's own directory, so that its path may be shown.",
     )
     python_path: list[Name] = Field(
         default_factory=list,
@@ -163,7 +163,7 @@ class ReviewRequest(_Planning, _Request):
     )
     unread_files: list[FilePath] = Field(
         default_factory=list,
-        description="Those of the changed files that are too large to be looked at.",
+        description="Those of the changed files that are too large to be read.",
     )
     before_dir: _BeforeDirectory = None
     before_apply: bool = Field(

@@ -253,7 +253,7 @@ CheckStatus = Literal["ok", "warn", "fail", "not_run"]
 class ProjectCheck(Contract):
     """One part of the project or its surroundings, and how it is.
 
-    `fix` says what to do, and is null where nothing needs doing.
+    `fix` says what to do, and is null if nothing needs doing.
     """
 
     name: Name
@@ -375,8 +375,8 @@ class ProdPlan(Contract):
     failure: Line | None = None
     plan_id: PlanId | None = Field(
         default=None,
-        description="What `ci-bot prod-plan --expect` takes; null where nothing changes, where it "
-        "would fail, and where prod was taken to be the base branch.",
+        description="What `ci-bot prod-plan --expect` takes; null if nothing changes, where it "
+        "would fail, and where the base branch counts as prod.",
     )
 
 

@@ -146,7 +146,7 @@ def matches_plan_id(requested: str, plan_id: PlanId) -> bool:
 
 
 def full_id(requested: str | None, reviewed: PlanIdentity | None) -> PlanId | None:
-    """The whole id of the plan that was asked for; None where nobody knows more than a prefix."""
+    """The whole id of the plan that was asked for; None if nobody knows more than a prefix."""
     if reviewed is not None:
         return reviewed.plan_id()
     return requested.lower() if requested and _WHOLE.fullmatch(requested.lower()) else None
@@ -230,9 +230,9 @@ class GivenFlags(Contract):
 
 
 class PlanOption(Contract):
-    """An option that somebody has said, and its value as it was said."""
+    """An option that somebody has said, and its value as it was given."""
 
-    name: OptionName = Field(description="As the input is called, where there is one.")
+    name: OptionName = Field(description="As the input is called, if there is one.")
     value: Line
     source: Source
     key: Name | None = Field(

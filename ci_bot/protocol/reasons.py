@@ -14,7 +14,7 @@ UNKNOWN = "failed"
 # Results of an apply, which are no failures.
 RESULTS: Mapping[str, str] = {
     "already_applied": "the environment holds the reviewed plan already, and Spark has its views",
-    "evidence_collected": "nothing was left to build, and the environment was looked at",
+    "evidence_collected": "nothing was left to build, and the environment was checked",
     "no_changes": "the project equals prod",
     "nothing_to_probe": "no model of the plan has a batch that tells of the others",
     "probed": "the newest batch of models was built, and nothing else",
@@ -58,7 +58,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "not_a_pr_environment": "the name is none of a pull request's environment",
     "not_ours": "the environment belongs to somebody else",
     "not_spark": "the gateway's engine is not Spark",
-    "not_verified": "the environment is built, and could not be looked at",
+    "not_verified": "the environment is built, and could not be checked",
     "other_owner": "the environment belongs to another repository",
     "other_project": "the plan would remove models of another project",
     "outside_window": "there is work outside the reviewed window",
@@ -98,9 +98,9 @@ OF_THE_BOT: Mapping[str, str] = dict(
     sorted(
         {
             "ambiguous_head": "several pull requests have this head",
-            "answer_refused": "the worker's answer cannot be believed",
+            "answer_refused": "the worker's answer cannot be trusted",
             "artifact_gone": "the review's artifact has expired",
-            "artifact_refused": "the review's artifact cannot be believed",
+            "artifact_refused": "the review's artifact cannot be trusted",
             "bad_api_url": "the API's address is none that a token may be sent to",
             "bad_comment": "the comment is not what it was, or no command",
             "bad_commit": "a commit id is none",
@@ -162,7 +162,7 @@ OF_THE_BOT: Mapping[str, str] = dict(
             "rate_limited": "GitHub's rate limit holds",
             "redirected": "GitHub redirects elsewhere",
             "reopened": "the pull request was opened again",
-            "report_refused": "the report of a fork's review cannot be believed",
+            "report_refused": "the report of a fork's review cannot be trusted",
             "requirements_failed": "the requirements could not be installed",
             "review_beside_writer": "a review would run beside the writer's credentials",
             "several_repositories": "the projects are not in one repository",
@@ -178,7 +178,7 @@ OF_THE_BOT: Mapping[str, str] = dict(
             "unsafe_trigger": "the workflow's trigger would run foreign code beside secrets",
             "untrusted_base": "the base of the pull request is no branch whose policy counts",
             "untrusted_certificate": "the server's certificate is not trusted",
-            "worker_failed": "the worker gave no answer that can be believed",
+            "worker_failed": "the worker gave no answer that can be trusted",
             "worker_is_root": "the worker would run as root",
             "worker_not_started": "the worker could not be started",
             "workflow_not_started": "the review's workflow could not be started",

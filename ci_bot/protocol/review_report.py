@@ -78,7 +78,7 @@ class Acceptance(Contract):
     fingerprint: Name = Field(description="Of the model; with another one it does not hold.")
     severity: Severity = Field(description="What was accepted; a heavier finding is not.")
     subjects: list[Text] = Field(
-        description='What the accepted findings are about; "" where that is the model as a whole.'
+        description='What the accepted findings are about; "" if that is the model as a whole.'
     )
     by: Name
     at: Timestamp
@@ -153,7 +153,7 @@ class ChangedPart(Contract):
     """
 
     model: Name
-    column: Name | None = Field(description="Null where it is the rows, or cannot be told.")
+    column: Name | None = Field(description="Null where it is the rows, or is not known.")
     how: HowChanged
     why: Line | None = None
     reached: list[ReachedModel] = Field(default_factory=list)
@@ -183,7 +183,7 @@ class Impact(Contract):
 class ChangedRows(Contract):
     """A model whose existing rows come out differently, or may.
 
-    With `certain` false the model is computed anew, and whether its rows differ is not known.
+    With `certain` false the model is computed again, and whether its rows differ is not known.
     """
 
     model: Name
@@ -233,7 +233,7 @@ FirstDeployment = Literal["base-without-models", "chosen"]
 
 
 class ProdNotFound(Contract):
-    """Where prod was looked for in vain, and why its absence may be believed."""
+    """Where prod was looked for in vain, and why its absence may be trusted."""
 
     state: Line = Field(description="Server, database, schema and gateway, or file; no secret.")
     why: Line = Field(description="What the state holds instead, to follow a colon.")
@@ -245,7 +245,7 @@ class ProdNotFound(Contract):
     )
 
     def describe_absence(self) -> str:
-        """Where no prod was found, and what is there instead."""
+        """The state in which no prod was found, and what is there instead."""
         return f"No prod was found in the state ({self.state}): {self.why}."
 
 
@@ -349,7 +349,7 @@ class ReviewFacts(Contract):
         default_factory=list, description="The plan's options that somebody has said."
     )
     environment_now: Line | None = Field(
-        default=None, description="How the plan differs from what the environment holds now."
+        default=None, description="How the plan differs from the environment as it is now."
     )
     environment_holds_plan: _HoldsPlan = False
     notes: list[Line] = Field(default_factory=list)
@@ -402,7 +402,7 @@ class Report(Contract):
         description="Findings that took no part in the decision; `weighed` says why.",
     )
     policy: PolicyUsed | None = Field(
-        default=None, description="The team's policy; null where there is none."
+        default=None, description="The team's policy; null if there is none."
     )
     owners: list[ModelOwners] = Field(
         default_factory=list, description="Of models with findings, where somebody owns them."

@@ -43,7 +43,7 @@ TOPICS: Mapping[str, str] = {
 }
 # What a rule may need beside the thing that it looks at. Where it is missing, the rule is silent.
 FACTS: Mapping[str, str] = {
-    "base": "the models of prod, or of the base branch that stands for prod",
+    "base": "the models of prod, or of the base branch that counts as prod",
     "base_failures": "why the base branch does not load",
     "base_tests": "how a failing unit test ends on the base branch",
     "changed_files": "the files of the change, with both of their contents",

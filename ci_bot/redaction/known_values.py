@@ -92,7 +92,7 @@ def _list_quoted_forms(value: str) -> set[str]:
 
 
 def _in_names(value: str) -> set[str]:
-    """As a part of a physical table's name; a text of signs only would become nothing but `_`."""
+    """As a part of a physical table's name; a text of signs only would become only `_`."""
     if sum(char.isascii() and char.isalnum() for char in value) < SHORTEST_LINE:
         return set()
     return {re.sub(r"[^A-Za-z0-9_]", "_", value), re.sub(r"\W", "_", value)}

@@ -291,7 +291,7 @@ class EntryReader:
     def list_passwords(self, line: str) -> list[Span]:
         """Where the passwords of an entry stand in `line`.
 
-        A line that holds nothing but such a password is taken for one without its entry, too,
+        A line that holds only such a password is taken for one without its entry, too,
         where the value looks like a password: `password required` is a sentence.
         """
         begins = _ENTRY.fullmatch(line) is not None

@@ -84,7 +84,7 @@ class Redactor:
     """Replaces secrets by `***`.
 
     Args:
-        secrets: Values that the bot knows. A short value is replaced only where it stands as a word
+        secrets: Values that the bot knows. A short value is replaced only if it stands as a word
             of its own, and one that anybody can guess not at all (`known`).
     """
 
@@ -103,7 +103,7 @@ class Redactor:
         return stream.feed_text(text) + stream.flush_rest()
 
     def _redact_text(self, text: str) -> str:
-        """The very text where it has no secret: no second one is kept beside it."""
+        """The same object if it has no secret: no second one is kept beside it."""
         told = self.redact(text)
         return text if told == text else told
 
@@ -120,7 +120,7 @@ class Redactor:
     def find_spans(self, line: str) -> list[Span]:
         """The places in one line (or a segment of one) that must not be shown, in order.
 
-        A line with terminal codes is looked at as it stands and as it will be shown.
+        A line with terminal codes is checked as it stands and as it will be shown.
         """
         spans = self._find_spans(line)
         shown = strip_terminal_codes(line)
@@ -288,7 +288,7 @@ def shorten_redacted(text: str, most: int) -> str:
 
 
 def quoted_value(value: str) -> str:
-    """A value that a person gave, for a sentence: in quotes, on one line, and not for ever.
+    """A value that a person gave, for a sentence: in quotes, on one line, and not forever.
 
     What looks like a credential is taken out first: nobody would recognise half of one.
     """
@@ -325,7 +325,7 @@ def redact_document(document: _Document, redact: Redact) -> _Document:
 
 
 def _redact_value(value: Any, redact: Redact) -> Any:
-    """The value without secrets; the very object where it has none."""
+    """The value without secrets; the same object if it has none."""
     if isinstance(value, str):
         told = redact(value)
         return value if told == value else told

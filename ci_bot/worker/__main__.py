@@ -315,7 +315,7 @@ def failed_answer(error: BaseException, request: AnyRequest) -> FailedAnswer:
 
 
 def format_traceback(error: BaseException) -> str:
-    """The traceback of an exception and of its causes; the end of it, where it is very long."""
+    """The traceback of an exception and of its causes; the end of it, if it is too long."""
     return make_encodable(format_exception(error))[-MOST_CHARACTERS:]
 
 

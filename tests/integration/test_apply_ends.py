@@ -91,7 +91,7 @@ def test_retry__of_the_same_plan__builds_it(jvm: OneJvm, shop: Shop) -> None:
     assert built(last) == built(document)
     assert {view.view for view in last.views} == {view.view for view in document.views}
     assert last.attempts == document.attempts
-    assert "not looked at to the end" in last.partial[0]
+    assert "not checked to the end" in last.partial[0]
     assert told[0].models == []
 
 

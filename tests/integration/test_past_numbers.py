@@ -76,7 +76,7 @@ def test_column__that_nobody_reads_still_rebuilds_what_is_below(tmp_path: Path) 
     report = review(tmp_path, {"models/totals.sql": TOTALS.replace("* 2", "* 3")})
     assert make_headline(report).sentence == (
         "Past numbers change: `twice` in `shop.totals` is computed differently; no other model "
-        "reads what changes, and 1 model is rebuilt all the same."
+        "reads what changes, and 1 model is rebuilt anyway."
     )
 
 

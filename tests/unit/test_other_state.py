@@ -12,7 +12,7 @@ from ci_bot.worker.messages.state_failures import other_version
     [
         ("0.227.1", "0.236.4", ("Pin `sqlmesh==0.227.1`", "sqlmesh migrate"), "newer"),
         ("0.236.4", "0.227.1", ("Pin `sqlmesh==0.236.4`", "prod is built"), "sqlmesh migrate"),
-        ("0.236.4", "0.236.4", ("those of another version", "sqlmesh migrate"), "Pin `sqlmesh=="),
+        ("0.236.4", "0.236.4", ("of another version, though", "sqlmesh migrate"), "Pin `sqlmesh=="),
         ("0.200.0", "0.236.4", ("older than", "0.227.1 to", "sqlmesh migrate"), "Pin `sqlmesh=="),
         ("0.240.0", "0.236.4", ("newer than", "take a newer release"), "Pin `sqlmesh=="),
     ],

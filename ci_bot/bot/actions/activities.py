@@ -26,7 +26,7 @@ class _AnyActivity:
 class Review(_AnyActivity):
     """Explain a pull request. Shas and branches are None where only its number is known.
 
-    `untrusted` says in a sentence why there are no secrets and no comment; None where there are.
+    `untrusted` says in a sentence why there are no secrets and no comment; None if there are.
     `comment` is whether the report may be written to the pull request. `onto_default` is whether
     the event says that it is to be merged into the default branch. `retargeted`: it was given
     another base branch, and its merge commit may still be that with the former one.

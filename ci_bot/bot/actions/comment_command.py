@@ -31,7 +31,7 @@ LONGEST_REASON = 300
 # ASCII: a letter that only looks like one of these, or folds to one, begins no command.
 _BEGINNING = re.compile(rf" {{0,3}}{PREFIX}", re.IGNORECASE | re.ASCII)
 _RULE = re.compile(r"[A-Za-z0-9-]{1,100}")
-_OTHER_BLANK = "A blank in the line is not an ordinary one. Type it anew."
+_OTHER_BLANK = "A blank in the line is not an ordinary one. Type it again."
 _ACCEPTED = 3  # words after the verb
 _PLAN_ID = re.compile(r"[0-9a-f]{8,64}")
 # A word, or text in double quotes; phones turn the straight quotes into typographic ones.
@@ -40,7 +40,7 @@ _TOKEN = re.compile(r'[ \t]*(?:["“”](?P<quoted>[^"“”]*)["“”]|(?P<wor
 
 @dataclass(frozen=True)
 class PlanCommand:
-    """Plan this pull request anew."""
+    """Plan this pull request again."""
 
     verb: Literal["plan"] = "plan"
 

@@ -51,7 +51,7 @@ class PayloadNode:
         self.event = event
 
     def get_child(self, key: str) -> PayloadNode:
-        """The value at `key`; a complaint where there is none. Null counts as a value."""
+        """The value at `key`; a complaint if there is none. Null counts as a value."""
         below = f"{self.path}.{key}" if self.path else key
         if not isinstance(self.value, Mapping) or key not in self.value:
             raise self._make_error(f"The event file of this {self.event} run lacks `{below}`.")
@@ -170,7 +170,7 @@ class PullRequestEvent:
 
         A `pull_request` of a fork or of Dependabot gets neither. `pull_request_target` gets both
         for everybody, because it runs the default branch's workflow and none of their code; only
-        where Dependabot itself closes its pull request the token is read-only all the same.
+        if Dependabot itself closes its pull request the token is read-only anyway.
         https://docs.github.com/en/code-security/dependabot/troubleshooting-dependabot/troubleshooting-dependabot-on-github-actions
         """
         return self.name == "pull_request_target" or not (self.is_fork or self.is_dependabot)

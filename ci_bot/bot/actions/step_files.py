@@ -46,7 +46,7 @@ def format_output(name: str, value: str, delimiter: str) -> str:
 
 
 class _StepFile:
-    """A file of the step. It may be full or gone, and the work is done all the same: that is said
+    """A file of the step. It may be full or gone, and the work is done anyway: that is reported
     once, and nothing is raised.
     """
 
@@ -89,7 +89,7 @@ class StepOutputs:
     """Sets the outputs of the step.
 
     Args:
-        path: The file named by `GITHUB_OUTPUT`; None outside a workflow, where nothing is written.
+        path: The file named by `GITHUB_OUTPUT`; None outside a workflow, if nothing is written.
         delimiter: Gives a new unguessable word of letters and digits at every call.
         warn: Called with a sentence, once, where the file cannot be written.
     """

@@ -147,7 +147,7 @@ class WorkflowCommands:
         self._annotate("error", message, place)
 
     def write_debug(self, message: str) -> None:
-        """A line that is shown only where step debug logging is on."""
+        """A line that is shown only if step debug logging is on."""
         self._write_command("debug", message, {})
 
     @contextmanager

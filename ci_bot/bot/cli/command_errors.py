@@ -27,7 +27,8 @@ def run_local_command(activity: Callable[..., int], options: dict[str, Any]) -> 
 def run_guarded(activity: Callable[[Machine], int]) -> NoReturn:
     """Runs an activity; its errors become a sentence, a fix, and an exit code.
 
-    Whatever we did not foresee is told in the same way. Its traceback is for those who ask for it.
+    Whatever we did not foresee is reported in the same way. Its traceback is for those who ask for
+    it.
     """
     context = click.get_current_context(silent=True)
     verbose = is_verbose(context)
@@ -51,7 +52,7 @@ def run_guarded(activity: Callable[[Machine], int]) -> NoReturn:
 
 
 def _print_failure(error: BotError | RunCancelled) -> int:
-    """Says what is wrong, and how to mend it; returns the exit code."""
+    """Says what is wrong, and how to fix it; returns the exit code."""
     from ci_bot.bot.report import describe_error
 
     click.echo(describe_error(error, os.environ), err=True)

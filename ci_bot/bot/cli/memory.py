@@ -3,7 +3,7 @@
 A report of thousands of models is some large texts, one after the other. The GNU C library gives a
 large block back at once, as long as it counts as large; but the first one that is freed raises that
 bound to its own size (`M_MMAP_THRESHOLD` in mallopt(3)), and from then on the next ones lie among
-what stays, where nothing can be given back. For 5,000 models that is 6 MB of 85.
+what stays, if nothing can be given back. For 5,000 models that is 6 MB of 85.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Options and arguments of the command line whose wrong values are told all at once.
+"""Options and arguments of the command line whose wrong values are reported all at once.
 
 click stops at the first one, in five lines of usage. Here every parameter notes what is wrong with
 it, and the command is refused as a whole, with one sentence for each.

@@ -1,6 +1,6 @@
 """Which changed files hold code that ran while the project was loaded.
 
-A report is computed by the very code that it judges where such a file changes, so a person has to
+A report is computed by the code that it judges if such a file changes, so a person has to
 look. What was loaded decides, wherever in the repository it lies: the worker tells each file before
 anything in it can run (`cage/watch/trace.py`), and requirements count as loaded where this run has
 installed them. Of the changed ones among them, data is no code: text whose Jinja only writes text,
@@ -256,8 +256,8 @@ def could_run_on_load(
     Args:
         path: relative to the repository.
         deleted: the head has no such file, so it cannot have been opened; a module of the project
-            that is gone changes what runs all the same.
-        loaded: the changed files that were opened on load; None where that is not known.
+            that is gone changes what runs anyway.
+        loaded: the changed files that were opened on load; None if that is not known.
         projects: the project directories, relative to the repository ("." for its root).
     """
     suffix = PurePosixPath(path).suffix.lower()
@@ -331,7 +331,7 @@ def _is_code(file: ChangedFile, *, parsed: bool) -> bool:
 
 
 def _is_unused(file: ChangedFile, mentioned: Mentioned | None) -> bool:
-    """Whether nothing but definitions of this file ran, which nobody uses before or after."""
+    """Whether only definitions of this file ran, which nobody uses before or after."""
     if mentioned is None or file.after is None or not file.path.endswith(".py"):
         return False
     names = [list_defined_names(side) for side in (file.before, file.after) if side is not None]

@@ -243,8 +243,8 @@ def judge_applied(
     """The review as it is with the evidence, and the verdict; None where this is no evidence on it.
 
     Args:
-        report: What this run has reviewed itself. Nothing but what an apply has looked at is judged
-            anew.
+        report: What this run has reviewed itself. Only what an apply has checked is judged
+            again.
         limits: How much a table may differ.
     """
     if document.result != "applied" or report.failure or document.plan_id != report.plan_id:

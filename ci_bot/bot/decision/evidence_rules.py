@@ -30,9 +30,9 @@ def find_missing_evidence(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts)
     if bot.too_large:
         yield make_risk(
             NOT_CHECKED,
-            f"Too large to be looked at: {count_noun(len(bot.too_large), 'changed file')} "
-            f"({quote_names(bot.too_large)}). No rule has read them, nor looked for credentials "
-            "there.",
+            f"Too large to be read: {count_noun(len(bot.too_large), 'changed file')} "
+            f"({quote_names(bot.too_large)}). No rule has checked them, also not for credentials."
+            "",
             "they are smaller, or a person has read them",
             subject="large files",
         )
@@ -100,14 +100,14 @@ def find_unread_files(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
     if bot.changed_files is None and bot.pull_request:
         yield make_risk(
             FILES_NOT_READ,
-            "Which files this pull request changes is not known, so they were not looked at for "
+            "Which files this pull request changes is not known, so they were not checked for "
             "credentials and code.",
             _BASE_COMMIT_IS_THERE,
         )
     if bot.unread_because is not None:
         yield make_risk(
             FILES_NOT_READ,
-            "The changed files were not looked at for credentials and for what the other rules on "
+            "The changed files were not checked for credentials and for what the other rules on "
             f"files see: the process that reads them gave no answer, because {bot.unread_because}.",
             "the review has run again, or a person has read every changed file",
             subject="no answer",

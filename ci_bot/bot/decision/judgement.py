@@ -47,7 +47,7 @@ def judge_review(
     """Judges one review.
 
     Args:
-        facts: the worker's answer; believed as far as code of the pull request can be.
+        facts: the worker's answer; trusted as far as code of the pull request can be.
         limits: the team's lines.
         bot: what the bot knows itself, the team's policy among it.
     """
@@ -86,7 +86,7 @@ def _without_too_many(risks: list[Risk]) -> list[Risk]:
 
 
 def judge_again(report: Report, acceptances: Acceptances) -> Report:
-    """The report after something of it was accepted: nothing else is judged anew."""
+    """The report after something of it was accepted: nothing else is judged again."""
     weighed = PolicyWeighing(acceptances=acceptances).weigh_risks(report.risks)
     decision, reasons = decide_by_risks(weighed.counting, report)
     return report.model_copy(
@@ -114,7 +114,7 @@ def decide_by_risks(
     if nothing_changes(facts):
         if facts.base_failures:
             return "no_changes", ["It changes no file that SQLMesh reads.", *_list_reasons(notes)]
-        other = "prod" if facts.baseline == "state" else "what stands for prod"
+        other = "prod" if facts.baseline == "state" else "the version that counts as prod"
         return "no_changes", [f"No model, statement or interval differs from {other}."]
     if notes:
         listed = count_noun(len(group_risks(notes)), "note")
@@ -161,7 +161,7 @@ _FAILING: dict[FailOn, frozenset[Decision]] = {
 def exit_code(decision: Decision, fail_on: FailOn = "blocker") -> int:
     """0 or 1: whether `decision` fails the check.
 
-    `never` is for teams that read the report and let nothing but people stop a merge. A failed plan
+    `never` is for teams that read the report and let only people stop a merge. A failed plan
     has an exit code of its own, which comes from its failure and not from here.
     """
     return 1 if decision in _FAILING[fail_on] else 0

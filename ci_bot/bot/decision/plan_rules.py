@@ -286,7 +286,7 @@ def find_forward_only_logic(
                 if old_rows
                 else "The definition changes and history is not computed again: old and new rows "
                 "follow different rules.",
-                "a data diff of the preview has been looked at",
+                "a data diff of the preview has been checked",
                 model=change.model,
                 path=change.path,
             )

@@ -410,7 +410,7 @@ def over_budget(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterat
         yield make_risk(
             NOT_KNOWN,
             f"Whether the limit of {executor_time(cap)} holds "
-            f"{_place_of_plan(where, facts)} cannot be told: {known} is expected"
+            f"{_place_of_plan(where, facts)} is not known: {known} is expected"
             f"{_describe_unknown_cost(cost)}.",
             "an apply has left the figures of these models in the ledger",
         )

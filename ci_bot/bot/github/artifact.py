@@ -28,7 +28,7 @@ def read_member(archive: bytes, name: str, *, max_bytes: int, alone: bool) -> by
     Args:
         archive: The zip file.
         name: The member's whole name.
-        max_bytes: How much it may hold. The size that the archive declares is not believed: the
+        max_bytes: How much it may hold. The size that the archive declares is not trusted: the
             reading stops there.
         alone: Whether a second member is a reason to refuse the whole archive.
 

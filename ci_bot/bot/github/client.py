@@ -374,7 +374,7 @@ class GitHubClient:
         except UnclearWrite as unclear:
             raise GitHubUnavailable(
                 unclear.message,
-                hint="It may have started all the same: look at the Actions tab first.",
+                hint="It may have started anyway: check the Actions tab first.",
             ) from None
 
     def download_artifact(self, run_id: int, name: str, *, max_bytes: int) -> bytes:

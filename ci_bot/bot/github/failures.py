@@ -116,7 +116,7 @@ def unexpected_answer_error(doing: str, what: str) -> GitHubUnavailable:
 
 
 def unreachable_error(network: NetworkFault, words: str, *, doing: str, host: str) -> BotError:
-    """The error for a request without an answer, with the setting that mends it if one does.
+    """The error for a request without an answer, with the setting that fixes it if one does.
 
     Args:
         network: Why there is none.

@@ -1,4 +1,4 @@
-"""Why no answer came from a server, told apart by what mends it. Pure.
+"""Why no answer came from a server, distinguished by what fixes it. Pure.
 
 The exceptions of `requests` wrap those of urllib3, which wrap those of Python; the reason is the
 innermost one. A connection that was lost may be there again in a second. A certificate that nobody

@@ -226,7 +226,7 @@ class RestClient:
     ) -> tuple[list[Parsed], bool]:
         """The records of one page, and whether there is a next one.
 
-        Only whether the Link header names a next page is believed; the URL in it is not followed.
+        Only whether the Link header names a next page is trusted; the URL in it is not followed.
         """
         reply = self.transport.send_request("GET", path, doing=doing, needs=needs, query=query)
         records = _read_reply(

@@ -63,7 +63,7 @@ class WriteVerdict:
 def list_candidates(
     comments: Iterable[PullComment], *, number: int, key: str
 ) -> list[MarkedComment]:
-    """The comments that claim to be ours, oldest first. Who wrote them is not looked at yet."""
+    """The comments that claim to be ours, oldest first. Who wrote them is not checked yet."""
     found = []
     for comment in comments:
         marker = None if comment.minimized else decode_marker(comment.body)
@@ -91,7 +91,7 @@ def list_foreign_candidates(
     found: Iterable[MarkedComment], login: str
 ) -> tuple[MarkedComment, ...]:
     """The candidates that somebody else wrote: by an earlier token of ours, or forged. Nothing in
-    them is believed."""
+    them is trusted."""
     return tuple(each for each in found if not is_by(each.comment, login))
 
 
@@ -110,13 +110,13 @@ def decide_overwrite(
     2. A run may always correct itself; an earlier attempt never overwrites a later one.
     3. Facts about the pull request's current head stay, if the new ones are about another head and
        do not report its end.
-    4. What a person has asked for is shown: that is how a comment is mended whose record was edited
-       so that it would stay for ever.
+    4. What a person has asked for is shown: that is how a comment is fixed whose record was edited
+       so that it would stay forever.
     5. Of two reviews in their first attempts the one that GitHub started later stays: run ids grow.
     6. In all other cases the later facts stay (`valid_at`). Run ids do not tell there: an apply may
        have waited in its queue while a younger review ran, and a repeated run keeps its id. No fact
        is later than GitHub's own time of the comment: the clock of another runner may be ahead, and
-       the record may be edited. Where that is later than our clock, ours is behind, and the run
+       the record may be edited. If that is later than our clock, ours is behind, and the run
        ids decide.
 
     Args:
@@ -283,7 +283,7 @@ class StickyComment:
         except NotFound:
             if self._found is None:
                 raise
-        self._read_comments()  # somebody has deleted it this very moment
+        self._read_comments()  # somebody has deleted it exactly this moment
         return self._write_comment(marker, body, current_head)
 
     def post_note(self, body: str) -> PullComment:

@@ -93,7 +93,7 @@ def fingerprint_of(own: Report, model: str) -> str:
         raise RequestRefused(
             f"Nothing of `{model}` changes in this pull request, so there is nothing that an "
             "acceptance could be bound to.",
-            hint="Ignore the finding in the policy, or mend what it is about.",
+            hint="Ignore the finding in the policy, or fix what it is about.",
             reason_code="not_acceptable",
         )
     return found
@@ -208,7 +208,7 @@ def _check_gate(against: Sequence[UnmetCondition], pull: PullRequest, client: Wo
     untrusted = why_no_lighter(pull, None, checked_out=client.git.read_head())
     if untrusted is not None:
         raise RequestRefused(
-            f"Whose a model is cannot be said here. {untrusted}",
+            f"Who owns a model is not known here. {untrusted}",
             hint="A person reads the finding, as without a policy.",
             reason_code="untrusted_base",
         )

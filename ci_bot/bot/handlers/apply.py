@@ -109,7 +109,7 @@ def _publish_outcome(
     marker: Marker | None,
     limit: float | None = None,
 ) -> int:
-    """Tells what came of it, where it is to be told; the exit code."""
+    """Tells what came of it, where it is to be reported; the exit code."""
     if command.probe:
         return estimate.publish_estimate(document, publisher, limit)
     if _is_being_killed(document):
@@ -118,7 +118,7 @@ def _publish_outcome(
 
 
 def _is_being_killed(document: ApplyDocument) -> bool:
-    """Whether the run is cancelled: seconds are left, which nothing but outputs may take."""
+    """Whether the run is cancelled: seconds are left, which only outputs may take."""
     return document.result == "cancelled" and document.reason_code != "stop_requested"
 
 

@@ -27,8 +27,8 @@ from ci_bot.protocol.plan import sum_work
 
 
 def judge_evidence(document: ApplyDocument, publisher: Publisher) -> ApplyDocument:
-    """The document with the decision that its evidence leads to, where there is any; the report
-    is written anew with it. What a worker says of a decision is not heard."""
+    """The document with the decision that its evidence leads to, if there is any; the report
+    is written again with it. What a worker says of a decision is not heard."""
     own = publisher.own_review
     found = judge_applied(own, document, _get_tolerances(publisher)) if own else None
     if found is None:

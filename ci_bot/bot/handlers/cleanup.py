@@ -105,7 +105,7 @@ def remove_environment_of(
 def is_expected(marker: Marker | None) -> bool:
     """Whether the comment speaks of an apply, so that there will be something to remove.
 
-    Most pull requests are reviewed and never applied. What the comment says decides nothing but
+    Most pull requests are reviewed and never applied. What the comment says decides only
     how early Spark is started.
     """
     return marker is not None and marker.phase in _AFTER_AN_APPLY

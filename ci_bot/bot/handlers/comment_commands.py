@@ -3,9 +3,9 @@
 This job holds a token and runs no code of the pull request: no checkout, no worker, no warehouse.
 What it asks for is done by another workflow, which this job starts on the default branch: a plan
 by the review's, whose credentials read only, everything else by the apply's, which reads the
-comment again before it believes it.
+comment again before it trusts it.
 
-Requests, where nothing goes wrong: `help` 3, `status` 6, `apply` 7, the others 5.
+Requests, if nothing goes wrong: `help` 3, `status` 6, `apply` 7, the others 5.
 Somebody without write access costs 3.
 """
 
@@ -141,7 +141,7 @@ def _check_command(
     if isinstance(line, comment_command.PlanCommand) and not pull.open:
         raise RequestRefused(
             f"Pull request #{pull.number} is closed.",
-            hint="Reopen it; that plans it anew.",
+            hint="Reopen it; that plans it again.",
             reason_code="closed",
         )
 
@@ -218,7 +218,7 @@ def _refuse_command(
 def _add_reaction(
     activity: activities.CommentCommand, publisher: Publisher, github: GitHub, content: Reaction
 ) -> None:
-    """A courtesy: the command is carried out also where the reaction cannot be set."""
+    """A courtesy: the command is carried out also if the reaction cannot be set."""
     try:
         github.add_reaction(activity.comment_id, content)
     except BotError as error:

@@ -39,7 +39,7 @@ class DoctorHandler(Handler[activities.Doctor]):
     def report_failure(
         self, error: BotError, activity: activities.Doctor, context: HandlerContext
     ) -> int:
-        """A worker that could not even begin is a finding; GitHub is asked all the same."""
+        """A worker that could not even begin is a finding; GitHub is asked anyway."""
         if isinstance(error, RequestRefused):
             raise error
         failure = failure_of(error, "doctor", context.publisher.redactor)

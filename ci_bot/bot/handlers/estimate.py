@@ -85,7 +85,7 @@ def estimate_environment(
     """Checks who asks, asks the worker, and answers; the exit code, 1 where the limit is exceeded.
 
     Raises:
-        BotError: nothing can be said, and the message says why.
+        BotError: nothing can be known, and the message says why.
     """
     pull = github.get_pull(activity.number, settle=True)
     by = activity.requested_by

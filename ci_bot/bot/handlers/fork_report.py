@@ -4,7 +4,7 @@ That review ran the fork's code, and its workflow file was the fork's as well, s
 hold anything. Nothing is checked out here, and nothing of the artifact is executed or shown as it
 is: one file is read up to a limit, must be a report by its schema, and must be about the commit
 that GitHub names for the run. Which pull request that is, and with it the environment's name, is
-asked of GitHub and never taken from the artifact. The comment is rendered anew with our templates.
+asked of GitHub and never taken from the artifact. The comment is rendered again with our templates.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def post_fork_report(
     """Posts the report; returns the exit code.
 
     Raises:
-        Refused: the artifact is not one that can be believed, or it is not clear whose it is.
+        Refused: the artifact is not one that can be trusted, or it is not clear whose it is.
         BotError: GitHub did not answer.
     """
     try:
@@ -101,7 +101,7 @@ def find_fork_pull_request(activity: activities.PostForkReport, github: GitHub) 
 
 
 def read_report(activity: activities.PostForkReport, github: GitHub) -> Report:
-    """The report in the run's artifact, as far as that can be believed.
+    """The report in the run's artifact, as far as that can be trusted.
 
     Raises:
         Refused: it cannot be.
@@ -133,7 +133,7 @@ def rewrite_fork_report(
 
     Args:
         untouched: GitHub says that the pull request changes no file of the project, so that "no
-            changes" can be believed.
+            changes" can be trusted.
     """
     environment = publisher.template.environment
     decision, reasons = report.decision, list(report.reasons)

@@ -48,7 +48,7 @@ class ApplyRequester:
 def list_unmet_conditions(
     requester: ApplyRequester, pull: PullRequest, marker: Marker | None
 ) -> list[UnmetCondition]:
-    """Everything that stands against an apply, most basic first; empty where nothing does."""
+    """Everything that stands against an apply, most basic first; empty if nothing does."""
     found = [*_about_pull(pull), *_about_person(requester)]
     if marker is None or marker.plan is None or marker.window is None:
         found.append(
@@ -81,7 +81,7 @@ def unmet_to_load(
     by: str, permission: Permission, pull: PullRequest, checked_out: tuple[str, ...], *, what: str
 ) -> list[UnmetCondition]:
     """What stands against loading a pull request beside the credentials of an apply, where it is
-    not to be applied; empty where nothing does.
+    not to be applied; empty if nothing does.
 
     Args:
         what: is asked for, as "an acceptance".

@@ -48,7 +48,7 @@ Render = Callable[[CommentContext, int | None], RenderedText]
 
 @dataclass
 class Publisher:
-    """Writes for one pull request and project. `sticky` is None where nothing may be written.
+    """Writes for one pull request and project. `sticky` is None if nothing may be written.
 
     `own_review` is a review that this run has made of what it is about. `not_replaced` is what the
     comment goes on to show, where GitHub did not take the result of this run. `left_newer` is
@@ -76,7 +76,7 @@ class Publisher:
     _told_fold: bool = False
 
     def read_marker(self) -> Marker | None:
-        """What an earlier run left in our comment, None where there is no such comment.
+        """What an earlier run left in our comment, None if there is no such comment.
 
         Raises:
             BotError: GitHub did not say.
@@ -132,7 +132,7 @@ class Publisher:
         current_head: str | None = None,
         **extra: Any,
     ) -> PublishedComment | None:
-        """Makes the comment show `phase`; None where no comment may or need be written."""
+        """Makes the comment show `phase`; None if no comment may or need be written."""
         if self.sticky is None or self.number is None:
             return None
         before = self.read_marker()
@@ -237,7 +237,8 @@ class Publisher:
     ) -> str | None:
         """Writes the complete files; returns the SHA-256 of the JSON file.
 
-        None where they could not be written: that is said in an annotation, and all else goes on.
+        None where they could not be written: that is reported in an annotation, and all else goes
+        on.
         """
         context = replace(self.template, phase=phase, now=self.machine.timestamp())
         texts = DocumentTexts(
@@ -330,7 +331,7 @@ class Publisher:
         Annotation and summary say so where the comment goes on to show something else.
 
         Returns:
-            Whether the comment shows this now; False where no comment may be written, and where a
+            Whether the comment shows this now; False if no comment may be written, and where a
             newer run's facts stand in it.
         """
         try:

@@ -1,7 +1,7 @@
 """What a run for a pull request begins with: the comment that asked, and the environment's name.
 
 The comment is read again, because what was dispatched may not be what was written, and it is
-answered where nothing came of it.
+answered if nothing came of it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def name_environment(
 
 
 def _find_base_commit(chosen: activities.Activity, client: WorkerClient) -> str | None:
-    """The base branch's commit in the checkout, None where there is none.
+    """The base branch's commit in the checkout, None if there is none.
 
     A cleanup and a sweep have the default branch checked out, unless a `pull_request` event has
     started the cleanup: that is on the merge commit still.

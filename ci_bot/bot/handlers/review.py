@@ -248,7 +248,7 @@ def make_report(
     pull: PullRequest | None,
     github: GitHub | None,
 ) -> Report:
-    """The report, also where the worker failed: then it holds the failure."""
+    """The report, also if the worker failed: then it holds the failure."""
     options = replace(
         options_of(activity, settings, publisher.template.environment, commits, pull),
         no_lighter=why_no_lighter(pull, activity, checked_out=client.git.read_head()),
@@ -361,7 +361,7 @@ def _fail_unshown(result: Mapping[str, Any], publisher: Publisher) -> int:
 
 
 def _annotate_review(report: Report, publisher: Publisher) -> None:
-    """The failure where there is one, which says more than the risk that stands for it."""
+    """The failure if there is one, which says more than the risk that stands for it."""
     if report.failure is not None:
         publisher.annotate_failure(report.failure)
     compared = baseline_notice(report)

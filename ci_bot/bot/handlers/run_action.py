@@ -99,7 +99,7 @@ def _in_actions(machine: Machine) -> bool:
 
 
 def _make_redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
-    """Of everything that this run can know; also where its inputs cannot be read."""
+    """Of everything that this run can know; also if its inputs cannot be read."""
     from ci_bot.bot.sandbox import redactor_of
 
     worker_env = machine.environ.get(env_name("worker-env"), "")
@@ -141,7 +141,7 @@ def _make_commands(
 
 
 def _print_traceback(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
-    """A traceback of ours, for those who mend it, in a group of the log."""
+    """A traceback of ours, for those who fix it, in a group of the log."""
     redactor = _make_redactor(machine, secrets)
     commands = _make_commands(machine, redactor)
     with commands.fold_lines("Traceback"):

@@ -1,4 +1,4 @@
-"""`ci-bot estimate` at a terminal: what building the plan will cost, with Spark awake."""
+"""`ci-bot estimate` at a terminal: what building the plan will cost, with Spark started."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ class ShownFiles:
         (self._directory / _COMMENT_FILE).write_text(comments, encoding="utf-8")
 
     def list_files(self) -> Iterator[str]:
-        """What there is to open, a line each; nothing where nothing was shown."""
+        """What there is to open, a line each; nothing if nothing was shown."""
         if not self._comments:
             return
         yield ""

@@ -259,7 +259,7 @@ def sweep_locally(
     """`ci-bot sweep`. Returns the exit code.
 
     Raises:
-        BadInput: there is no token, or no repository to ask about; nothing was looked at.
+        BadInput: there is no token, or no repository to ask about; nothing was checked.
     """
     token = token_of(machine.environ)
     with local_client(

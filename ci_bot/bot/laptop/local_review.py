@@ -102,7 +102,7 @@ def local_commits(
     base = git.fork_point(git.resolve_revision(named), head)
     tree = git.working.write_tree(machine.environ)
     working = tree if tree is not None and git.changed_files(head, tree) else None
-    also = ", and of what is not committed yet" if working else ""
+    also = ", and of files that are not committed yet" if working else ""
     also = also if tree else "; what is not committed yet could not be read"
     _print_warning(machine, f"changes since `{named}` ({base[:7]}){also}")
     return ReviewCommits(head=head, base=base, working=working, head_branch=branch_of(client))
@@ -130,7 +130,7 @@ Signature = dict[str, tuple[int, int]]
 def watch_project(machine: Machine, places: Iterable[Path], review: Callable[[], object]) -> int:
     """Reviews now, and again after each change below `places`, until somebody ends it.
 
-    What is wrong in one round may be mended in the next, so it ends none but the first.
+    What is wrong in one round may be fixed in the next, so it ends none but the first.
 
     Returns:
         The exit code of the signal that has ended it.

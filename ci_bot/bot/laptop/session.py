@@ -85,8 +85,8 @@ def _describe_wrong_place(given: list[str], absolute: list[Path]) -> str:
 
 
 def check_name(environment: str, made: Callable[[str], object] = EnvironmentName) -> None:
-    """Refuses a name that is none before anything else is said; a refusal is left to the worker's
-    calls, which make a document of it.
+    """Refuses a name that is none before anything else is reported; a refusal is left to the
+    worker's calls, which make a document of it.
 
     Args:
         made: What makes the name, as `for_review`.
@@ -101,7 +101,7 @@ def check_name(environment: str, made: Callable[[str], object] = EnvironmentName
 
 
 def raise_bad_input(failure: Failure | None) -> None:
-    """Where input was wrong nothing was looked at, so there is nothing to report or to decide.
+    """Where input was wrong nothing was checked, so there is nothing to report or to decide.
 
     Raises:
         BadInput: the failure, if it is one of that kind.

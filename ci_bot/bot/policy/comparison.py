@@ -1,6 +1,6 @@
 """What a change of a policy would loosen once it is merged. Pure.
 
-Where it cannot be told whether an entry loosens or tightens, it loosens: a person looks at it.
+Where it cannot be known whether an entry loosens or tightens, it loosens: a person looks at it.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _compare_severities(before: Policy, after: Policy, weights: Weights) -> Iter
 
 
 def _may_lower(entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights) -> bool:
-    """Whether a new entry may make a finding lighter than all that was said of it before."""
+    """Whether a new entry may make a finding lighter than all earlier entries."""
     said = [_rank_weight(other.severity) for other in others if _share_a_rule(entry, other)]
     heaviest = min([*said, *(_heaviest_weight(rule, weights) for rule in entry.rule)])
     return _rank_weight(entry.severity) > heaviest

@@ -98,7 +98,7 @@ class ModelOwnership:
     Attributes:
         logins: people, as GitHub spells them.
         teams: organization/team.
-        place: file and line that say so; "" where nothing does.
+        place: file and line that say so; "" if nothing does.
     """
 
     logins: tuple[str, ...] = ()

@@ -111,7 +111,7 @@ class Policy:
 
     @property
     def personal_schemas(self) -> list[str] | None:
-        """Schemas that may hold personal data; None where no file speaks of them."""
+        """Schemas that may hold personal data; None if no file speaks of them."""
         told = [file.personal_data.schemas for file in self.files if file.personal_data]
         return sorted({name for names in told for name in names}) if told else None
 
@@ -251,7 +251,7 @@ class IgnoreComments:
 
 
 def in_text(text: str | None, path: str) -> Iterator[IgnoreComment]:
-    """The comments of a file; none where there is no file."""
+    """The comments of a file; none if there is no file."""
     for match in islice(_COMMENT.finditer(text or ""), MOST_IN_A_FILE):
         line = (text or "").count("\n", 0, match.start()) + 1
         reason = "".join(c if c.isprintable() else " " for c in match[2]).strip()
@@ -266,7 +266,7 @@ def compare_ignore_comments(
     """What counts of the comments in some files, and what a pull request adds.
 
     Args:
-        files: path, and the text before and after the change; None where there is no such file.
+        files: path, and the text before and after the change; None if there is no such file.
         rules: all that there are.
     """
     counting: list[IgnoreComment] = []

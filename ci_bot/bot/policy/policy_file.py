@@ -134,7 +134,7 @@ class _YamlReader:
         self._events = events
 
     def read_document(self) -> Any:
-        """The value of the document; None where there is nothing in it."""
+        """The value of the document; None if there is nothing in it."""
         data = None
         for event in self._events:
             if isinstance(event, ScalarEvent | MappingStartEvent | SequenceStartEvent):

@@ -1,6 +1,6 @@
 """What the findings of a review weigh by a team's policy. Pure.
 
-A finding becomes lighter only where that is sure: by the policy of the base commit, for models that
+A finding becomes lighter only if that is sure: by the policy of the base commit, for models that
 an entry means in prod's version and in the pull request's. Heavier it becomes where one is enough.
 """
 

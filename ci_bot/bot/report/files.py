@@ -78,7 +78,7 @@ def write_within(
 
     Nothing that somebody has put there is followed or written through: a link in place of the
     folder is refused, and files are replaced, not opened. What is written belongs to the owner of
-    the workspace, also where we are root and the workspace is not: the next checkout, as that
+    the workspace, also if we are root and the workspace is not: the next checkout, as that
     owner, has to be able to remove it.
 
     Returns:

@@ -2,7 +2,7 @@
 
 What it keeps: the token and the runner's files stay out of reach (`environment`, `workspace`,
 another uid, no new privileges), nothing outlives the run (`family`, `supervisor`), and only an
-answer that is small, well-formed and about what was asked is believed (`answer`).
+answer that is small, well-formed and about what was asked is trusted (`answer`).
 """
 
 from __future__ import annotations

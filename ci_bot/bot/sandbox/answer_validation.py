@@ -1,4 +1,4 @@
-"""Which answers of the worker are believed.
+"""Which answers of the worker are trusted.
 
 The worker runs the pull request's code, so its answer may be anything. It is refused whole if it is
 too large, is not strict JSON, is no document of ours, or is about something that was not asked.
@@ -64,7 +64,7 @@ _LONGEST_NUMBER = 40
 
 
 class AnswerRefusedError(Exception):
-    """Why an answer is not believed, as the end of a sentence."""
+    """Why an answer is not trusted, as the end of a sentence."""
 
 
 def read_answer(raw: bytes, request: WorkerRequest) -> WorkerAnswer:

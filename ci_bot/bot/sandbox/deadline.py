@@ -179,7 +179,7 @@ class CancelToken:
         return self._deferred > 0 and not self._interruptible
 
     def run_interruptible(self, act: Callable[[], object]) -> None:
-        """Runs `act`, which the first signal ends, also where it is deferred; raises nothing then.
+        """Runs `act`, which the first signal ends, also if it is deferred; raises nothing then.
 
         For a request to GitHub in between, which may wait longer than the run has seconds.
         """

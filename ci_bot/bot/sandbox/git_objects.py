@@ -42,7 +42,7 @@ class GitObjects:
         self._program = program
 
     def read_file(self, commit: str, path: str, *, at_most: int) -> bytes | None:
-        """A file of a commit; None where there is none, where it is a link, or too large.
+        """A file of a commit; None if there is none, where it is a link, or too large.
 
         Args:
             path: relative to the root of the tree, without `.` and `..` in it.

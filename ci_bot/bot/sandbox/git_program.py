@@ -2,7 +2,7 @@
 
 A checkout's `.git/config` can name programs (fsmonitor, hooks, filters, ssh, diff drivers) that git
 starts as the user who runs it, and that user is root here. So the checkout's own configuration is
-used for nothing but finding things out about it; commits and files are read through an empty
+used only for finding things out about it; commits and files are read through an empty
 repository of ours that only borrows the checkout's objects. There is no configured program in it,
 no filter, and no server from which a missing object would be fetched.
 """
@@ -210,7 +210,7 @@ class GitProgram:
 
     @cached_property
     def lfs_store(self) -> Path | None:
-        """Where Git LFS keeps the contents that it has fetched; None where there is none."""
+        """Where Git LFS keeps the contents that it has fetched; None if there is none."""
         done = self.run_inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
         if done.returncode != 0:
             return None

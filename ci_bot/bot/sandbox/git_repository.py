@@ -216,7 +216,7 @@ class GitRepository:
         """What a branch is usually merged into: `origin/HEAD` knows it where it is set.
 
         Returns:
-            As git calls it, `origin/main` for example; None where nothing can be taken for it.
+            As git calls it, `origin/main` for example; None if nothing can be taken for it.
         """
         shown = self._program.run_inside(["rev-parse", "--abbrev-ref", _ORIGIN_HEAD])
         named = shown.stdout.decode("utf-8", "replace").strip() if shown.returncode == 0 else ""

@@ -90,7 +90,7 @@ class WorkerLimits:
     Args:
         memory_bytes: Of all its processes together, the JVM included; None: no limit.
         disk_reserve_bytes: What has to stay free of each disk that the worker writes to.
-        processes: And threads, of the worker's user; only where it has a user of its own.
+        processes: And threads, of the worker's user; only if it has a user of its own.
         log_bytes: What is printed after so much is left out.
         progress_lines: Later ones are left out.
         grace_seconds: Between asking the worker to end and killing it.

@@ -1,8 +1,8 @@
 """What a caged process has opened, imported or run of the checkout, as it says itself, at once.
 
 The other end is `worker/runtime/load_trace.py`. Code that runs later can add names, but it cannot
-take back what was said before it ran; so the first changed file of a pull request is always on the
-list.
+take back what was reported before it ran; so the first changed file of a pull request is always on
+the list.
 What cannot be understood, and what is too much, makes the list one that is not known.
 """
 
@@ -79,7 +79,7 @@ class TraceReader:
 
 
 def trace_arguments(launch: WorkerLaunch) -> dict[str, Any] | None:
-    """What the bootstrap is told about the trace; None where nothing is to be traced."""
+    """What the bootstrap gets about the trace; None if nothing is to be traced."""
     if not launch.traced:
         return None
     return {

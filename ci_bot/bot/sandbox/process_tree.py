@@ -62,7 +62,7 @@ def adopting_orphans() -> Iterator[None]:
 
 
 def process_table() -> dict[int, ProcessEntry]:
-    """Every process by pid; empty where there is no /proc."""
+    """Every process by pid; empty if there is no /proc."""
     table: dict[int, ProcessEntry] = {}
     with suppress(FileNotFoundError):
         for entry in os.scandir(_PROC):
@@ -142,7 +142,7 @@ class ProcessFamily:
     def resident_bytes(self, *, at_most: int) -> int:
         """Memory of the whole family.
 
-        The quick sum counts pages that forked processes share more than once. Only where it passes
+        The quick sum counts pages that forked processes share more than once. Only if it passes
         `at_most`, the exact share of every process is asked for, which is slow.
         """
         members = self.list_members()
@@ -165,7 +165,7 @@ class ProcessFamily:
         """Kill the group and the whole family; returns how many could not be killed.
 
         Again and again, because a process may fork between the look and the kill, and one that
-        does nothing but fork and end may not even be seen; but its dead are, and they tell the
+        only forks and ends may not even be seen; but its dead are, and they tell the
         group. A group is killed as a whole, and so is everything of a user: the kernel lets nobody
         fork in between.
         """

@@ -185,11 +185,11 @@ class RunWorkspace:
         return self.root / "before"
 
     def make_workplace(self, python_path: Sequence[Path] = (), *, own: bool = False) -> Workplace:
-        """The part of it that the worker is told.
+        """The part of it that the worker gets.
 
         Args:
             python_path: The project's search path.
-            own: The user has typed the repository's path, so that it may be told.
+            own: The user has typed the repository's path, so that it may be reported.
         """
         return Workplace(
             repository=str(self.repository),

@@ -381,7 +381,7 @@ def _start_processes(
     with ExitStack() as ours, ExitStack() as theirs:
 
         def pipe(wanted: bool = True) -> tuple[int, int]:
-            """The end that is read and the one that is written; -1 where nobody needs them."""
+            """The end that is read and the one that is written; -1 if nobody needs them."""
             if not wanted:
                 return -1, -1
             reader, writer = os.pipe()

@@ -1,4 +1,4 @@
-"""Ask the worker, and get an answer that can be believed or a failure that explains itself."""
+"""Ask the worker, and get an answer that can be trusted or a failure that explains itself."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SecondQuestion:
 
     Args:
         asked: Whether the process was started.
-        answer: Filled where there is one that can be believed, also if the first question failed.
+        answer: Filled if there is one that can be trusted, also if the first question failed.
         refusal: Why there is none, as the end of a sentence.
     """
 
@@ -113,7 +113,7 @@ def run_worker(
             it ended.
         TimedOut: The deadline had passed before the start, or, as WorkerTimedOut, passed then.
         WorkerFailed: The worker could not be started, crashed, needed too much memory or disk, or
-            gave an answer that cannot be believed.
+            gave an answer that cannot be trusted.
     """
     launch.check_separation(own_uid=os.geteuid())
     deadline.check_time("before the worker was asked")

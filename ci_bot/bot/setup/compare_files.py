@@ -39,7 +39,7 @@ class ComparedFile:
     """A planned file, and what becomes of it.
 
     Attributes:
-        text: What is to be written; None where nothing is.
+        text: What is to be written; None if nothing is.
         diff: What stands there against what would be written, where somebody has edited it.
     """
 

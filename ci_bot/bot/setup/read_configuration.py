@@ -37,7 +37,7 @@ class ConfigVariable:
     """A variable of the environment that a configuration reads.
 
     Attributes:
-        key: The setting that gets its value, as `password`; empty where that is not known.
+        key: The setting that gets its value, as `password`; empty if that is not known.
         gateway: The gateway that it belongs to; None where it belongs to all.
         has_default: Whether the configuration says what holds without it.
         is_required: Whether the configuration fails to load without it, as `os.environ["X"]` does.
@@ -250,7 +250,7 @@ def _gateway_of(path: tuple[str, ...]) -> str | None:
 
 
 def _of_gateway(facts: tuple[tuple[str, str], ...], gateway: str | None) -> str | None:
-    """What is said of a gateway, else what is said of all."""
+    """What the configuration says of a gateway, else of all."""
     known = dict(reversed(facts))
     return known.get(gateway or "", known.get(""))
 

@@ -141,7 +141,7 @@ def _iterate_entries(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _read_variable(node: ast.AST, path: tuple[str, ...], gateway: str | None) -> VariableUse | None:
-    """The variable that this very expression reads."""
+    """The variable that exactly this expression reads."""
     if isinstance(node, ast.Subscript) and _dotted_name(node.value) in _MAPPINGS:
         if isinstance(node.slice, ast.Constant) and isinstance(node.ctx, ast.Load):
             return VariableUse(str(node.slice.value), path, gateway, False, True)

@@ -201,7 +201,7 @@ def _relative_path(path: Path, root: Path) -> str:
 
 
 def _read_text(file: Path) -> str:
-    """A file's text, as far as it is looked at; what is no UTF-8 is kept apart from the rest.
+    """A file's text, as far as it is checked; what is no UTF-8 is kept apart from the rest.
 
     Raises:
         BadInput: it cannot be read.

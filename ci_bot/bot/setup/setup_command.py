@@ -83,7 +83,7 @@ def set_up_repository(
     """Writes the workflows of a level, and prints what is left to do. Returns the exit code.
 
     Args:
-        choose: Lets a person choose among several projects; None where nobody can answer.
+        choose: Lets a person choose among several projects; None if nobody can answer.
 
     Raises:
         BadInput: there is no repository or no project, or nothing can be written there.

@@ -24,7 +24,7 @@ from ci_bot.protocol.plan_identity import full_id
 
 
 def request_apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
-    """Applies, or says in the document why not; also where the worker was stopped or has died.
+    """Applies, or says in the document why not; also if the worker was stopped or has died.
 
     Args:
         wanted: The fields of `ApplyRequest` that the client does not know by itself.

@@ -179,7 +179,7 @@ def paths_of(projects: Iterable[str]) -> list[str]:
 
 
 def file_content(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
-    """A file's first bytes, as many as it may have and one more; None where there is none."""
+    """A file's first bytes, as many as it may have and one more; None if there is none."""
     try:
         with path.open("rb") as file:
             return file.read(at_most + 1)

@@ -28,7 +28,7 @@ from ci_bot.protocol.messages import CleanupRequest, ListRequest, ReclaimChoice,
 
 
 def request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
-    """Cleans up, or says in the document why not; also where the run was cancelled meanwhile.
+    """Cleans up, or says in the document why not; also if the run was cancelled meanwhile.
 
     Args:
         wanted: The fields of `CleanupRequest` that the client does not know by itself.
@@ -306,7 +306,7 @@ def request_sweep(
     Args:
         ask_states: Says for numbers of pull requests whether they are open; asked once.
         on_rescue: Hears of every environment that has to go, before anything is removed, so that
-            it is told also where the run is cancelled.
+            it is reported also if the run is cancelled.
 
     Raises:
         BotError: the list could not be made, or GitHub did not answer; nothing was touched.
@@ -408,7 +408,7 @@ def _with_documents(
 
 
 def sweep_exit_code(swept: SweepOutcome) -> int:
-    """0 where nothing is left, 4 where something is; a failure of the worker has its own."""
+    """0 if nothing is left, 4 where something is; a failure of the worker has its own."""
     if swept.failure is not None:
         return swept.failure.exit_code
     return EXIT_INCOMPLETE if swept.leftover_environments else EXIT_DONE

@@ -121,7 +121,7 @@ class LoadTrace:
     def opened_among(self, changed: Collection[str]) -> frozenset[str] | None:
         """Those of the changed files that were opened.
 
-        None where that is not known: a process told nothing, or too much, or started a program
+        None if that is not known: a process told nothing, or too much, or started a program
         whose files nobody sees.
         """
         if not all(trace.is_complete for trace in self._traces):
@@ -338,7 +338,7 @@ class WorkerClient:
     def loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
         """Those of the changed files that the reviews so far opened, imported or ran on load.
 
-        None where that is not known (see `LoadTrace`).
+        None if that is not known (see `LoadTrace`).
         """
         return self._loads.opened_among(changed)
 

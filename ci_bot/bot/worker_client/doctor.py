@@ -43,7 +43,7 @@ def failed_document(failure: Failure) -> DoctorDocument:
 
 
 def exit_code(document: DoctorDocument) -> int:
-    """0 where nothing fails, 1 where something does, 2 where the configuration cannot be read."""
+    """0 if nothing fails, 1 where something does, 2 where the configuration cannot be read."""
     if not document.configured:
         return EXIT_BAD_INPUT
     failing = any(check.status == "fail" for check in document.checks)

@@ -63,7 +63,7 @@ def failure_of(error: BotError, stage: str, redactor: Redactor) -> Failure:
 
 
 def error_of(failure: Failure) -> BotError:
-    """A worker's failure as an error of the same exit code, where no document can show it."""
+    """A worker's failure as an error of the same exit code, if no document can show it."""
     return _KINDS.get(failure.exit_code, WorkerFailed)(
         failure.message,
         hint=failure.hint,

@@ -62,9 +62,8 @@ _PROSE = (".md", ".rst", ".csv", ".tsv")
 def make_review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
     """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it.
 
-    So is a worker that fails: what the changed files say, and which of them ran, is reported all
-    the same. What git has no time to answer any more makes a report shorter and never
-    replaces it.
+    So is a worker that fails: what the changed files say, and which of them ran, is reported
+    anyway. What git has no time to answer any more makes a report shorter and never replaces it.
     """
     changed = changed_by(client.git, options.commits)
     team = policy_that_counts(
@@ -199,7 +198,7 @@ def _list_model_owners(
 
 
 def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
-    """`review`; also where the worker failed: then the report holds the failure."""
+    """`review`; also if the worker failed: then the report holds the failure."""
     try:
         return make_review(client, options, planned_at=planned_at)
     except BotError as error:

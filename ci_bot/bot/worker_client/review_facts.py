@@ -56,12 +56,12 @@ def scan_of(
 def with_scan(
     facts: ReviewFacts, scanned: ScanFacts | None, *, believed: bool, loaded: Container[str] | None
 ) -> ReviewFacts:
-    """The facts with what the files say by themselves; more of that where no model is known.
+    """The facts with what the files say by themselves; more of that if no model is known.
 
     Args:
-        believed: The plan was made without code of the pull request beside it, so what it says of
+        trusted: The plan was made without code of the pull request beside it, so what it says of
             the statements counts; else what stands in the files counts, too.
-        loaded: The changed files that were opened on load; None where that is not known.
+        loaded: The changed files that were opened on load; None if that is not known.
     """
     if scanned is None:
         return facts
@@ -126,7 +126,7 @@ def unplanned_facts(
     gateway: str | None,
     baseline: Baseline,
 ) -> ReviewFacts:
-    """The facts where there is no plan, and the pull request is not why: the base branch does not
+    """The facts if there is no plan, and the pull request is not why: the base branch does not
     load, or what the state holds of another project."""
     reason = f"{what_does_not_load(base_failures)}."
     facts = _empty_facts(options, reason, projects=projects, gateway=gateway)
@@ -176,8 +176,8 @@ def facts_of(
 ) -> tuple[ReviewFacts, Baseline, Failure | None]:
     """The worker's answer, what it compared with, and why `auto` could not take the state.
 
-    A state without prod says nothing about prod. It is believed where the base branch has no models
-    either, or where somebody chose the state by name; else the base branch stands for prod.
+    A state without prod says nothing about prod. It is trusted where the base branch has no models
+    either, or where somebody chose the state by name; else the base branch counts as prod.
     """
     if options.baseline == "base-branch":
         return *_review_base(client, options, changed, team), None
@@ -275,7 +275,7 @@ def _review_base(
 def _unplanned_facts(
     failures: Sequence[Failure], client: WorkerClient, options: ReviewOptions, baseline: Baseline
 ) -> ReviewFacts:
-    """The facts where nothing can be planned, and the pull request is not why."""
+    """The facts if nothing can be planned, and the pull request is not why."""
     return unplanned_facts(
         failures, options, projects=client.projects, gateway=client.gateway, baseline=baseline
     )

@@ -132,7 +132,7 @@ class TeamPolicy:
         policy: what counts.
         proposed: what would count after the merge, where that differs.
         changes: in what it differs.
-        used: for the report; None where there is no file.
+        used: for the report; None if there is no file.
         commit: that the policy is read from; None on a laptop without one.
         no_lighter: why nothing becomes lighter, as a sentence; None where it may.
     """
@@ -297,7 +297,7 @@ def of_base(
 ) -> TeamPolicy:
     """The policy of the base commit, and what the commit `new` makes of it.
 
-    A file that the base branch cannot use counts for nothing, if the pull request mends it.
+    A file that the base branch cannot use counts for nothing, if the pull request fixes it.
 
     Raises:
         UnfitPolicy: the pull request's version cannot be used, or the base's is that and stays.
@@ -371,7 +371,7 @@ def policy_that_counts(
     """The policy of the base commit; on a laptop that names none, the one that lies there.
 
     Args:
-        new: The commit that the pull request makes of it; None: nobody has looked at its changes.
+        new: The commit that the pull request makes of it; None: nobody has checked its changes.
         no_lighter: See `TeamPolicy`.
 
     Raises:

@@ -256,7 +256,7 @@ class ApplyRun:
         self.ports.at_the_end(lambda: self._record_cost("cancelled"))
 
     def _report_work(self, work: Callable[[], ApplyDocument]) -> ApplyDocument:
-        """What is built is there, whatever goes wrong, and has to be told."""
+        """What is built is there, whatever goes wrong, and has to be reported."""
         try:
             return work()
         except Exception as error:
@@ -283,7 +283,7 @@ class ApplyRun:
         missing: Missing,
         estimator: PlanEstimator | None = None,
     ) -> Cost:
-        """The estimate, with what can be said now that Spark is awake. Writes nothing."""
+        """The estimate, with what can be known now that Spark has started. Writes nothing."""
         estimator = estimator or self.estimator
         try:
             return estimator.estimate_work(planned, work, missing)

@@ -64,8 +64,8 @@ class BuildAttempts:
 
     Args:
         repository: The directory that paths in messages are shown relative to.
-        replan: The same plan anew, because the snapshots of a failed one carry stale intervals. It
-            raises where there is none that may be built.
+        replan: The same plan again, because the snapshots of a failed one carry stale intervals. It
+            raises if there is none that may be built.
         around_batch: Entered around each batch.
     """
 

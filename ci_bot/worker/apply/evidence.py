@@ -1,7 +1,7 @@
 """What an apply shows of what it built: views that resolve, row counts, the diff against prod.
 
 Whatever fails here is tried once more. Environments of several pull requests can share the physical
-view of a preview, and while one of them replaces it (Spark drops it and makes it anew) it is gone
+view of a preview, and while one of them replaces it (Spark drops it and makes it again) it is gone
 for the others.
 """
 

@@ -112,7 +112,7 @@ def check_work(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
 
 
 def check_engines(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
-    """Refuses models that belong to a gateway of another engine, where nobody could count, compare
+    """Refuses models that belong to a gateway of another engine, if nobody could count, compare
     or remove what was built."""
     elsewhere = []
     for info in planned.plan.environment.promoted_snapshots:
@@ -237,10 +237,10 @@ def plan_changed(message: str) -> Failure:
 
 @dataclass(frozen=True)
 class ReadyPlan:
-    """What is to be done: `promoted` where everything is built, and was not looked at yet.
+    """What is to be done: `promoted` where everything is built, and was not checked yet.
 
-    `missing` are the ranges of `work`, as they were before the plan's stages were looked at. Where
-    views are lost that the state has promoted, they are promoted anew.
+    `missing` are the ranges of `work`, as they were before the plan's stages were checked. Where
+    views are lost that the state has promoted, they are promoted again.
     """
 
     planned: BuiltPlan
@@ -282,7 +282,7 @@ class PlanRepetition:
         )
 
     def plan_ready(self) -> ApplyDocument | ReadyPlan:
-        """The plan of now; a document where nothing is to be done."""
+        """The plan of now; a document if nothing is to be done."""
         self._check_ownership()
         self._progress("plan", "planning again on the current commit", None, None)
         planned = self._plan_in_window(self._request.window)
@@ -313,7 +313,7 @@ class PlanRepetition:
         )
 
     def _is_proven(self) -> bool:
-        """Whether the ledger says that this very plan was applied and looked at to the end."""
+        """Whether the ledger says that exactly this plan was applied and checked to the end."""
         row = self._ledger.read_row(self._request.environment)
         return row is not None and row.phase == "applied" and row.plan_id == self._report.plan_id
 

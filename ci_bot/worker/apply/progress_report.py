@@ -139,7 +139,7 @@ class RunReport:
         )
 
     def list_built_models(self) -> list[AppliedModel]:
-        """The models that were built, with what they have cost where that is known by now."""
+        """The models that were built, with what they have cost if that is known by now."""
         if self._recorder is None:
             return []
         found = (
@@ -197,7 +197,7 @@ class RunReport:
         )
 
     def ended_without_a_word(self) -> ApplyDocument:
-        """What is told where this process ends now and cannot say why."""
+        """What is reported where this process ends now and cannot say why."""
         step = self._step
         doing = f"{step.phase}: {step.message}" if step else "it began"
         return self.unfinished_document(
@@ -218,7 +218,7 @@ class RunReport:
 
     @property
     def has_built(self) -> bool:
-        """Whether anything is there that was not there before, or not looked at before."""
+        """Whether anything is there that was not there before, or not checked before."""
         return self.promoted or (self._recorder is not None and self._recorder.has_built)
 
     @cached_property

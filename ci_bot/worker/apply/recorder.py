@@ -163,7 +163,7 @@ class ConsoleRecorder(NoopConsole):
             ]
 
     def prod_answered(self, model: str, key: str, rows: int | None, why: str | None) -> None:
-        """How many rows the same audit finds in prod, or why it cannot be said."""
+        """How many rows the same audit finds in prod, or why it cannot be known."""
         with self._lock:
             audits = self.models[model].audits
             audits[key] = audits[key].model_copy(

@@ -99,7 +99,7 @@ class RunRecord:
 
     def write_end(self, phase: LedgerPhase) -> None:
         """How far it got. Without the lease the row is another run's, and stays as it is; and a
-        state that cannot be told costs no report: the row then says less than there is.
+        state that cannot be known costs no report: the row then says less than there is.
         """
         try:
             with self._hold.fence_write():
@@ -193,7 +193,8 @@ class CostRecord:
         expected: Cost | None,
         wall_seconds: float,
     ) -> ActualCost | None:
-        """Into the ledger; gives what is to be told, None where nothing is known, or was told.
+        """Into the ledger; gives what is to be reported, None if nothing is known, or all of it is
+        reported.
 
         Args:
             models: What was built, with the rows that were counted.

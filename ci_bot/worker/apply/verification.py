@@ -1,6 +1,6 @@
-"""After the promotion: the environment's views and data are looked at, and the ledger is told.
+"""After the promotion: the environment's views and data are checked, and the ledger learns.
 
-From here on nothing takes an apply back. What could not be looked at is looked at by the next
+From here on nothing takes an apply back. What could not be checked is checked by the next
 apply, because the ledger does not say that it was.
 """
 
@@ -62,7 +62,7 @@ class EnvironmentVerification:
         self._count = count
 
     def verify_environment(self, planned: BuiltPlan, attempts: Sequence[Attempt]) -> Failure | None:
-        """Why the environment cannot be said to work; None where all of its views resolve."""
+        """Why the environment is not known to work; None where all of its views resolve."""
         self._report.promoted = True
         self._record.write_end("promoted")
         port = SparkPort(self._context.engine_adapter.spark)
@@ -116,7 +116,7 @@ class EnvironmentVerification:
                 exit_code=EXIT_INCOMPLETE,
                 message=f"{environment} is built, and Spark could not be asked whether its views "
                 f"resolve: {error_sentence(error)}",
-                hint="Apply again: it builds nothing anew, and looks at them.",
+                hint="Apply again: it rebuilds nothing, and checks them.",
             )
         failure = _find_unresolved(report.views)
         if failure is not None:

@@ -1,9 +1,9 @@
 """Reclaiming the physical tables of a removed environment.
 
 Who uses what is read again in the transaction that deletes the state rows, under the project-wide
-lease that no apply of ours overlaps. In the same transaction the ledger is told which tables go, so
+lease that no apply of ours overlaps. In the same transaction the ledger learns which tables go, so
 that a run that dies right after it leaves nothing that nobody knows of. The tables go afterwards,
-one by one, and each is looked at once more before: a plan that is no run of ours knows no lease.
+one by one, and each is checked once more before: a plan that is no run of ours knows no lease.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def owns_anything(row: LedgerRow) -> bool:
 def without_schemas(row: LedgerRow) -> LedgerRow:
     """The row of an environment whose last apply has ended.
 
-    From its cleanup on a row names schemas only where an apply was cut off: no lease keeps a write
+    From its cleanup on a row names schemas only if an apply was cut off: no lease keeps a write
     of Spark's from coming late, from a machine that slept or lost its network.
     """
     tables = [item for item in row.objects if item.kind != "schema"]
@@ -406,7 +406,7 @@ class CleanupTables:
     def _reclaim_mode(self, row: LedgerRow) -> Literal["never", "later", "now"]:
         """What `reclaim` means for this environment.
 
-        After a merge prod uses the tables. Where nobody said how the pull request ended, because it
+        After a merge prod uses the tables. If nobody said how the pull request ended, because it
         is open or GitHub was not asked, the sweep finds out.
         """
         request = self._ask

@@ -4,7 +4,7 @@ A snapshot has two tables: the one that prod reads or would read, named by its v
 preview (`__dev`), named by its dev version. They are shared apart: the reader of a changed model
 has the version and the dev version of prod's own snapshot, and yet prod never reads its preview.
 
-A table goes only where everything speaks for it: the ledger says that this environment made it and
+A table goes only if everything supports it: the ledger says that this environment made it and
 the snapshot behind it, nobody else reads it or may come back to it, and nobody has pushed the
 snapshot again since. Everything else stays.
 """
@@ -101,7 +101,7 @@ class TableFacts:
 
 @dataclass(frozen=True)
 class TableToKeep:
-    """A table that stays; `until` in milliseconds, None where nothing is known to take it."""
+    """A table that stays; `until` in milliseconds, None if nothing is known to take it."""
 
     table: str
     why: str
@@ -166,7 +166,7 @@ def decide_table_fates(row: LedgerRow, facts: TableFacts, pushed_before: int) ->
 
 
 def find_new_claim(table: str, row: LedgerRow, facts: TableFacts) -> str | None:
-    """Who has taken up a table since it was decided to drop it, None where nobody has.
+    """Who has taken up a table since it was decided to drop it, None if nobody has.
 
     Its state rows are gone since then, so a row that is there is somebody's new push, unless it is
     one that shares the preview's name and is known not to read it.
@@ -182,7 +182,7 @@ def find_new_claim(table: str, row: LedgerRow, facts: TableFacts) -> str | None:
 
 
 def find_expiry(table: str, row: LedgerRow, facts: TableFacts) -> int | None:
-    """When SQLMesh's janitor may take a table; None where that is not known.
+    """When SQLMesh's janitor may take a table; None if that is not known.
 
     It takes a table with the last snapshot that shares it, and one that an environment has never
     expires, whichever of its two tables is read there.
@@ -245,8 +245,8 @@ class _TableClaims:
         """
         Args:
             stays: The snapshots whose rows stay, and why.
-            ours: Those that the environment made. Their previews stay with them, because nothing
-                but a row could say that they are gone.
+            ours: Those that the environment made. Their previews stay with them, because only a row
+            could say that they are gone.
         """
         elsewhere = {use.snapshot_key for use in facts.list_uses}
         tables: dict[tuple[str, str], str] = {}

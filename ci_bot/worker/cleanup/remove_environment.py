@@ -123,7 +123,7 @@ def remove_environment(request: CleanupRequest, ports: CleanupPorts) -> CleanupD
 
 
 def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProject | None:
-    """Configuration and state without models; None where there is no state at all.
+    """Configuration and state without models; None if there is no state at all.
 
     Nothing of the project is loaded, so that broken models and macros do not stop a cleanup.
     """

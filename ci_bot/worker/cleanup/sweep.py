@@ -67,7 +67,7 @@ def answer_sweep_request(
 
 def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentList:
     """Everything called `<prefix>_<number>` in ledger and state, and what the ledger records for
-    this repository under another prefix. Read-only, Spark stays asleep.
+    this repository under another prefix. Read-only, Spark is not started.
 
     Raises:
         BadInput, Refused: the configuration or the state cannot be used; see `project`.

@@ -1,6 +1,6 @@
 """Counts what each batch of an apply costs while it builds.
 
-Spark's jobs are told apart by a job group for each batch, and the store keeps only the newest
+Spark's jobs are distinguished by a job group for each batch, and the store keeps only the newest
 stages, so a batch is read as soon as the next one ends. Nothing here may cost an apply: what goes
 wrong is kept as the reason why nothing is known.
 """
@@ -76,7 +76,7 @@ class BatchMeter:
     """The meter of one apply. Methods may be called from any thread.
 
     Args:
-        store: Makes the store, once Spark is awake.
+        store: Makes the store, once Spark has started.
         now: Seconds since the epoch, by the clock that the driver has, too.
         name: What the job groups of this apply, and of no other, begin with.
 
@@ -98,7 +98,7 @@ class BatchMeter:
         self.seconds = 0.0
 
     def start_metering(self) -> None:
-        """Building begins. Spark is awake by now."""
+        """Building begins. Spark has started by now."""
         self._from = self._now()
         self._run_guarded(self._open_store)
 

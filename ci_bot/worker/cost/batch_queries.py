@@ -45,7 +45,7 @@ class BatchQueries:
         return {snapshot.name: snapshot for snapshot in self._planned.plan_snapshots.values()}
 
     def batch_query(self, snapshot: Snapshot, span: Interval) -> str | None:
-        """The query's text; None where there is none: a Python model, or a parent that nobody has
+        """The query's text; None if there is none: a Python model, or a parent that nobody has
         built and prod does not have."""
         model = snapshot.model
         if not model.is_sql:

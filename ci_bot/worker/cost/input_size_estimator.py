@@ -1,4 +1,4 @@
-"""What a plan's work will cost: by what the ledger knows, and where Spark is awake by the size of
+"""What a plan's work will cost: by what the ledger knows, and if Spark has started by the size of
 what models will read that nobody has built yet.
 
 Spark is asked for the last layer, so that is for where an apply has started Spark and has not
@@ -65,9 +65,9 @@ class PlanEstimator:
     Args:
         context: SQLMesh's.
         hour_price: The price of an executor-hour.
-        say: Told what is looked at.
+        say: Told what is checked.
         stop: Whether the run was asked to stop; then what is known is given.
-        probed: What a probe of this very plan has just taken, by model: the best there is.
+        probed: What a probe of exactly this plan has just taken, by model: the best there is.
     """
 
     context: Any

@@ -25,7 +25,7 @@ class UnknownModel:
 
     Attributes:
         batches: the ranges that will be built, oldest first.
-        read: gives the bytes that one of them reads; None where nobody can say.
+        read: gives the bytes that one of them reads; None if nobody can say.
     """
 
     model: str

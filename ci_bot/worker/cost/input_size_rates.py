@@ -1,6 +1,6 @@
 """From the size of a model's input to the time that it takes, as other models took theirs. Pure.
 
-Runs of the model itself count where there are any, else those of models of its kind, else all of
+Runs of the model itself count if there are any, else those of models of its kind, else all of
 the project's, each model as much as another, however many runs it has. With three or more that
 differ the time is `a x batches + b x bytes`, and a batch that reads less than any of them is taken
 for the smallest: what it costs to start one was never seen by itself. Else it is so much a byte,
@@ -54,7 +54,7 @@ class CountedRun:
 
 
 def by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) -> BySize | None:
-    """What building the model will take; None where no run is like it.
+    """What building the model will take; None if no run is like it.
 
     Args:
         seen: The project's runs.

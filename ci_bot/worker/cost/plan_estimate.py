@@ -1,8 +1,8 @@
 """The expected cost of planned work, from what the ledger knows of the same models.
 
 An executor-hour is one executor occupied for an hour. A model's own applies are the best source;
-where there are none, prod's own runs of it are taken, which Spark's event logs tell of. Where
-Spark was awake to say how much a model will read, that is the last resort. What none knows is
+if there are none, prod's own runs of it are taken, which Spark's event logs tell of. Where
+Spark had started to say how much a model will read, that is the last resort. What none knows is
 unknown, and no sum pretends to hold it.
 """
 
@@ -124,7 +124,7 @@ def predict_plan_cost(
     """What `work` will take.
 
     A table that no layer knows is named as unknown, and then hours and price are those of the
-    others, a lower bound; where nothing is known they are unknown.
+    others, a lower bound; if nothing is known they are unknown.
 
     Args:
         hour_price: The price of an executor-hour.
@@ -214,8 +214,8 @@ def _describe_basis(models: Sequence[ModelEstimate], built: int, unknown: int) -
     if sized:
         runs = max(found.runs for found in sized)
         parts.append(
-            f"{len(sized)} of {built} models by the size of what they will read, as up to {runs} "
-            "runs of this project's models took."
+            f"{len(sized)} of {built} models by the size of the data that they will read, as up to "
+            f"{runs} runs of this project's models took."
         )
     if unknown:
         parts.append(f"{unknown} without a run are not in the figure.")

@@ -39,7 +39,7 @@ class PastRun:
 
     Attributes:
         seconds: executor time.
-        input_bytes: what it read; None where nobody has counted.
+        input_bytes: what it read; None if nobody has counted.
         growth: by what factor an interval will read more than it did then.
     """
 
@@ -76,7 +76,7 @@ def predict_cost(
     grows: bool = False,
     others: tuple[float, float] | None = None,
 ) -> ExpectedCost | None:
-    """What so many intervals in so many batches will take; None where nothing is known.
+    """What so many intervals in so many batches will take; None if nothing is known.
 
     Args:
         past: Earlier runs, newest first.
@@ -232,7 +232,7 @@ class UpstreamGrowth:
     """What lies above the models of a plan.
 
     Attributes:
-        new: The tables that the plan makes anew, by their models: what they will hold is what the
+        new: The tables that the plan makes again, by their models: what they will hold is what the
             plan and the ledger's applies put into them. It is not so of prod's tables, which
             SQLMesh's own runs fill, and of previews, of which one version can have several.
         rows: The ledger's runs of the models of the plan.
@@ -245,9 +245,9 @@ class UpstreamGrowth:
     tables: Mapping[str, frozenset[str]]
 
     def input_growth(self, run: RunRow) -> float:
-        """By what factor a model will read more than in `run`; 1.0 where nothing tells.
+        """By what factor a model will read more than in `run`; 1.0 if nothing tells.
 
-        Only where the plan makes, and the run's own apply has built, a table that it reads. What it
+        Only if the plan makes, and the run's own apply has built, a table that it reads. What it
         read of others stays: the bytes that it read beyond those that were written then.
         """
         above = self.tables.get(run.model, frozenset())

@@ -1,7 +1,7 @@
 """What a probe builds of a plan: the newest batch of each model whose batches stand for each other.
 
-A batch says what the others will cost, and stays true once they are built, only where it does not
-rest on them, and where all that it reads is there already. Of every other model it is said why
+A batch says what the others will cost, and stays true once they are built, only if it does not
+rest on them, and where all that it reads is there already. Of every other model it is reported why
 there is none.
 """
 

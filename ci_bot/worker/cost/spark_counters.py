@@ -155,7 +155,7 @@ def add_counters(items: Sequence[Counters]) -> Counters:
 
 
 def executors_of(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan]:
-    """The executors by id. The driver is one where there is no other: in local mode.
+    """The executors by id. The driver is one if there is no other: in local mode.
 
     Their times are milliseconds since the epoch.
     """

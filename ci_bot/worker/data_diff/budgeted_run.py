@@ -19,8 +19,8 @@ class DiffCandidate:
     """A model that could be compared.
 
     Args:
-        rows: Rows of both sides together; None where nobody knows.
-        size: Bytes of both sides together; None where nobody knows.
+        rows: Rows of both sides together; None if nobody knows.
+        size: Bytes of both sides together; None if nobody knows.
         unavailable: Why there is nothing to compare (a new model, a view that was removed). The
             tables are then not asked for at all.
         unaffected: Whether that is because nothing of prod's can differ.

@@ -44,7 +44,7 @@ def compare_tables(
         clock: Monotonic seconds; without it `seconds` is null.
 
     Returns:
-        Counts and rates. `compared` is False, with the reason, where no rows could be paired.
+        Counts and rates. `compared` is False, with the reason, if no rows could be paired.
         Where a key is on more than `spec.rows_per_key` rows of a side, the counts are there and
         `full_match` and the rates are null, with the reason. A rate over zero rows is null.
 
@@ -59,7 +59,7 @@ def compare_tables(
 
 
 def compare_schema(spark_sql: DiffPort, spec: DiffSpec, reason: str) -> TableDiff:
-    """What can be said without reading data: the columns of both sides, and why there is no more.
+    """What can be known without reading data: the columns of both sides, and why there is no more.
 
     Raises:
         SqlError: Spark could not answer.
@@ -249,7 +249,7 @@ def _read_profiles(
 def _match_column(
     column: ColumnPair, agreed: int | None, pairs: int, found: tuple[Profile, Profile] | None
 ) -> ColumnMatch:
-    """How far a column agrees; its profiles only where it does not, because there they say why."""
+    """How far a column agrees; its profiles only if it does not, because there they say why."""
     rate = None if agreed is None else agreed / pairs
     prod, pr = found if found and rate != 1.0 else (None, None)
     return ColumnMatch(name=column.shown_name, match_rate=rate, prod=prod, pr=pr)

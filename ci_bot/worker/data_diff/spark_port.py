@@ -156,14 +156,14 @@ class SparkPort:
 def side_by_side(session: SparkSession) -> int:
     """How many comparisons the session can feed at a time: one for every two slots, at most 4.
 
-    Two at least: of a small table nearly all of the time goes to planning, which leaves the slots
+    Two at least: of a small table nearly all the time goes to planning, which leaves the slots
     to the other one. No more tasks run for it, so it needs no more memory.
     """
     return max(2, min(4, session.sparkContext.defaultParallelism // 2))
 
 
 def _without_preparing(session: SparkSession) -> SparkSession:
-    """A session like this one that runs queries as they are; this one where there is none."""
+    """A session like this one that runs queries as they are; this one if there is none."""
     try:
         # `newSession` would forget what was set in this one, the time zone for example. This is
         # Spark's own method, so another version may not have it.
@@ -179,7 +179,7 @@ def _without_preparing(session: SparkSession) -> SparkSession:
 def _as_it_will_be_read(session: SparkSession, frame: DataFrame) -> Any:
     """The table without the views that it was defined through: thirty of them are one scan.
 
-    Spark analyses and optimises what a query reads anew, view by view. For tables of a few rows
+    Spark analyses and optimises what a query reads again, view by view. For tables of a few rows
     that is most of a query's time; of others the filters of a query would not reach the files. This
     is Spark's own method again; where it is missing or refuses, the table stays as it is.
     """

@@ -133,14 +133,14 @@ MAX_DECIMALS = 37
 
 @dataclass(frozen=True)
 class SeenTable:
-    """A table or view that Spark has looked at.
+    """A table or view that Spark has checked.
 
     Args:
         name: How queries name it, so that nothing is looked up once more. With a view upon views
             that is most of a query's time.
         columns: Names and types, in order. Types are written as in Spark's DDL, with the field
             names of structs in backticks.
-        size: The bytes that are expected to be read; None where nobody can say.
+        size: The bytes that are expected to be read; None if nobody can say.
     """
 
     name: str
@@ -258,7 +258,7 @@ def intersect_intervals(prod: Iterable[Interval], pr: Iterable[Interval]) -> lis
 
 
 def covering_span(column: str, intervals: Sequence[Interval]) -> DiffWindow | None:
-    """From the first start to the last end, as the report shows it; None where there is nothing."""
+    """From the first start to the last end, as the report shows it; None if there is nothing."""
     known = merge_intervals(intervals)
     if not known:
         return None

@@ -1,4 +1,4 @@
-"""`ci-bot doctor`: every part that the other activities need, looked at and left as it is.
+"""`ci-bot doctor`: every part that the other activities need, checked and left as it is.
 
 Nothing is created, neither in the state nor in the warehouse. A check that raises is a finding, not
 the end, so that one run names everything that is wrong.
@@ -68,7 +68,7 @@ _STARTED_BY_A_JOB = "workflow_dispatch"
 
 
 def check_workflow_events(repository: Path) -> ProjectCheck | None:
-    """The events that start this action here; None where no workflow uses it."""
+    """The events that start this action here; None if no workflow uses it."""
     used = [workflow for workflow in _read_workflows(repository) if _uses_this_action(workflow)]
     events = sorted({event for workflow in used for event in _list_events(workflow)})
     if not events:
@@ -90,8 +90,8 @@ def check_missing(repository: Path) -> Iterator[ProjectCheck]:
         yield ProjectCheck(
             name="workflows",
             status="warn",
-            message="a workflow names the commit that stands for a release in the documents, and "
-            "no run can begin with it",
+            message="a workflow names the placeholder of the documents instead of a release's "
+            "commit, and no run can begin with it",
             fix="`ci-bot init --action OWNER/NAME@COMMIT --upgrade` names a real one.",
         )
     events = {event for workflow in used for event in _list_events(workflow)}

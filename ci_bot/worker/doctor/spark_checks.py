@@ -110,7 +110,7 @@ def check_catalogs(context: Any) -> ProjectCheck:
 
 
 def views_of_prod(context: Any, prod: Any) -> list[Relation]:
-    """The views of the prod environment; none where there is no prod."""
+    """The views of the prod environment; none if there is no prod."""
     if prod is None:
         return []
     return sorted(spark_catalog.views_of(context, prod).values())

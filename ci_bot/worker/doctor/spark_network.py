@@ -48,7 +48,7 @@ class NetworkFacts:
 
     Attributes:
         reach: Why a host and port do not answer; None where they do.
-        addresses: The addresses that a name stands for; empty where nobody knows it.
+        addresses: The addresses that a name stands for; empty if nobody knows it.
         listen: Why this machine cannot listen on an address; None where it can.
     """
 
@@ -192,12 +192,12 @@ def _check_driver(master: str, settings: SparkSettings, network: NetworkFacts) -
         return ProjectCheck(
             name="driver address",
             status="warn",
-            message="`spark.driver.host` is not set, so executors are told this machine's own "
+            message="`spark.driver.host` is not set, so executors get this machine's own "
             "name, which in a container nobody else knows",
             fix=_HOST_FIX,
         )
     shown = host or "this machine's own name"
-    return ProjectCheck(name="driver address", status="ok", message=f"executors are told {shown}")
+    return ProjectCheck(name="driver address", status="ok", message=f"executors get {shown}")
 
 
 def _not_bound(bind: str, network: NetworkFacts) -> tuple[str, str] | None:

@@ -127,7 +127,7 @@ def check_environments(state: Any, prefix: str) -> ProjectCheck:
 
 
 def check_model_python(state: Any, context: Any, version: str) -> ProjectCheck | None:
-    """Models of prod that another Python wrote; None where there is none, which needs no line.
+    """Models of prod that another Python wrote; None if there is none, which needs no line.
 
     Args:
         context: With the project loaded.
@@ -152,7 +152,7 @@ def check_model_python(state: Any, context: Any, version: str) -> ProjectCheck |
         message=f"prod was built by another version of Python than {version}: {min(found)}{more} "
         "is the same code, written differently",
         fix="Build prod with the Python that reviews and applies have, else such models are built "
-        "anew each time that the other one comes.",
+        "again each time that the other one comes.",
     )
 
 

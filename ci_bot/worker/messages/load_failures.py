@@ -1,4 +1,4 @@
-"""Why foreign code did not load: the file and line of the project, and what would mend it.
+"""Why foreign code did not load: the file and line of the project, and what would fix it.
 
 SQLMesh hands on what Python said, which is often neither: "No module named 'pytest'" does not say
 who imports it, and "EOF when reading a line" not that `config.py` waits for somebody to type.
@@ -65,7 +65,7 @@ def cause_of(error: BaseException, root: Path) -> LoadCause:
 
 
 def unit_of(error: BaseException, root: Path) -> Path | None:
-    """The file that SQLMesh was loading when `error` was raised; None where no file was."""
+    """The file that SQLMesh was loading when `error` was raised; None if no file was."""
     for link in iterate_causes(error):
         location = getattr(link, "location", None)
         if location is not None:

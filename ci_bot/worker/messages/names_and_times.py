@@ -84,7 +84,7 @@ def file_name(path: Path, repository: Path) -> str:
 
 
 def file_name_or_last(path: Path | str | None, repository: Path) -> str | None:
-    """The same, but of one that lies elsewhere the last part alone; None where there is none."""
+    """The same, but of one that lies elsewhere the last part alone; None if there is none."""
     if path is None:
         return None
     path = Path(path)

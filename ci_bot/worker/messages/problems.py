@@ -37,12 +37,12 @@ class MacroRefusedError(Exception):
     """SQL in a macro's argument would have run as Python.
 
     Args:
-        deed: What it would have done, as `compat.macro_code.objection` says it.
+        effect: What it would have done, as `compat.macro_code.objection` says it.
     """
 
-    def __init__(self, deed: str) -> None:
+    def __init__(self, effect: str) -> None:
         super().__init__(
-            f"{_MACRO_REFUSED}: {deed}. SQLMesh evaluates it, so it must be plain SQL."
+            f"{_MACRO_REFUSED}: {effect}. SQLMesh evaluates it, so it must be plain SQL."
         )
 
 
@@ -156,7 +156,7 @@ def spark_not_started(
 
     Args:
         environ: Where Spark looked for Java.
-        nameless: This machine's name, where nobody knows the address that Spark asks for.
+        nameless: This machine's name, if nobody knows the address that Spark asks for.
     """
     found, spark = java.find_java_runtime(environ), java.spark_version()
     where = "" if found is None else f" on {found}"

@@ -22,7 +22,7 @@ def written_otherwise(changed: Mapping[str, tuple[Any, Any]]) -> set[str]:
 
 
 def is_written_otherwise(new: Any, old: Any) -> bool:
-    """Whether two definitions of a model differ in nothing but how the same code is written."""
+    """Whether two definitions of a model differ only in how the same code is written."""
     ours, theirs = new.node.python_env, old.node.python_env
     if ours == theirs or ours.keys() != theirs.keys():
         return False
@@ -52,13 +52,13 @@ def describe_same_code(models: Iterable[str], python: str) -> str:
     return (
         f"Prod was built by another version of Python than this run's {python}: {named} is the "
         "same code in prod, written differently, and no change of this pull request. Applied from "
-        "here, or by a prod run with this Python, it is built again all the same. Build prod with "
+        "here, or by a prod run with this Python, it is built again anyway. Build prod with "
         f"Python {'.'.join(python.split('.')[:2])}, and it stays as it is."
     )
 
 
 def is_same_code(one: str, other: str) -> bool:
-    """Whether two texts are the same code; False where that cannot be told.
+    """Whether two texts are the same code; False where that cannot be known.
 
     Where this Python reads only one of them, they may differ in the quotes around f-strings.
     """

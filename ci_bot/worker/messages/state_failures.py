@@ -158,7 +158,7 @@ def _list_named(text: str) -> Iterator[str]:
 
 
 def _state_blocks(text: str) -> list[str]:
-    """What describes the connection to the state; all of it where that cannot be told apart."""
+    """What describes the connection to the state; all of it where that cannot be distinguished."""
     blocks = []
     for found in _STATE_BLOCK.finditer(text):
         indent = len(found.group("indent"))
@@ -197,18 +197,19 @@ def other_version(written_by: str, schema: int, *, installed: str) -> BadInput:
     """
     older = version_numbers(written_by) < version_numbers(installed)
     if version_numbers(written_by) == version_numbers(installed):
-        hint = f"Its tables are those of another version all the same: {_MIGRATE}."
+        hint = f"Its tables are of another version, though: {_MIGRATE}."
     elif is_supported(written_by):
         hint = f"Pin `sqlmesh=={written_by}` in the input `requirements`"
         hint += f"; or {_MIGRATE}." if older else ", with which prod is built."
     elif older:
         hint = (
-            f"It is older than what this release works with ({SQLMESH_VERSIONS_TEXT}): {_MIGRATE}."
+            "It is older than the versions that this release works with "
+            f"({SQLMESH_VERSIONS_TEXT}): {_MIGRATE}."
         )
     else:
         hint = (
-            f"It is newer than what this release works with ({SQLMESH_VERSIONS_TEXT}): "
-            "take a newer release."
+            "It is newer than the versions that this release works with "
+            f"({SQLMESH_VERSIONS_TEXT}): take a newer release."
         )
     return BadInput(
         f"The state database was written by another version of SQLMesh: {written_by} "

@@ -66,7 +66,7 @@ def _without_headers(diff: str) -> str:
 def _read_source(snapshot: Snapshot) -> str | None:
     """The file of a model that is its file's only one: what its author wrote, at no cost.
 
-    Printing a model anew takes a hundredth of a second, and a first review has thousands.
+    Printing a model again takes a hundredth of a second, and a first review has thousands.
     """
     path = snapshot.node._path
     if path is None or path.suffix not in (".sql", ".py"):

@@ -1,4 +1,4 @@
-"""What a plan builds where nothing of its new versions was built before.
+"""What a plan builds if nothing of its new versions was built before.
 
 The report shows the whole plan, also after an apply that built a part of it: the same plan is
 judged in the same way before, during and after. What is left to do is another question, and

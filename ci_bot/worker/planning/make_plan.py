@@ -116,7 +116,7 @@ class BuiltPlan:
     """A plan with what depends on the moment at which it was built.
 
     `versions_in_prod` holds the table versions (model name, version) that prod references, and
-    `restatements` the ranges that a first apply computes anew, previews included.
+    `restatements` the ranges that a first apply computes again, previews included.
     """
 
     plan: Plan
@@ -160,7 +160,7 @@ class BuiltPlan:
 
 
 def plan_against_prod(context: Any, plan_request: PlanRequest) -> BuiltPlan | None:
-    """Builds the plan of a PR environment, compared with prod; None where nothing changed.
+    """Builds the plan of a PR environment, compared with prod; None if nothing changed.
 
     Nothing in state or warehouse is written. `end` never reaches beyond prod's frontier, and every
     model keeps its own frontier, so that no prod table is extended.
@@ -235,7 +235,7 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> BuiltPlan | No
 
 
 def _about_windows(plan: Plan, given: Mapping[str, Interval], names: ModelNames) -> list[str]:
-    """What is said of models whose interval is longer than the plan's window."""
+    """What is known of models whose interval is longer than the plan's window."""
     # A change of metadata reads prod's table, with all that it holds.
     own = {
         s.name
@@ -292,7 +292,7 @@ def changed_with_upstream(plan: Plan) -> set[str]:
     """Names of the changed models and everything they read: what SQLMesh itself would backfill.
 
     With include-unmodified SQLMesh backfills the whole project; views need no data of their own.
-    With a restatement it backfills nothing but that, whether the other changes are built or not.
+    With a restatement it backfills only that, whether the other changes are built or not.
     """
     diff = plan.context_diff
     by_id = plan.snapshots
@@ -345,7 +345,7 @@ def _execution_time(plan_request: PlanRequest, frontier: int | None) -> int:
 def _plan_range(
     plan_request: PlanRequest, frontier: int, execution: int
 ) -> tuple[int | None, int, list[str]]:
-    """Start, end and what is to be said about them. `1 week ago` is a week before `execution`."""
+    """Start, end and what a report says about them. `1 week ago` is a week before `execution`."""
     if plan_request.window:
         start = (
             names_and_times.to_milliseconds(plan_request.window.start)

@@ -44,7 +44,7 @@ class PlanOptions:
     """What a plan is made with.
 
     Attributes:
-        start, end: as they were said; null where nobody did.
+        start, end: as they were said; null if nobody did.
         categorizer: how SQLMesh categorizes changes by itself; null as `plan:` says.
         said: every option that somebody has said.
     """
@@ -166,7 +166,7 @@ class _OptionChooser:
     def choose_value(
         self, name: OptionName, given: Value | None, *others: tuple[str, Value | None]
     ) -> Value | None:
-        """The first value that somebody has said; None where nobody did."""
+        """The first value that somebody has said; None if nobody did."""
         for key, value in ((None, given), *others):
             if value is not None:
                 # Each model that is named is an option of its own, as on a command line.

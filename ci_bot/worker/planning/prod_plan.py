@@ -35,8 +35,8 @@ def plan_prod(
     """Plans prod without applying it.
 
     Args:
-        repository: Root of the checkout, where the plan is told by its id; null where prod is only
-            taken to be something, so that no later plan is the same.
+        repository: Root of the checkout, where the plan is known by its id; null where prod is only
+            assumed to be something, so that no later plan is the same.
         built: What the PR environment gets. Its tables that prod will reuse are taken off what is
             left for prod after an apply.
         estimate: What work will cost.
@@ -162,7 +162,7 @@ def _of_changed(as_prod: BuiltPlan, missing: Built) -> dict[SnapshotId, list[Int
 
 
 def _plan_id(plan: Plan, repository: Path | None) -> str | None:
-    """Null where nobody could ask for the same plan again, and where nothing changes."""
+    """Null if nobody could ask for the same plan again, and if nothing changes."""
     if repository is None or make_plan.nothing_changed(plan):
         return None
     return prod_identity_of(plan, repository=repository).plan_id()

@@ -112,7 +112,7 @@ def _list_load_failures(
 
 
 def _base_failures(beside: BackgroundWork, state: Path) -> Sequence[Failure] | None:
-    """What keeps the base branch from being loaded; None where that is not known."""
+    """What keeps the base branch from being loaded; None if that is not known."""
     try:
         return _wait_for_base(beside, state).failures
     except WorkerFailed:

@@ -47,9 +47,9 @@ def lint_project(context: Any, names: ModelNames, repository: Path) -> LintCheck
 
 
 def check_formatting(context: Any, touched: set[Path] | None, repository: Path) -> FormatCheck:
-    """Which SQL files `sqlmesh format` would change; of `touched`, or of all where that is None.
+    """Which SQL files `sqlmesh format` would change; of `touched`, or of all if that is None.
 
-    Nothing is written. Formatting a file parses it anew, so that a pull request which touches
+    Nothing is written. Formatting a file parses it again, so that a pull request which touches
     hundreds has the first of them checked, and says so.
     """
     nodes = {

@@ -189,7 +189,7 @@ def check_project_keys(configs: dict[Path, Any], paths: Sequence[str]) -> None:
 
 
 def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
-    """The failure where a configuration could not be read, with its file and what would mend it."""
+    """The failure where a configuration could not be read, with its file and what would fix it."""
     text = str(error)
     if _NO_CONFIGURATION.match(text):
         names = ", ".join(name_directory(path, place) for path in place.projects)

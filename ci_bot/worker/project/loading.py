@@ -60,7 +60,7 @@ def every_failure(
     *,
     rounds: int = MAX_ROUNDS,
 ) -> list[Failure]:
-    """All that keeps the project from being loaded, as far as it can be told apart.
+    """All that keeps the project from being loaded, as far as it can be distinguished.
 
     SQLMesh stops at the first failure, and chance decides which is first: the files of a directory
     have no order. To tell whether a failure is new, all of them have to be known.

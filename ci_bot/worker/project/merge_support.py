@@ -4,7 +4,7 @@ SQLMesh merges into models of the kind INCREMENTAL_BY_UNIQUE_KEY, from their sec
 first one replaces the whole table (`IncrementalByUniqueKeyStrategy` in `core/snapshot/evaluator`).
 Spark can do that with tables of a format that has a MERGE of its own. Which format a table gets
 follows from the model, else from the catalog, else from Spark's default. Where that cannot be
-known, nothing is said.
+known, nothing is reported.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _read_gateway_facts(connection: Any) -> GatewayFacts:
 def why_no_merge(model: Any, gateways: Mapping[str, GatewayFacts]) -> str | None:
     """Why the second batch of a model fails, as the end of a sentence; None where it does not.
 
-    None as well where SQLMesh merges nothing, and where nobody can say.
+    None as well where SQLMesh merges nothing, and if nobody can say.
     """
     if not model.kind.is_incremental_by_unique_key:
         return None

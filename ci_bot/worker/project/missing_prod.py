@@ -124,7 +124,7 @@ def _state_in_words(context: Context, place: ProjectPlace) -> str:
 
 
 def _quoted_path(path: str) -> str:
-    """A path in quotes. Its end tells files apart, so that is what stays of a very long one."""
+    """A path in quotes. Its end tells files apart, so that is what stays of a long one."""
     text = hide_shapes(path)
     return repr(text if len(text) <= _LONGEST_PATH else f"…{text[-_LONGEST_PATH:]}")
 

@@ -1,4 +1,4 @@
-"""Opening a SQLMesh project for one run: configuration, state, models, and Spark asleep."""
+"""Opening a SQLMesh project for one run: configuration, state, models, and Spark not started."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ConfigFacts:
     """The settings of one configuration that change models or data.
 
     Attributes:
-        settings: values by dotted key (the parts separated by NUL), None where nothing is set.
+        settings: values by dotted key (the parts separated by NUL), None if nothing is set.
         variables: the names of all variables, of the gateways' too, in lower case.
         gateways: what of each gateway decides about the format of tables.
     """
@@ -66,7 +66,7 @@ class ConfigFacts:
         """The facts of SQLMesh's configuration object.
 
         Args:
-            gateway: the one that runs what names none, where that is not the configuration's.
+            gateway: the one that runs what names none, if that is not the configuration's.
         """
         names = set(config.variables)
         for each in config.gateways.values():
@@ -163,7 +163,7 @@ def open_state(
     """The project's state, checked but never created or migrated.
 
     Returns:
-        The state (None where there is none yet: an absent file, or no schema) and what is known
+        The state (None if there is none yet: an absent file, or no schema) and what is known
         of it.
 
     Raises:

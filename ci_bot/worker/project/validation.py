@@ -170,7 +170,7 @@ def of_project(opened: OpenProject, place: ProjectPlace, found: Versions) -> lis
         about_state = ProjectCheck(
             name="state",
             status="not_run",
-            message="Not opened: the base branch's project stands for prod.",
+            message="Not opened: the base branch's project counts as prod.",
         )
     else:
         about_state = check_state(

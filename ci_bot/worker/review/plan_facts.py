@@ -54,7 +54,7 @@ def also_changed(
 ) -> Mapping[str, list[str]]:
     """The other pull requests (`#141`) that change what this plan changes directly or removes.
 
-    By fully qualified name. A pull request that makes the very same change, as one does that is
+    By fully qualified name. A pull request that makes the same change, as one does that is
     stacked on this one, is none; nor is one in which the model only follows another.
     """
     own = _own_changes(context, planned)
@@ -109,7 +109,7 @@ def users_of_restated(
 ) -> Mapping[str, list[str]]:
     """The other environments that use a table of which this plan restates intervals.
 
-    By fully qualified name. Asked only where something is restated: it reads all environments.
+    By fully qualified name. Asked only if something is restated: it reads all environments.
     """
     restated = {
         s_id.name: planned.plan_snapshots[s_id]

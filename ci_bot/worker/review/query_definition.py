@@ -47,7 +47,7 @@ def definition_of(node: Any) -> ModelDefinition:
     except Exception as error:  # a macro of the project may raise anything
         return ModelDefinition(opaque=f"Its query cannot be rendered ({type(error).__name__}).")
     if not isinstance(rendered, exp.Query):
-        return ModelDefinition(opaque="Its query can be rendered only where it runs.")
+        return ModelDefinition(opaque="Its query can be rendered only by a run.")
     text = node.query_.sql
     is_tree = isinstance(written, exp.Query) and not isinstance(written, d.JinjaQuery)
     code = "" if "@" not in text and is_tree else _macro_code(node)

@@ -1,4 +1,4 @@
-"""A review: what would change, read-only, with Spark asleep."""
+"""A review: what would change, read-only, without a start of Spark."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
 def _plan_or_fail(
     opened: OpenProject, plan_request: PlanRequest, repository: Path
 ) -> BuiltPlan | None:
-    """The plan; a failure where the base branch fails too is told together with the base's."""
+    """The plan; a failure where the base branch fails too is reported together with the base's."""
     try:
         return make_plan.plan_against_prod(opened.context, plan_request)
     except SQLMeshError as error:

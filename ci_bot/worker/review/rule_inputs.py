@@ -42,7 +42,7 @@ def rule_inputs(
     """What `rules.find` is given for this review.
 
     Without a plan (nothing changed for SQLMesh) the models are the same on both sides; a password
-    in the configuration or a removed linter is a change all the same, and is found in the files.
+    in the configuration or a removed linter is a change anyway, and is found in the files.
 
     Args:
         row_counts: Known rows of changed models, by fully qualified name.
@@ -120,7 +120,7 @@ def refused_inputs(
 
 
 def _models_in_prod(opened: OpenProject) -> dict[str, Any]:
-    """The models of prod by fully qualified name; none where there is no prod."""
+    """The models of prod by fully qualified name; none if there is no prod."""
     prod = opened.context.state_reader.get_environment(c.PROD)
     if prod is None:
         return {}

@@ -22,7 +22,7 @@ ReadFile = Callable[[str], bytes | None]
 
 
 def no_file(path: str) -> bytes | None:
-    """A reader for a side that has no files at hand."""
+    """A reader for a side without files."""
     return None
 
 
@@ -32,7 +32,7 @@ class RuleInputs:
 
     Models are SQLMesh's, by fully qualified name: `before` as prod's snapshots hold them, `after`
     as the head loads (empty with `loaded=False` where it does not load). The name sets come from
-    the plan; where there is no plan they are empty and the rules compare the models themselves.
+    the plan; if there is no plan they are empty and the rules compare the models themselves.
 
     Attributes:
         standalone_before, standalone_after: audits that no model has attached, by name, likewise.
@@ -43,9 +43,9 @@ class RuleInputs:
         files_before, files_after: the text of a file on either side, None where it is not there.
         config_before, config_after: the configurations, where they are known.
         statements: environment statements (when, sql, change) of the plan.
-        judged: what the plan's statements do to others; None where there is no plan, and the
-            models' own are looked at under the names of the project.
-        all_changed_files: the same where `changed_files` is one of them, which is looked at alone.
+        judged: what the plan's statements do to others; None if there is no plan, and the
+            models' own are checked under the names of the project.
+        all_changed_files: the same where `changed_files` is one of them, which is checked alone.
         copied_from: files that the change leaves as they are, which `files_before` reads as well.
         opened: the files that the load has opened, absolute.
         readers: per model of the head, the models that read it directly.
@@ -54,7 +54,7 @@ class RuleInputs:
         forward_only_plan: whether the plan makes every change forward-only that can be.
         allowed_destructive: models whose tables the plan may alter destructively (the input
             `allow-destructive`), by fully qualified name.
-        personal_schemas: where models may hold personal data; None where no team has said so.
+        personal_schemas: where models may hold personal data; None if no team has said so.
         names: how models are called.
     """
 
@@ -139,7 +139,7 @@ class RuleInputs:
         )
 
     def in_project(self, path: str) -> str | None:
-        """`path` relative to the project directory that holds it; None where no project does."""
+        """`path` relative to the project directory that holds it; None if no project does."""
         for project in sorted(self.projects, key=len, reverse=True):
             root = PurePosixPath(project)
             if str(root) == ".":
@@ -189,7 +189,7 @@ def _make_reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
     """Reads regular files below the first root; links that lead out of all roots are not there.
 
     Neither is what is too large, whole or not at all: a part of a file would be judged as if the
-    rest had been taken away. The report says which files were not looked at.
+    rest had been taken away. The report says which files were not checked.
     """
     # Not `resolve`, which raises where a link leads to itself: one such file in a change must not
     # keep a rule from all the others.

@@ -106,7 +106,7 @@ class ModelPair:
     def _forms_in_full(self) -> tuple[NormalForm, NormalForm] | None:
         """Both forms with the queries of models that this change adds or removes in their place.
 
-        A part of a query that moves into a view of its own does what it did. None where neither
+        A part of a query that moves into a view of its own does what it did. None if neither
         side reads such a model.
         """
         old, new = self.both_trees

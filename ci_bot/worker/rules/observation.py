@@ -40,7 +40,7 @@ class RuleObservation:
         subject: what of the model or the file it is about: columns, calls at their place, a
             statement. With rule, model and path it identifies the finding, whatever its sentence
             says, so no figure and no alias belongs in here. None of it: the whole model or file.
-        model_name: its name, where there is no model object because nothing could be loaded.
+        model_name: its name, if there is no model object because nothing could be loaded.
         anchors: words to look for in the file, best first, to find the line.
         path, line: where the place is known exactly.
         written_in: what stands in a file of its own beside the model: an audit.

@@ -33,7 +33,7 @@ on_file_and_models: RuleRegistry[ProjectRule] = RuleRegistry()
 
 on_written_statement: RuleRegistry[ProjectRule] = RuleRegistry()
 """Statements as they stand in files. The plan's judgement of the same statements sees better, if it
-can be believed."""
+can be trusted."""
 
 on_statement: RuleRegistry[ProjectRule] = RuleRegistry()
 """The plan's statements. Its silence would let one through that writes prod."""

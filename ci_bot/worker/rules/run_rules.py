@@ -48,12 +48,12 @@ def find_in_files(inputs: RuleInputs) -> list[Finding]:
 
 
 def find_without_plan(inputs: RuleInputs) -> list[Finding]:
-    """What rules that read files and models find where no model is known."""
+    """What rules that read files and models find if no model is known."""
     return place_findings(_run_project_rules(MODEL_FILE_RULES, inputs), inputs)
 
 
 def find_in_statements(inputs: RuleInputs) -> list[Finding]:
-    """What the statements in the changed files do, where nothing else can tell."""
+    """What the statements in the changed files do, if nothing else can tell."""
     return place_findings(_in_files(inputs, STATEMENT_FILE_RULES), inputs)
 
 
@@ -74,7 +74,7 @@ def place_findings(observations: Iterable[RuleObservation], inputs: RuleInputs) 
 def _not_too_many(found: list[Finding]) -> list[Finding]:
     """The findings of one rule, or the heaviest of them and how many there are besides.
 
-    Very many changed files may have very many findings, and an answer that is too large is no
+    Thousands of changed files may have thousands of findings, and an answer that is too large is no
     answer at all.
     """
     if len(found) <= MOST_OF_ONE_RULE:

@@ -99,7 +99,7 @@ def _observe_new(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
 
 
 def rule_of(item: JudgedEffect) -> RuleSpec:
-    """Which rule a statement's deed belongs to."""
+    """Which rule a statement's effect belongs to."""
     if item.effect.action == "code":
         return CODE
     return SETTING if item.effect.action in ("sets", "fails") and _is_set(item) else STATEMENT

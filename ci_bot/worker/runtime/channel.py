@@ -36,7 +36,7 @@ class BotChannel:
     Args:
         request: Descriptor of the file that holds the request.
         answer: Descriptor of the empty file for the answer.
-        progress: Descriptor of the pipe for progress; -1 where nobody listens.
+        progress: Descriptor of the pipe for progress; -1 if nobody listens.
         gate: Descriptor that ends when the process beside this one has ended; -1: there is none.
     """
 
@@ -61,7 +61,7 @@ class BotChannel:
 
         Args:
             arguments: `sys.argv[1:]`, as the bot starts the worker: three descriptor numbers, and
-                that of the gate where there is one.
+                that of the gate if there is one.
         """
         request_fd, answer, progress, *gate = (int(argument) for argument in arguments[:4])
         for stream in (sys.stdout, sys.stderr):

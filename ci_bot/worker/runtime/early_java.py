@@ -45,7 +45,7 @@ def guess_spark_options(
     Args:
         directory: The project's, or the first of several.
         gateway: The gateway that was asked for; None is the project's default.
-        read: Gives the document of a YAML text; None where there is none.
+        read: Gives the document of a YAML text; None if there is none.
     """
     files = [directory / name for name in FILES if (directory / name).is_file()]
     if len(files) != 1 or (directory / "config.py").exists() or (directory / ".env").exists():
@@ -78,7 +78,7 @@ def start_early(
 
     Args:
         prepare: Readies the environment for Spark, and may be called again later.
-        read: Gives the document of a YAML text; None where there is none.
+        read: Gives the document of a YAML text; None if there is none.
     """
     options = guess_spark_options(directory, gateway, read)
     # Which options PySpark itself adds was looked up for the versions before 4.

@@ -41,7 +41,7 @@ def move_search_paths(directories: Sequence[str], old: Path, new: Path) -> None:
     """Turns this process from one tree to another: its search path, and where it stands.
 
     Args:
-        directories: What `use` was given. Other entries stay, also where they lie in the old tree,
+        directories: What `use` was given. Other entries stay, also if they lie in the old tree,
             as a virtual environment may.
     """
     moved = {directory: str(_move_path(Path(directory), old, new)) for directory in directories}
@@ -117,7 +117,7 @@ _MODULE = "dateparser.timezone_parser"
 
 def compile_late() -> None:
     """Has the expressions of `dateparser.timezone_parser` compiled at their first use each. Without
-    effect where that is imported already."""
+    effect if that is imported already."""
     sys.meta_path.insert(0, _RegexFinder())
 
 

@@ -84,7 +84,7 @@ def in_a_private_place(
 
 
 def name_without_address(environ: Mapping[str, str]) -> str | None:
-    """This machine's own name where nobody knows its address, and Spark would ask for it.
+    """This machine's own name if nobody knows its address, and Spark would ask for it.
 
     An engine writes the name of a container on one of its networks into /etc/hosts, but not that of
     one without; a machine that was renamed by hand is another case.

@@ -2,7 +2,7 @@
 
 PySpark learns that its JVM is gone when the connection to it is closed. A JVM that is killed while
 it starts another process (as Hadoop does for every permission that it sets) leaves that one with
-copies of its open sockets, so no connection is closed and PySpark waits for ever. So this process
+copies of its open sockets, so no connection is closed and PySpark waits forever. So this process
 watches its JVM, and ends what a JVM leaves that is gone. They are known by their environment: each
 JVM is started with a path of its own in it, and hands it on.
 """
@@ -93,7 +93,7 @@ WATCH = JavaWatch()
 
 
 def processes_with(mark: bytes) -> list[int]:
-    """Processes whose environment has this entry; of other users' nobody is told."""
+    """Processes whose environment has this entry; of other users' nobody learns."""
     pids = [int(entry.name) for entry in _PROCESSES.iterdir() if entry.name.isdigit()]
     return [pid for pid in pids if pid != os.getpid() and mark in _read_environment(pid)]
 

@@ -1,10 +1,10 @@
 """Tells the bot, at once, which files of the checkout this process opens, imports or runs.
 
 The bootstrap loads this file, by its path, before anything else of the worker: an audit hook that
-cannot be taken out again, and a pipe that can only be written to. A file is told before its content
-is read, so before any code in it runs. What that code does afterwards, it cannot take its own name
-back. Processes that are forked inherit the hook and the pipe; programs that are started do not, so
-their command is told.
+cannot be taken out again, and a pipe that can only be written to. A file is reported before its
+content is read, so before any code in it runs. What that code does afterwards, it cannot take its
+own name back. Processes that are forked inherit the hook and the pipe; programs that are started do
+not, so their command is reported.
 
 Standard library only, and nothing newer than Python 3.9: it runs under the worker's interpreter.
 """
@@ -148,10 +148,10 @@ _real_directory = lru_cache(maxsize=20_000)(os.path.realpath)
 
 
 def _write_record(descriptor: int, kind: bytes, text: str) -> None:
-    """One record, in one piece; where nobody can be told, nothing is opened either."""
+    """One record, in one piece; if nobody can hear of it, nothing is opened either."""
     data = kind + os.fsencode(text).replace(b"\0", b"") + b"\0"
     if os.write(descriptor, data) != len(data):
-        raise OSError("the bot was told only a part of a file's name")
+        raise OSError("the bot got only a part of a file's name")
 
 
 def _program_name(arguments: tuple[Any, ...]) -> str:

@@ -64,7 +64,7 @@ class AdapterFiles:
         self._adapter = adapter
 
     def measure_size(self, location: str) -> int | None:
-        """Bytes of all files at or below a location; 0 where there is nothing, None: unknown.
+        """Bytes of all files at or below a location; 0 if there is nothing, None: unknown.
 
         It is no question to Spark: no job runs, and a file system that Hadoop does not know (an
         object store behind Iceberg's own client) is no failure.
@@ -158,7 +158,7 @@ class SparkCatalog:
         """Names of all tables and views of a schema; None where the schema does not exist.
 
         With the fewest questions that settle it, because each takes tenths of a second in a fresh
-        session. Spark's own catalog lists views among the tables, also where Iceberg's
+        session. Spark's own catalog lists views among the tables, also if Iceberg's
         `SparkSessionCatalog` stands before it; other catalogs need not.
         """
         tables = self._list_tables(catalog, schema)
@@ -272,7 +272,7 @@ class SparkCatalog:
         Args:
             at_once: How many questions may be on their way. No job runs for one; its time goes to
                 the driver and to the metastore.
-            analyse: How Spark is asked, where that is to be of use for more.
+            analyse: How Spark is asked, if that is to be of use for more.
         """
         asked = list(relations)
         ask = partial(_find_analysis_error, analyse or self.analyse_relation)
@@ -285,7 +285,7 @@ class SparkCatalog:
         """Row counts, many in one statement, so that Spark schedules them side by side.
 
         Args:
-            names: What those are called that the session has looked at already, by their SQL.
+            names: What those are called that the session has checked already, by their SQL.
         """
         found: dict[Relation, int] = {}
         for first in range(0, len(relations), _COUNTED_TOGETHER):

@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 2.0
 
 
 def active_context() -> Any | None:
-    """The SparkContext of this process; None where there is none, or no PySpark."""
+    """The SparkContext of this process; None if there is none, or no PySpark."""
     context: Any = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     return getattr(context, "_active_spark_context", None)
 

@@ -131,7 +131,7 @@ def make_comparison(op: str, left: Term, right: Term) -> TermOperation:
 
 
 def make_junction(op: str, items: list[Term]) -> Term:
-    """AND or OR of `items`, flat."""
+    """The items, flat, under one `and` or `or`."""
     flat: list[Term] = []
     for item in items:
         if isinstance(item, TermOperation) and item.op == op:

@@ -50,11 +50,11 @@ def list_column_changes(
     Args:
         before, after: the model on both sides; None where a side has none.
         readers: models of the head that read it directly.
-        queries: shared renderings, where there are some.
+        queries: shared renderings, if there are some.
 
     Returns:
         Added, dropped and retyped columns, in the order of the old and then the new definition.
-        Columns of a side that cannot be told (SELECT * of an unknown table) give no changes.
+        Columns of a side that cannot be known (SELECT * of an unknown table) give no changes.
     """
     if before is not None and after is not None and _reads_the_same(before, after):
         return []
@@ -86,7 +86,7 @@ def list_column_changes(
 
 
 def known_types(model: Any) -> Mapping[str, Any] | None:
-    """Column types by name in lower case; None where the columns cannot be told."""
+    """Column types by name in lower case; None where the columns cannot be known."""
     if model is None:
         return {}
     try:
@@ -135,7 +135,7 @@ def _is_table(table: Any, wanted: str) -> bool:
 def compare_types(old: Any, new: Any) -> str | None:
     """How a type changes: "wider", "narrower", "other", or None where it stays.
 
-    Types that cannot be told are no change, and neither is another length of a VARCHAR: Spark
+    Types that cannot be known are no change, and neither is another length of a VARCHAR: Spark
     casts it to STRING whatever the number says.
     """
     if old == new or _is_unknown(old) or _is_unknown(new):

@@ -24,8 +24,8 @@ class NormalForm:
     """A query in normal form. Forms of one `Interner` can be compared.
 
     Attributes:
-        gaps: what was not understood, in words. Where there is any, nothing is proved.
-        rows: the key of its rows; None where there is no telling.
+        gaps: what was not understood, in words. If there is any, nothing is proved.
+        rows: the key of its rows; None if there is no telling.
         results: the keys of its results by name, in their order.
         notes: its clauses as they are met.
         spelling: its names as they are written, by the same in lower case.
@@ -46,7 +46,7 @@ class NormalForm:
 
         Args:
             one_text: Whether the engine gets one text for both; what is not understood may give
-                other rows all the same.
+                other rows anyway.
         """
         if one_text:
             return self._is_repeatable and other._is_repeatable

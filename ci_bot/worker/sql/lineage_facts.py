@@ -21,7 +21,7 @@ class ModelDefinition:
     Attributes:
         rendered: the tree that SQLMesh would run, with the times of a load; None where `opaque`.
         written: the tree of the file, with macros; None where it is Jinja or a macro as a whole.
-        incremental: the tree as a run renders it that finds what earlier runs left, where nothing
+        incremental: the tree as a run renders it that finds what earlier runs left, if nothing
             else of times and conditions is hidden in Jinja (dbt's `is_incremental`).
         has_star: the file has a star, so the rendering shows only columns that still exist.
         hides: the rendering may have folded something away that depends on times or conditions.
@@ -45,7 +45,7 @@ class LineageModel:
 
     Attributes:
         parents: names of the tables that it depends on, as far as SQLMesh knows them.
-        after: its definition in the head; asked for only where something above it changes.
+        after: its definition in the head; asked for only if something above it changes.
         before: its definition in prod, for a model that was edited.
         columns_before, columns_after: names in lower case, in their order; None: not known.
         changed: columns that change in another way than the query can tell, and how.

@@ -53,7 +53,7 @@ _CLAUSES = {
 
 @dataclass(frozen=True)
 class OwnPart:
-    """A part of a changed model: a column, or, where that is None, its rows.
+    """A part of a changed model: a column, or, if that is None, its rows.
 
     `shifts` where a column comes or goes before others, so that those stand elsewhere.
     """
@@ -68,7 +68,7 @@ class OwnPart:
 def list_own_changes(model: LineageModel, columns: KnownColumns) -> list[OwnPart]:
     """The changed parts of an edited model.
 
-    Nothing is listed only where both sides were read and mean the same; what cannot be compared is
+    Nothing is listed only if both sides were read and mean the same; what cannot be compared is
     `unknown`.
     """
     found = list(_list_listed_changes(model))
@@ -106,7 +106,7 @@ def list_own_changes(model: LineageModel, columns: KnownColumns) -> list[OwnPart
 def _incomparable(
     model: str, before: ModelDefinition, after: ModelDefinition, gaps: tuple[str, ...]
 ) -> OwnPart | None:
-    """What is said where equal computations need not be equal."""
+    """What is reported where equal computations need not be equal."""
     if gaps:
         why = f"Spark may read it in another way: {', '.join(sorted(set(gaps)))}."
         return OwnPart(model, None, "unknown", why)
@@ -419,9 +419,7 @@ class _ModelStep:
         bits = above.bits_of(atom.what)
         if atom.what == DOUBT and bits:
             shown = self._project.shown(atom.table)
-            self._mark_unknown(
-                f"Where a name in its query leads cannot be told: perhaps to {shown}."
-            )
+            self._mark_unknown(f"Where a name in its query leads is not known: perhaps to {shown}.")
             return self._doubt
         return bits
 

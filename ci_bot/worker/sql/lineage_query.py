@@ -352,7 +352,7 @@ class DefinitionRelations:
 
     Attributes:
         gaps: what Spark may compute otherwise than it stands in the tree, in words: it depends on
-            what it is made of all the same.
+            what it is made of anyway.
     """
 
     rendered: LineageRowset

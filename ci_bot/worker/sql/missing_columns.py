@@ -34,7 +34,7 @@ _HIDDEN = frozenset(
 def list_missing_columns(query: Any, columns_of: ColumnsOf) -> Iterator[tuple[str, str | None]]:
     """(column, the table that it is read from, None where it could be any) of what is not there.
 
-    Where anything is unknown that could have the column, it is taken to be there.
+    Where anything is unknown that could have the column, it is assumed to be there.
 
     Args:
         columns_of: the columns of a table in lower case, or None where they are not known.

@@ -295,7 +295,7 @@ def list_outer_scopes(root: Any) -> list[Any]:
 
 
 def find_projection(select: Any, name: str) -> Any:
-    """The projection called `name`, without its alias; None where there is none."""
+    """The projection called `name`, without its alias; None if there is none."""
     for item in select.expression.expressions:
         if item.alias_or_name.lower() == name.lower():
             return item.unalias()

@@ -52,7 +52,7 @@ class FromItem:
         return self.names if self.names is not None else ["*"]
 
     def find_column(self, name: str) -> Term | None:
-        """The column called `name`; None where there is none."""
+        """The column called `name`; None if there is none."""
         if self.block is not None:
             return self.block.find_output(name)
         if self.source is None or (self.names is not None and name not in self.names):
@@ -110,7 +110,7 @@ class SelectFrame:
         return self.outer.resolve_unqualified(name) if self.outer is not None else (None, False)
 
     def make_equal(self, kept: SourceColumn, other: SourceColumn) -> None:
-        """Notes that in each row `other` equals `kept`, or is NULL for want of a match."""
+        """Notes that in each row `other` equals `kept`, or is NULL because there is no match."""
         self.equal.add((_column_position(kept), _column_position(other)))
 
     def adds_nothing(self, kept: Term, other: Term) -> bool:

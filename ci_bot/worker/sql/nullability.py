@@ -190,7 +190,7 @@ def _treated_as_nullable(table: str, name: str, project: ProjectQueries) -> str:
 
 
 def _unmatched_by(select: Any, alias: str) -> str:
-    """The outer join by which rows come that have no match in a source; "" where there is none."""
+    """The outer join by which rows come that have no match in a source; "" if there is none."""
     if not alias or not isinstance(select, exp.Select):
         return ""
     first = select.args.get(FROM)

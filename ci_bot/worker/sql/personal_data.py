@@ -73,7 +73,7 @@ def list_exposed_columns(model: Any, queries: ModelQueries | None = None) -> dic
 
 
 def names_in(model: Any, queries: ModelQueries | None = None) -> set[str]:
-    """Every name in the query of a model, in lower case; none where there is no query."""
+    """Every name in the query of a model, in lower case; none if there is no query."""
     query = (queries or ModelQueries()).query_of(model) if model is not None else None
     return (
         {str(node.this).lower() for node in query.tree.find_all(exp.Identifier)} if query else set()
@@ -83,7 +83,7 @@ def names_in(model: Any, queries: ModelQueries | None = None) -> set[str]:
 def computed_from(
     model: Any, queries: ModelQueries | None = None
 ) -> dict[str, set[tuple[str, str]]]:
-    """The (table, column) pairs that each result column is computed from, where that is known."""
+    """The (table, column) pairs that each result column is computed from, if that is known."""
     query = (queries or ModelQueries()).query_of(model)
     found: dict[str, set[tuple[str, str]]] = {}
     if query is not None and query.root is not None:

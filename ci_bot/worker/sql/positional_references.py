@@ -28,7 +28,7 @@ class ClauseKey:
     direction: str
 
     def means_same_column(self, other: ClauseKey) -> bool:
-        """Whether both stand for one column: it may have got another name or be computed anew."""
+        """Whether both stand for one column: it may have got another name or be computed again."""
         return self.direction == other.direction and (
             self.expression == other.expression or self.name == other.name
         )

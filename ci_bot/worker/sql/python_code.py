@@ -114,7 +114,7 @@ def random_calls(model: Any) -> list[str]:
 
 
 def clock_calls_in(found: list[ast.AST]) -> list[str]:
-    """See `clock_calls`, for trees at hand."""
+    """See `clock_calls`, for a tree that is parsed already."""
     names = map_imports(found)
     hits: list[str] = []
     for tree in found:
@@ -152,7 +152,7 @@ def _sql_clock(call: ast.Call) -> str:
 
 
 def random_calls_in(found: list[ast.AST]) -> list[str]:
-    """See `random_calls`, for trees at hand."""
+    """See `random_calls`, for a tree that is parsed already."""
     names = map_imports(found)
     calls = [item for tree in found for item in iterate_calls(tree, names)]
     seeded = {
@@ -284,7 +284,7 @@ def _has_effect(call: ast.Call, *keywords: str) -> bool:
 def is_pure(source: str | None) -> bool:
     """Whether a macro's result is made of its arguments alone, as its text shows.
 
-    It is one function, which names nothing but its parameters, what it binds itself, and the
+    It is one function, which names only its parameters, what it binds itself, and the
     builtins that compute; its first parameter, SQLMesh's evaluator, knows the time and the
     environment, and is not touched.
     """

@@ -40,7 +40,7 @@ class JoinNoteSource:
 
 @dataclass(frozen=True)
 class JoinNote:
-    """A join as it can be told.
+    """A join as it can be known.
 
     Attributes:
         on: each condition, what it was read from, and the (target, column) pairs of several

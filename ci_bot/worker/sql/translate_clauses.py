@@ -149,7 +149,7 @@ class ClauseTranslator:
     """Reads clauses of one SELECT, or of a set operation.
 
     Args:
-        host: is told what is not understood.
+        host: collects what is not understood.
         scalars: reads expressions with the names of this SELECT.
     """
 
@@ -184,7 +184,7 @@ class ClauseTranslator:
         if not alias:
             meant = [source for source in frame.items.values() if not source.is_hidden]
         if not meant:
-            self.host.add_gap("it is not known what a star stands for")
+            self.host.add_gap("it is not known which columns a star means")
         for source in meant:
             for name in source.list_results():
                 term = source.find_column(name)
@@ -195,7 +195,7 @@ class ClauseTranslator:
                     found[told] = term
 
     def translate_group(self, select: Any, own: ClauseMentions) -> GroupClause | None:
-        """GROUP BY; a group of everything where there are only aggregates."""
+        """GROUP BY; a group of everything if there are only aggregates."""
         node = select.args.get("group")
         if node is None:
             # HAVING alone makes one group of everything, too.

@@ -48,7 +48,7 @@ class ScalarTranslator:
     """Reads the expressions of one SELECT.
 
     Args:
-        host: reads subqueries, and is told what is not understood.
+        host: reads subqueries, and collects what is not understood.
         frame: what names stand for.
         results_first: a bare name is first looked for among the results, as in ORDER BY.
         windows: what the SELECT names in its WINDOW clause.
@@ -332,7 +332,7 @@ _UP_TO_PEERS = "RANGE UNBOUNDED PRECEDING CURRENT ROW"
 
 def _frame_in_full(frame: Any, *, ordered: bool) -> str:
     """The frame with what SQL means where it is left out: up to the current row, and without any
-    frame up to its peers, or the whole partition where nothing orders it."""
+    frame up to its peers, or the whole partition if nothing orders it."""
     if frame is None:
         return _UP_TO_PEERS if ordered else _WHOLE
     told = [str(frame.args.get(name) or "") for name in _FRAME if _is_text(frame, name)]

@@ -307,7 +307,7 @@ class SourceTranslator:
         before = [item for item in self.frame.items.values() if not item.is_hidden]
         item, part = self.entries.enter_source(join.this, role)
         if part is None:
-            raise AssertionError("unreachable: a joined query never stands for the SELECT")
+            raise AssertionError("unreachable: a joined query never is the SELECT itself")
         read = self._translate_conditions(join, before, item)
         on = [term for term, _ in read]
         turned = way == "right" and self._only_source() is not None
@@ -366,7 +366,7 @@ class SourceTranslator:
             self.part = SourcePart([OuterJoin(part, self.part, full, on)])
 
     def _only_source(self) -> QuerySource | None:
-        """What stands before a join, where that is one source without conditions."""
+        """What stands before a join, if that is one source without conditions."""
         part = self.part
         only = part.inner[0] if len(part.inner) == 1 and not part.hung and not part.where else None
         return None if isinstance(only, OuterJoin) else only

@@ -60,7 +60,7 @@ class SqlEffect:
 
     @property
     def described_effect(self) -> str:
-        """The effect without its target: kind, and detail where there is one."""
+        """The effect without its target: kind, and detail if there is one."""
         return f"{self.kind}: {self.detail[:300]}" if self.detail else self.kind
 
 
@@ -70,7 +70,7 @@ def unknown_effect(kind: str, why: str) -> SqlEffect:
 
 
 def find_no_owner(name: ObjectName) -> None:
-    """For where no object is known to belong to a model."""
+    """For if no object is known to belong to a model."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ class OwnObjects:
     Attributes:
         environment: its name, for messages.
         catalog: the catalog of names that do not say one.
-        schemas: (catalog, schema) of schemas that hold nothing but this environment's views.
+        schemas: (catalog, schema) of schemas that hold only this environment's views.
         objects: tables and views, with catalog and schema.
         described: objects and schemas of which only statistics, comments, properties and rights may
             change.
-        whose: the model that an object belongs to, where that is known; for messages.
+        whose: the model that an object belongs to, if that is known; for messages.
     """
 
     environment: str
@@ -125,7 +125,7 @@ class OwnObjects:
         return {self._plain_name(target), model} - {None}
 
     def describe_target(self, target: ObjectName) -> str:
-        """A name without the default catalog, and whose table it is where that is known."""
+        """A name without the default catalog, and whose table it is if that is known."""
         name = self._plain_name(target)
         model = self.whose(self.full_name(target)[:_FULL])
         return f"`{name}` of {model}" if model and model != name else f"`{name}`"

@@ -1,4 +1,4 @@
-"""Whether what a statement does is the environment's own business, and how that is said."""
+"""Whether what a statement does is the environment's own business, and how that is reported."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RenderedStatement:
         dialect: of the engine.
         problem: why it cannot be rendered.
         part: the text is only a part of a statement that SQLMesh makes.
-        literal: in place of a text, what stands literally in the source. It counts where no
+        literal: in place of a text, what stands literally in the source. It counts if no
             rendering does it: behind a condition on a date, say, which holds on some other day.
     """
 
@@ -89,7 +89,7 @@ class JudgedEffect:
     standing: bool = False
 
 
-Deed = tuple[str, str, str, str | None]
+EffectKey = tuple[str, str, str, str | None]
 
 
 def judge_statements(
@@ -110,7 +110,7 @@ def judge_statements(
                 )
 
 
-def list_deeds(statements: Iterable[RenderedStatement], own: OwnObjects) -> set[Deed]:
+def list_effect_keys(statements: Iterable[RenderedStatement], own: OwnObjects) -> set[EffectKey]:
     """Action, kind, detail and every name of the target, of all that statements do."""
     return {
         (effect.action, effect.kind, effect.detail, name)
@@ -121,16 +121,16 @@ def list_deeds(statements: Iterable[RenderedStatement], own: OwnObjects) -> set[
 
 
 def judge_hidden_literals(
-    literal: Iterable[RenderedStatement], own: OwnObjects, done: set[Deed]
+    literal: Iterable[RenderedStatement], own: OwnObjects, done: set[EffectKey]
 ) -> Iterator[JudgedEffect]:
     """What stands literally in a place, reaches others, and is in no rendering of it.
 
     Args:
-        done: the deeds of all renderings.
+        done: the effects of all renderings.
     """
     for statement in literal:
         for effect in statement.effects:
-            told = list_deeds([replace(statement, literal=(effect,))], own)
+            told = list_effect_keys([replace(statement, literal=(effect,))], own)
             severity = weigh_effect(effect, own) if effect.target != THIS_MODEL else None
             reaches_others = severity == "blocker" or effect.action == "sets"
             if severity is not None and reaches_others and not told & done:
@@ -139,8 +139,8 @@ def judge_hidden_literals(
                 )
 
 
-def deed_key(item: JudgedEffect) -> tuple[str, str]:
-    """What two deeds must have in common to be the same one.
+def effect_key(item: JudgedEffect) -> tuple[str, str]:
+    """What two effects must have in common to be the same one.
 
     A query may change while the call in it stays; a statement is one thing.
     """

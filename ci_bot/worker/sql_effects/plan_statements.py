@@ -16,13 +16,13 @@ from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.sql_effects import rendered, statement_sources
 from ci_bot.worker.sql_effects.effects import OwnObjects
 from ci_bot.worker.sql_effects.judgement import (
-    Deed,
+    EffectKey,
     JudgedEffect,
     RenderedStatement,
-    deed_key,
+    effect_key,
     judge_hidden_literals,
     judge_statements,
-    list_deeds,
+    list_effect_keys,
 )
 from ci_bot.worker.sql_effects.statement_sources import RenderSite
 
@@ -31,8 +31,8 @@ def judge_plan(context: Any, planned: BuiltPlan) -> list[JudgedEffect]:
     """What the statements that this plan would execute do outside the environment, or to it.
 
     Each statement is rendered for the pull request's environment, and for prod, where a merge would
-    execute it; what both do is told once. Statements of models that the plan leaves alone are not
-    executed, so they are not looked at. Nothing asks the engine.
+    execute it; what both do is reported once. Statements of models that the plan leaves alone are
+    not executed, so they are not checked. Nothing asks the engine.
     """
     diff = planned.plan.context_diff
     both = statement_sources.of_plan(context, planned)
@@ -112,20 +112,20 @@ def _judge_new_statements(
     own: Callable[[RenderSite], OwnObjects],
     where: Sequence[RenderSite],
 ) -> list[JudgedEffect]:
-    """What of `now` is worth telling, in each environment; what two do is told once.
+    """What of `now` is worth telling, in each environment; what two do is reported once.
 
-    What is own, and prod's side, `then`, are looked at only where something is done: there are
+    What is own, and prod's side, `then`, are checked only if something is done: there are
     projects of thousands of models, and most have no statements.
     """
     found: list[JudgedEffect] = []
     literal: list[RenderedStatement] = []
-    done: set[Deed] = set()
+    done: set[EffectKey] = set()
     for site in where:
         texts, stands = _sort_statements(now(site))
         literal = literal or stands  # the same wherever it is rendered for
         if literal or any(e.action != "nothing" for each in texts for e in each.effects):
             ours = own(site)
-            done |= list_deeds(texts, ours)
+            done |= list_effect_keys(texts, ours)
             found += _mark_known(
                 judge_statements(texts, ours), partial(_keys_of_kept, then, site, ours)
             )
@@ -134,7 +134,7 @@ def _judge_new_statements(
         found += _mark_known(
             judge_hidden_literals(literal, own(here), done), partial(_keys_of_written, then, here)
         )
-    return _merge_equal_deeds(found)
+    return _merge_equal_effects(found)
 
 
 def _sort_statements(
@@ -154,13 +154,13 @@ def _mark_known(
         before = known() if found else set()
     except SqlglotError:  # an older version of SQLMesh stored what this one cannot parse
         before = set()
-    return [replace(item, standing=deed_key(item) in before) for item in found]
+    return [replace(item, standing=effect_key(item) in before) for item in found]
 
 
 def _keys_of_kept(
     then: Callable[[RenderSite], Iterable[RenderedStatement]], site: RenderSite, own: OwnObjects
 ) -> set[tuple[str, str]]:
-    return {deed_key(item) for item in judge_statements(_sort_statements(then(site))[0], own)}
+    return {effect_key(item) for item in judge_statements(_sort_statements(then(site))[0], own)}
 
 
 def _keys_of_written(
@@ -169,8 +169,8 @@ def _keys_of_written(
     return {(statement.slot, statement.source) for statement in _sort_statements(then(site))[1]}
 
 
-def _merge_equal_deeds(found: Iterable[JudgedEffect]) -> list[JudgedEffect]:
-    """The same deed of the same place is told once, however often it is rendered."""
+def _merge_equal_effects(found: Iterable[JudgedEffect]) -> list[JudgedEffect]:
+    """The same effect of the same place is reported once, however often it is rendered."""
     kept: dict[Any, JudgedEffect] = {}
     for item in found:
         effect = item.effect

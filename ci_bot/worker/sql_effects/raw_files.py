@@ -12,7 +12,7 @@ loaded (`judge_plan`); here it is seen whether that told of what literally stand
 A literal statement counts wherever it stands: in a Jinja block, in an argument of a macro, in a
 string that a macro or a template is given. A target that is computed is undecided. `@this_model`
 and the name of the file's own model are the model's own. `undecided` is no finding by itself.
-SQLMesh's console is told of what cannot be parsed: the caller chooses one that says nothing.
+SQLMesh's console hears of what cannot be parsed: the caller chooses one that says nothing.
 """
 
 from __future__ import annotations

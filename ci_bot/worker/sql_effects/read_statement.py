@@ -103,7 +103,7 @@ def _has_variable(command: Any, dialect: str) -> bool:
 
 def of_tree(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     """What one parsed statement does, and everything inside it."""
-    yield from _of_deed(tree, dialect)
+    yield from _list_effects_of(tree, dialect)
     if any(node.key.startswith(_MACROS) for node in tree.walk()):
         yield unknown_effect(_object_kind(tree), "a macro in it was not resolved")
     yield from _read_nested(tree, dialect)
@@ -112,7 +112,7 @@ def of_tree(tree: Any, dialect: str) -> Iterator[SqlEffect]:
 def _read_nested(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     for node in tree.walk():
         if node is not tree and node.key in _DEEDS and not _belongs_to_statement(node, tree):
-            yield from _of_deed(node, dialect)
+            yield from _list_effects_of(node, dialect)
     yield from code_in(tree)
 
 
@@ -124,11 +124,15 @@ def _is_macro(node: Any) -> bool:
 def literals_in(tree: Any, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
     """What of an unrendered statement stands there literally, and whether a macro could add to it.
 
-    Statements that are arguments of a macro count, and strings that are SQL. A deed whose target a
-    macro computes is left out: only running it would say more.
+    Statements that are arguments of a macro count, and strings that are SQL. An effect whose target
+    a macro computes is left out: only running it would say more.
     """
     macros = [node for node in tree.walk() if _is_macro(node)]
-    found = [] if _is_macro(tree) or tree.key in ("model", "audit") else [*_of_deed(tree, dialect)]
+    found = (
+        []
+        if _is_macro(tree) or tree.key in ("model", "audit")
+        else [*_list_effects_of(tree, dialect)]
+    )
     found += _read_nested(tree, dialect)
     for macro in macros:
         for node in macro.walk():
@@ -168,7 +172,7 @@ def _belongs_to_statement(node: Any, tree: Any) -> bool:
     return tree.key == "alter" or (node.parent is not None and node.parent.key == "when")
 
 
-def _of_deed(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _list_effects_of(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     if tree.key in _QUERIES or tree.key in _SESSION:
         yield SqlEffect("nothing", _object_kind(tree))
     elif tree.key == "command":

@@ -248,7 +248,7 @@ def _meaning_of_group(key: str) -> SettingMeaning:
 
 
 def spelling_of(key: str) -> str | None:
-    """How Spark spells a key that it tells from others by case; None where that is not known."""
+    """How Spark spells a key that it tells from others by case; None if that is not known."""
     known = _WHOLE.get(key.lower())
     return known[0] if known is not None else None
 

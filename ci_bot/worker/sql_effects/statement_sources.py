@@ -42,7 +42,7 @@ class RenderSite:
     Without a plan there are no snapshots, and names stay those of the project.
 
     Attributes:
-        catalog: of names that do not say one; empty where there are no catalogs.
+        catalog: of names that do not say one; empty if there are no catalogs.
         default_dialect: of the engine.
         gateways: dialects of other gateways' engines, by the gateway's name.
         naming: how the environment names its views; `prod_naming` is how prod does.
@@ -156,7 +156,7 @@ class RenderSite:
         )
 
     def parse_object_name(self, name: str) -> ObjectName:
-        """A name in SQLMesh's own form, as ours; with its catalog, where there are any."""
+        """A name in SQLMesh's own form, as ours; with its catalog, if there are any."""
         table = exp.to_table(name)
         found = names.of_table(table) or (name.lower(),)
         return found if table.catalog else (self.catalog, *found)
@@ -255,7 +255,7 @@ def of_plan(context: Any, planned: BuiltPlan) -> tuple[RenderSite, RenderSite]:
 
 
 def without_plan(model: Any, dialect: str) -> RenderSite:
-    """Where there is no plan: the names of the project, of which none is an environment's own."""
+    """If there is no plan: the names of the project, of which none is an environment's own."""
     return RenderSite(catalog=str(model.default_catalog or "").lower(), default_dialect=dialect)
 
 

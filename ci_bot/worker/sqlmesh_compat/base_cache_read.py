@@ -52,7 +52,7 @@ def settings_digest(
     """The digest of what `SqlMeshLoader._load_sql_models` hands to each file's loading.
 
     Returns:
-        None where it cannot be told: then no file of the project is known.
+        None where it cannot be known: then no file of the project is known.
     """
     if type(loader) is not SqlMeshLoader:
         return None

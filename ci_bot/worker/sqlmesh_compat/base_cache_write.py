@@ -57,7 +57,7 @@ def note_loaded_files() -> Iterator[NotedFiles]:
 def known_files_of(context: Any, found: NotedFiles, repository: Path) -> list[KnownFile]:
     """The files that define one model each, which is as prod's record has it in every field.
 
-    Only where the file and what is noted of its surroundings decide what the model is: a model
+    Only if the file and what is noted of its surroundings decide what the model is: a model
     that uses code, a template, or a macro that is more than a moment may read anything.
     """
     stored = in_prod(context)
@@ -114,7 +114,7 @@ def _is_defined_by_its_file(model: Any) -> bool:
 
 
 def _is_as_stored(model: Any, record: StoredModel, audits: Mapping[str, Any]) -> bool:
-    """Whether prod's record gives this very model back."""
+    """Whether prod's record gives exactly this model back."""
     back: Any = model_in(record)
     if back is None or back.fqn != model.fqn or type(model) is not SqlModel:
         return False

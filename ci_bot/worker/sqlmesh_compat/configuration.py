@@ -64,10 +64,10 @@ _metadata: Any = context_diff.metadata
 
 
 def scan_packages_once() -> None:
-    """Lets the plans of this process share one scan of the installed packages, and spares it where
+    """Lets the plans of this process share one scan of the installed packages, and spares it if
     no model imports one.
 
-    Every `ContextDiff` reads the metadata of all of them anew to infer requirements
+    Every `ContextDiff` reads the metadata of all of them again to infer requirements
     (`_build_requirements`), 0.3 s each, although they cannot change while the process runs.
     """
     if context_diff.metadata is _metadata:
@@ -122,7 +122,7 @@ def default_catalog(context: Context) -> str | None:
 
 
 class DbtProjectError(ConfigError):
-    """A project that only SQLMesh's dbt loader can read, where that is not used."""
+    """A project that only SQLMesh's dbt loader can read, if that is not used."""
 
 
 def is_dbt_project(path: Path) -> bool:
@@ -233,7 +233,7 @@ def written_bot_settings(config: Any) -> dict[str, Any]:
     """The keys that a configuration writes under `cicd_bot:`, by their names there, with values.
 
     Null counts as not written. What SQLMesh copies there from `plan:` does not count either; it
-    is told by being the very same object. A configuration of a class of the project's own reaches
+    is known by being the same object. A configuration of a class of the project's own reaches
     us with every default set, so there what equals a default was most likely not written.
     (`GithubCICDBotConfig`, `Config._inherit_project_config_in_cicd_bot`, `convert_config_type`)
     """

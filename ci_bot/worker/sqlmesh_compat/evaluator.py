@@ -330,7 +330,7 @@ class PartOfPlan:
         return snapshot.snapshot_id in self.batches or snapshot.snapshot_id in self.views
 
     def narrow_stage(self, stage: BackfillStage) -> BackfillStage:
-        """The stage with nothing but that, and of that nothing which is there by now."""
+        """The stage with only that, and of that nothing which is there by now."""
         wanted: dict[Snapshot, list[tuple[int, int]]] = {}
         for snapshot, missing in stage.snapshot_to_intervals.items():
             if snapshot.snapshot_id in self.views:
@@ -354,7 +354,7 @@ class ProbingPlanEvaluator(LeasedPlanEvaluator):
     runs changed audits on the data that is there, and would not once they are recorded.
 
     Statements before everything are run, because models may rest on what they set up, and in a
-    first apply they run where no view of the environment is there yet, too. What is left out: the
+    first apply they run if no view of the environment is there yet, too. What is left out: the
     environment's record and its views, because half a plan is no environment; statements after
     everything, which may rest on these; audits of what was built before, which tell nothing of
     costs. The apply that follows does all of it. (`BuiltInPlanEvaluator`)

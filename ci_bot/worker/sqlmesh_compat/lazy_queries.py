@@ -121,7 +121,7 @@ def find_dependencies(model: Any) -> None:
 
 
 def _list_tables(model: Any) -> set[str] | None:
-    """None where the query has to be rendered, and where no query is asked.
+    """None where the query has to be rendered, and if no query is asked.
 
     (`_Model.full_depends_on`, `BaseExpressionRenderer._render`)
     """

@@ -76,7 +76,7 @@ def ignore_files(configs: dict[Path, Any], files: Sequence[Path]) -> None:
 def registries_kept() -> Iterator[None]:
     """Puts back the registries of macros and signals, which a failed load leaves filled.
 
-    (`SqlMeshLoader._load_scripts` and `_load_signals` restore them only where they come to an end)
+    (`SqlMeshLoader._load_scripts` and `_load_signals` restore them only if they come to an end)
     """
     kept = [(kind, kind.get_registry()) for kind in (macro, signal)]
     try:
@@ -89,8 +89,8 @@ def registries_kept() -> Iterator[None]:
 def order_models(context: Any) -> None:
     """Puts the loaded models in the order of their names.
 
-    SQLMesh's own order is that in which its processes come back, so what is told model by model
-    would be told otherwise each time. (`SqlMeshLoader._load_sql_models`, `UniqueKeyDict`)
+    SQLMesh's own order is that in which its processes come back, so what is reported model by model
+    would be reported otherwise each time. (`SqlMeshLoader._load_sql_models`, `UniqueKeyDict`)
     """
     models = sorted(context._models.items())
     context._models.clear()

@@ -88,7 +88,7 @@ def find_objection(
     Args:
         may_call: Whether a function of that name may be called.
         may_read: Whether the name of anything may be read. SQL has columns of any name, and only
-            where they are evaluated could a macro call what such a name means in Python.
+            if they are evaluated could a macro call what such a name means in Python.
     """
     try:
         # As `eval` reads it, which passes over blanks before an expression.
@@ -208,7 +208,7 @@ def judge_macro_code() -> None:
     To be called before anything of a project is loaded. The text of the changed files is judged
     before as well, by a process that loads nothing, and gives file and line. But an argument may be
     made by another macro, by a template or by a variable of the configuration, and only here is it
-    known what it became. So nothing has to be waited for and nothing has to be believed: whatever
+    known what it became. So nothing has to be waited for and nothing has to be trusted: whatever
     made the Python, it is judged at the moment it would run. A file of the base branch that does
     the same is refused too; SQL that means SQL never makes such Python.
 

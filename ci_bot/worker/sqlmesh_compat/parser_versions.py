@@ -50,7 +50,7 @@ _DECIMAL = exp.DataType.Type.DECIMAL
 
 
 def column_types(model: Any) -> Mapping[str, Any] | None:
-    """The types of a model's columns by name, as far as they can be told.
+    """The types of a model's columns by name, as far as they can be known.
 
     Before sqlglot 28 the parser forgets the digits of a decimal that is computed: `amount * 2` is
     DECIMAL there, which means (10, 0) where somebody writes it. Such a column is UNKNOWN here,

@@ -112,7 +112,7 @@ def _columns_when_asked() -> Iterator[None]:
 def are_known(model: Any) -> bool:
     """Whether the text alone shows that SQLMesh knows the model's columns.
 
-    False also where that is no work: they are declared, or the query is optimized already.
+    False also if that is no work: they are declared, or the query is optimized already.
     A query is optimized with no column more or less but for a star, and each keeps its name but
     for its case. (`SqlModel.columns_to_types`, `QueryRenderer._optimize_query`)
     """

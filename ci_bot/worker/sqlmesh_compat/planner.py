@@ -68,10 +68,10 @@ def previews_forward_only(context: Context) -> bool:
 
 
 def keep_model_caps(builder: PlanBuilder) -> None:
-    """Keeps every model's own end at prod's frontier, or at the plan's end where that is earlier.
+    """Keeps every model's own end at prod's frontier, or at the plan's end if that is earlier.
 
     With an explicit `end` SQLMesh drops the caps per model (`override_end`), and then backfills
-    unmodified models into the very tables that prod reads. Where it has caps, it takes them and not
+    unmodified models into the tables that prod reads. Where it has caps, it takes them and not
     the plan's end, so they must not be later. (`missing_intervals`)
     """
     builder.override_end = False
@@ -85,13 +85,13 @@ def give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int, int]]:
     """Gives changed models that are computed whole their last interval, where the window has none.
 
     A table that is filled by months has no interval in a window of a week: SQLMesh would leave it
-    empty, and its readers would be computed from nothing. `min_intervals` would mend it, but for
+    empty, and its readers would be computed from nothing. `min_intervals` would fix it, but for
     all models. Where a window holds an interval the plan stays as it is, and so does its identity.
     Call it before the plan is built.
 
     Returns:
         By model name, the interval that it gets. It depends on the plan's window, and on how far
-        prod's table reaches where that is less.
+        prod's table reaches if that is less.
 
     (`GenericContext._calculate_start_override_per_model`, `PlanBuilder._build_restatements`)
     """
@@ -205,7 +205,7 @@ class RefusedChange:
 def note_refused_changes(builder: PlanBuilder) -> list[RefusedChange]:
     """A list that gets the change for which `build` refuses a destructive or additive change.
 
-    The exception names neither the model nor the columns, only the console is told.
+    The exception names neither the model nor the columns, only the console hears.
     (`PlanBuilder._check_destructive_additive_changes`)
     """
     refused: list[RefusedChange] = []
@@ -231,7 +231,7 @@ def note_refused_changes(builder: PlanBuilder) -> list[RefusedChange]:
 
 def inherits_intervals(old: Snapshot, new: Snapshot) -> bool:
     """Whether a new snapshot starts with the data of the one that it replaces: the same version,
-    and nothing that has to be filled anew. (`PlanBuilder._adjust_snapshot_intervals`)
+    and nothing that has to be filled again. (`PlanBuilder._adjust_snapshot_intervals`)
     """
     same = bool(new.version) and old.version_get_or_generate() == new.version
     return same and new.is_model and old.is_model and not should_force_rebuild(old, new)

@@ -1,8 +1,8 @@
 """Models that are defined as in prod are not optimized: the columns that prod's state knows stand.
 
 To load a project SQLMesh renders and optimizes every query, to know which columns each model gives
-to those that read it. A model that has prod's hashes when it is told the columns that prod's was
-told, and that is told these, gives prod's columns. So its query waits until somebody asks for it.
+to those that read it. A model that has prod's hashes when it gets the columns that prod's got, and
+that gets these, gives prod's columns. So its query waits until somebody asks for it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BATCH = 1_000
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model of prod: its fingerprint, the columns that it was told of what it reads, and the
+    """A model of prod: its fingerprint, the columns that it was given of what it reads, and the
     whole record of its snapshot as the state has it."""
 
     fingerprint: SnapshotFingerprint
@@ -323,7 +323,7 @@ class _SchemaTable:
         self._parts = [part.sql(copy=False) for part in self._table.parts]
 
     def columns_in(self, schema: dict[str, Any]) -> dict[str, str] | None:
-        """The columns that a model with this schema was told, with their types."""
+        """The columns that a model with this schema was given, with their types."""
         path = ((part, part) for part in self._parts)
         return nested_get(schema, *path, raise_on_missing=False) or None
 

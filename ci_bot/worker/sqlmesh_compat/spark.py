@@ -108,7 +108,7 @@ def announce_tests_on_spark(context: Context, tests: Iterable[Any]) -> None:
     """Says that Spark is about to start, where the connection of one of `tests` is Spark.
 
     SQLMesh makes the connection inside of a test, where a failure is that test's; one that has
-    nothing to do with the project is told before. (`create_testing_engine_adapters`)
+    nothing to do with the project is reported before. (`create_testing_engine_adapters`)
 
     Raises:
         BadInput: Spark cannot start here.
@@ -208,7 +208,7 @@ def has_lazy_spark(configs: dict[Path, Config]) -> bool:
 def runs_a_job(context: Context, seconds: float) -> str | None:
     """Why no executor did a tiny job in that time; None where one did.
 
-    In a group of its own, which is cancelled at the end of the time: Spark itself waits for ever.
+    In a group of its own, which is cancelled at the end of the time: Spark itself waits forever.
     (`SparkContext.setJobGroup`)
     """
     adapter: Any = context.engine_adapter

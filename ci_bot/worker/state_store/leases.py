@@ -1,7 +1,7 @@
 """Who may work on an environment right now: rows beside the ledger that expire by themselves.
 
 An apply and a cleanup of one environment must never overlap, and a run that died must not block the
-next one for ever. So each takes a lease: a row that a thread of its own keeps alive, on a
+next one forever. So each takes a lease: a row that a thread of its own keeps alive, on a
 connection of its own. Times are the database server's, because runners' clocks differ.
 
 Physical tables are reclaimed under `RECLAIM`. Applies hold it shared, in effect: `RECLAIM` is
@@ -155,7 +155,7 @@ class Lease:
         return self.end_reason is None
 
     def release_lease(self) -> None:
-        """Gives it back. What cannot be given back expires; that is said in the log."""
+        """Gives it back. What cannot be given back expires; that is reported in the log."""
         with self._release:
             if self._done.is_set() or self._rows is None:
                 return
@@ -266,8 +266,8 @@ class LeaseBook:
             return cls(None, **options)
         if connection.DIALECT not in TRIED:
             raise BadInput(
-                f"The state is on a database of the type `{connection.type_}`, where nobody has "
-                "tried yet whether two runs are kept apart. Nothing was touched.",
+                f"The state is on a database of the type `{connection.type_}`, and nobody has "
+                "tried yet whether two runs are kept apart there. Nothing was touched.",
                 hint="An apply or a cleanup needs the state on PostgreSQL, MariaDB, MySQL or "
                 "DuckDB.",
                 reason_code="state_untried",

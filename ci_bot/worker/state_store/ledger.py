@@ -96,7 +96,7 @@ class Ledger:
         self._tables.prepare_tables()
 
     def read_row(self, environment: str, *, lock: bool = False) -> LedgerRow | None:
-        """The row of an environment, None where there is none.
+        """The row of an environment, None if there is none.
 
         Args:
             lock: Nobody else changes it until the transaction ends that this is called in. DuckDB
@@ -157,7 +157,7 @@ class Ledger:
             )
 
     def delete_row(self, environment: str) -> None:
-        """Forgets an environment; nothing happens where there is no row."""
+        """Forgets an environment; nothing happens if there is no row."""
         if self.has_ledger():
             self._delete_rows(environment)
 

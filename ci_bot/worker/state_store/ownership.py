@@ -112,7 +112,7 @@ def claim_environment(
     request: CleanupRequest, context: Any, ledger: Ledger, row: LedgerRow | None, stored: Any | None
 ) -> LedgerRow | None:
     """The row of an environment that a person claims, written, so that a cleanup which is cut off
-    goes on as every other; None where there is nothing to claim.
+    goes on as every other; None if there is nothing to claim.
 
     Nothing of it is called our making but its views: physical tables stay.
     """

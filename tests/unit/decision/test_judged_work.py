@@ -195,7 +195,7 @@ def test_r06__says_nothing_of_history_where_prod_is_not_known(plan: ProdPlan | N
     ("kind", "action", "told"),
     [
         ("INCREMENTAL_BY_UNIQUE_KEY", "incremental", "an old row whose key is loaded again"),
-        ("INCREMENTAL_BY_PARTITION", "incremental", "write each partition that they load anew"),
+        ("INCREMENTAL_BY_PARTITION", "incremental", "write each partition that they load again"),
         ("SCD_TYPE_2_BY_TIME", "incremental", "a key with a later update time gets a new row"),
         ("SCD_TYPE_2_BY_COLUMN", "incremental", "where a checked column differs"),
         ("CUSTOM", "full_refresh", "is up to the custom materialization, and is not known"),
@@ -414,7 +414,7 @@ def test_budget__an_incomplete_estimate_within_it_proves_nothing() -> None:
     judgement = judged(limits=TeamLimits(max_executor_hours=10), cost=part, changes=[changed()])
 
     text = only(judgement, "R07-not-known").evidence
-    assert "cannot be told: at least 20 s is expected (3 of 4 tables" in text
+    assert "is not known: at least 20 s is expected (3 of 4 tables" in text
     assert "R10-not-checked" in weights(judgement)
 
 

@@ -66,7 +66,7 @@ def test_missing__of_the_examples__is_the_release(tmp_path: Path) -> None:
     for file in EXAMPLES.glob("*.yml"):
         write(tmp_path, file.name, file.read_text("utf-8"))
     (found,) = check_missing(tmp_path)
-    assert "names the commit that stands for a release" in found.message
+    assert "names the placeholder of the documents" in found.message
 
 
 @pytest.mark.parametrize("level", ["review", "apply", "full"])

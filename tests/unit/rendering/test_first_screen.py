@@ -118,7 +118,7 @@ def test_not_checked__is_one_line_and_no_finding() -> None:
 
 def test_not_checked__files_are_named_below() -> None:
     about = {"severity": "info", "model": None, "path": None, "line": None}
-    evidence = "Too large to be looked at: 1 changed file (`a.sql`)."
+    evidence = "Too large to be read: 1 changed file (`a.sql`)."
     large = make_risk("R10-not-checked", subject="large files", evidence=evidence, **about)
     text = render_review(make_report(risks=[large]), make_context()).text
     assert "⬜ not checked: large files" in above(text)
@@ -262,7 +262,7 @@ HISTORY = "for all of its history"
     ("expected", "document"),
     [
         (
-            f"Past numbers may change: `stg.orders` is computed anew {HISTORY}; 2 models are "
+            f"Past numbers may change: `stg.orders` is computed again {HISTORY}; 2 models are "
             "rebuilt.",
             {"impact": Impact()},
         ),
@@ -273,12 +273,12 @@ HISTORY = "for all of its history"
         ),
         (
             f"Past numbers change: `stg.orders` gets other rows {HISTORY}; no other model reads "
-            "what changes, and 2 models are rebuilt all the same.",
+            "what changes, and 2 models are rebuilt anyway.",
             {"impact": Impact(changed=[part("rows")])},
         ),
         (
             f"Past numbers change: `a` and `b` in `stg.orders` are computed differently {HISTORY}; "
-            "1 other model reads what changes, and 1 more model is rebuilt all the same.",
+            "1 other model reads what changes, and 1 more model is rebuilt anyway.",
             {
                 "impact": Impact(
                     changed=[
@@ -320,8 +320,8 @@ HISTORY = "for all of its history"
             {"changes": [make_change(**HARMLESS)]},
         ),
         (
-            "Past numbers may change: what changes in `stg.orders` cannot be told; 1 other model may "
-            "read what changes, and 1 more model is rebuilt all the same.",
+            "Past numbers may change: what changes in `stg.orders` is not known; 1 other model may "
+            "read what changes, and 1 more model is rebuilt anyway.",
             {"impact": Impact(changed=[part("unknown", why="Python.")], indirect=UNKNOWN)},
         ),
         (

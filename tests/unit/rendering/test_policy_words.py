@@ -124,4 +124,4 @@ def test_terminal__has_the_same() -> None:
 def test_terminal__says_that_the_policy_is_the_one_that_lies_here() -> None:
     used = PolicyUsed(source="working_tree", files=[".sqlmesh-review.yaml"], entries=1)
     text = " ".join(to_terminal(make_report(policy=used), make_context(marker=None)).split())
-    assert ".sqlmesh-review.yaml as it lies here, for want of a base commit; 1 entry." in text
+    assert ".sqlmesh-review.yaml as it lies here, because there is no base commit; 1 entry." in text

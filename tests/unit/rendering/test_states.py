@@ -273,7 +273,7 @@ def test_applied__a_view_that_does_not_resolve_is_no_clean_apply() -> None:
 def test_applied__without_evidence_is_no_clean_apply_and_says_why() -> None:
     document = make_apply(table_diff=[], evidence_missing="it could not be collected: NOT_FOUND")
     text = render_apply(document, make_context(phase="applied")).text
-    assert "## 🟡 Built in `pr_142` · the data was not looked at" in text
+    assert "## 🟡 Built in `pr_142` · the data was not checked" in text
     assert "⚠️ **Evidence not collected:** it could not be collected" in text
     assert "compared" not in text.partition("<details")[0]
 

@@ -19,7 +19,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def test_review__says_decision_reasons_and_next_command() -> None:
     text = on_terminal(make_report())
     assert text.startswith("🟡 Review · analytics → pr_142\n──")
-    assert "\nPast numbers may change: stg.orders is computed anew for all of its history" in text
+    assert "\nPast numbers may change: stg.orders is computed again for all of its history" in text
     assert (
         "    ci-bot apply --project analytics --gateway spark_prod --environment pr_142 "
         "--plan-id 9f3c21aa01bc\n"

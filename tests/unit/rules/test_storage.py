@@ -50,7 +50,7 @@ def test_batches(before: str, after: str, says: str | None) -> None:
         (", disable_restatement true", ", disable_restatement false", "disable_restatement false"),
         ("", ", auto_restatement_cron '@weekly'", "auto_restatement_cron"),
         ("", ", forward_only true", "history keeps the old logic"),
-        (", forward_only true", "", "builds all of history anew"),
+        (", forward_only true", "", "builds all of history again"),
         (", on_destructive_change allow", ", on_destructive_change error", None),
         (", auto_restatement_cron '@weekly'", "", None),
     ],

@@ -42,7 +42,7 @@ def chip_cell(key: str, label: str, rank: int = 0) -> list[str | int]:
 def bar_cell(
     label: str, share: float | None, text: str, tone: str = "plain"
 ) -> list[str | float | None]:
-    """One bar of a cell of kind `bars`: a share of the width, None where nobody knows it."""
+    """One bar of a cell of kind `bars`: a share of the width, None if nobody knows it."""
     return [label, share, text, tone]
 
 
@@ -71,7 +71,7 @@ def table_part(
 
 
 def prose_part(*texts: str | None, title: str = "") -> list[PageItem]:
-    """Sentences, one below the other; no part where there is none."""
+    """Sentences, one below the other; no part if there is none."""
     said = [text for text in texts if text]
     return [{"type": "prose", "title": title, "texts": said}] if said else []
 

@@ -68,7 +68,7 @@ class ReviewedReport:
 
 
 def is_gap(risk: Risk) -> bool:
-    """Whether it only says that something was not looked at, and weighs nothing."""
+    """Whether it only says that something was not checked, and weighs nothing."""
     looked = risk.rule in RULES and find_rule(risk.rule).scope == "evidence"
     return looked and risk.severity == "info"
 

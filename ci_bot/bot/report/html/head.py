@@ -182,7 +182,7 @@ def _describe_fix(fix: BlockerFix) -> str:
 
 
 def _describe_no_plan(report: Report | None) -> str:
-    """What SQLMesh says where there is no plan."""
+    """What SQLMesh says if there is no plan."""
     failures = [report.failure, *report.base_failures] if report else []
     return next((failure.message for failure in failures if failure is not None), "")
 

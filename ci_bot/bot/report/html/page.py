@@ -1,4 +1,4 @@
-"""Puts the page together: one file, which asks for nothing and lets nothing but itself run.
+"""Puts the page together: one file, which asks for nothing and lets only itself run.
 
 Three things keep what a project says from being run. The page's own policy allows the scripts and
 styles that stand in it by their hashes, and nothing else at all. What comes from documents is in

@@ -32,7 +32,7 @@ def lint_words(check: LintCheck) -> CheckWords:
 
 
 def checks_section(sources: ReviewedReport) -> list[PageItem]:
-    """Each check with its result; what was not looked at; what tests and linter said."""
+    """Each check with its result; what was not checked; what tests and linter said."""
     report = sources.report
     checks = report.checks
     gaps = [risk for risk in report.risks if is_gap(risk)]

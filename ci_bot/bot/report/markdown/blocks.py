@@ -137,7 +137,7 @@ def join_lines(lines: Sequence[str]) -> str:
 
 
 def lift_review(body: str) -> str:
-    """The review inside a comment that this package rendered; empty where there is none."""
+    """The review inside a comment that this package rendered; empty if there is none."""
     parts: list[str] = []
     inside = False
     for line, outside in lines_outside(body.replace("\r\n", "\n")):

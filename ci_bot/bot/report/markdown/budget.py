@@ -154,7 +154,7 @@ def _marker_line(context: CommentContext, cut: list[str]) -> str:
 
 
 def full_report(context: CommentContext) -> SafeMarkdown:
-    """How a note of a cut calls the place where nothing is cut."""
+    """How a note of a cut calls the place if nothing is cut."""
     return make_link(SafeMarkdown("the full report"), context.report_url)
 
 

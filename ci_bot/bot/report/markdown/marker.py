@@ -65,7 +65,7 @@ def _mark_of_news(key: str) -> str:
 
 
 def decode_marker(body: str) -> Marker | None:
-    """The marker in a body's first line; None where there is none that can be believed.
+    """The marker in a body's first line; None if there is none that can be trusted.
 
     Unknown versions, unknown keys, wrong types and text of any other kind are all None: a comment
     that a later release wrote, or somebody else, is left alone.

@@ -204,7 +204,7 @@ def is_above(document: EstimateDocument | ApplyDocument, hours: float | None) ->
 def render_status(
     marker: Marker | None, context: CommentContext, *, comment_url: str | None
 ) -> str:
-    """What our comment's marker says; None where there is no such comment."""
+    """What our comment's marker says; None if there is no such comment."""
     return _render_reply(
         "status",
         context,

@@ -171,7 +171,7 @@ def render_cleanup(
 
 
 def kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str | None]]:
-    """Why physical tables stay, how many for that reason, and until when at the longest (None where
+    """Why physical tables stay, how many for that reason, and until when at the longest (None if
     that is not known of one of them); what most of them stay for comes first."""
     groups: dict[str, list[str | None]] = {}
     for table in document.tables_kept:

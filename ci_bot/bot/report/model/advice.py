@@ -18,7 +18,7 @@ _MAX_RISKS = 5
 
 
 def list_recommendations(report: Report) -> list[str]:
-    """A sentence for each thing to mend, in the order in which it pays.
+    """A sentence for each thing to fix, in the order in which it pays.
 
     What makes every later step fail comes first, then what stops the decision, then what is only
     worth doing.
@@ -68,7 +68,7 @@ _SWITCHES = get_args(Switch)
 
 
 def describe_reproduction(report: Report, context: CommentContext) -> str:
-    """The same review in a clone on a laptop, of the very tree that was reviewed."""
+    """The same review in a clone on a laptop, of the tree that was reviewed."""
     lines = []
     base = report.base_sha
     if context.pr_number is not None:

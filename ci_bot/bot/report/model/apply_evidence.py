@@ -129,7 +129,7 @@ class ApplyView:
 
     @property
     def columns(self) -> list[ColumnRow]:
-        """Columns that differ and were looked at, of the models in their order."""
+        """Columns that differ and were checked, of the models in their order."""
         return [
             ColumnRow(
                 diff.model,
@@ -200,7 +200,7 @@ class ApplyView:
 
     @property
     def clean(self) -> bool:
-        """Whether all views resolve, no audit failed, the data was looked at, and nobody has to
+        """Whether all views resolve, no audit failed, the data was checked, and nobody has to
         judge what the data diff found."""
         audits = self.doc.audits
         views = self.resolving == len(self.doc.views)
@@ -214,7 +214,7 @@ class ApplyView:
 
     @cached_property
     def failed_audit(self) -> FailedModelAudit | None:
-        """The audit that stopped the apply; the first where there are several."""
+        """The audit that stopped the apply; the first if there are several."""
         found = [
             FailedModelAudit(model, audit)
             for model in self.doc.models

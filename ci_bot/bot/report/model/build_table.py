@@ -31,7 +31,7 @@ class BuildRow:
 
 
 def build_rows(report: Report) -> list[BuildRow]:
-    """The rows; empty where no table is built on either side."""
+    """The rows; empty if no table is built on either side."""
     here = report.backfill
     plan = report.prod_plan
     later = [*plan.full_backfill, *plan.next_run] if plan else []
@@ -100,7 +100,7 @@ def _format_day(moment: str) -> str:
 
 
 def _interval_unit(items: Sequence[Backfill]) -> str:
-    """What an interval is, where that can be told from the windows."""
+    """What an interval is, where that can be known from the windows."""
     return "day" if all(map(_is_daily, items)) else "interval"
 
 
@@ -133,7 +133,7 @@ def _prod_cost(report: Report) -> Cost | None:
 
 
 def _format_expected_time(cost: Cost | None) -> str:
-    """The expected time in a few words; "" where nothing is known."""
+    """The expected time in a few words; "" if nothing is known."""
     if cost is None or cost.executor_hours_mid is None:
         return ""
     about = "at least" if cost.unknown else "about"
@@ -211,7 +211,7 @@ class PlannedWork:
 
     @property
     def already_built(self) -> bool:
-        """Whether the environment holds this very plan, and all of it is built."""
+        """Whether the environment holds exactly this plan, and all of it is built."""
         return self.report.environment_holds_plan and not self.report.work
 
     @cached_property

@@ -55,7 +55,7 @@ def reads_nothing(impact: Impact, rebuilt: Iterable[str]) -> list[str]:
 def lineage_notes(impact: Impact) -> dict[str, str]:
     """What to write below a model's name: its changed columns, or those that a change reaches.
 
-    Empty where nothing stands below a changed model. A "?" stands where it cannot be known.
+    Empty if nothing stands below a changed model. A "?" stands where it cannot be known.
     """
     below = any(part.reached for part in impact.changed) or impact.indirect
     if not below:

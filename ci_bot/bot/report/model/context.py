@@ -42,7 +42,7 @@ class DisplayProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyRefusal:
-    """Why the bot itself refused a request, where no worker was ever asked."""
+    """Why the bot itself refused a request, if no worker was ever asked."""
 
     reason_code: str
     message: str
@@ -62,7 +62,7 @@ class CommentContext:
         marker: The hidden first line; none on a laptop and in step summaries of other activities.
         repository: `owner/name`; none outside of GitHub, and then nothing is linked.
         report_url: The artifact with the complete report.
-        rules_url: Where the pages of the rules are, for the version that runs; none where nobody
+        rules_url: Where the pages of the rules are, for the version that runs; none if nobody
             knows, and then no rule is linked.
         command: What a comment command starts with.
         options: The projects, as options of `ci-bot`; for commands to copy outside of GitHub.

@@ -70,7 +70,7 @@ class DiffView:
 
     @property
     def coverage(self) -> tuple[int, int] | None:
-        """Days compared, and days that prod has; None where that is not known in days."""
+        """Days compared, and days that prod has; None if that is not known in days."""
         part, whole = self._diff.window, self._diff.window_of
         if part is None or whole is None:
             return None
@@ -83,7 +83,7 @@ class DiffView:
 Data = Literal["unseen", "nothing", "suspect", "differs", "part", "same"]
 
 HEADINGS: dict[Data, str] = {
-    "unseen": "the data was not looked at",
+    "unseen": "the data was not checked",
     "nothing": "nothing to compare",
     "suspect": SENTENCES.rows_unpaired,
     "differs": "the numbers differ from `prod`",

@@ -1,4 +1,4 @@
-"""Where each finding of a review is told: once, and in the place where it helps most."""
+"""Where each finding of a review is reported: once, and in the place where it helps most."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ class FindingPoint:
 
     @property
     def is_alike(self) -> bool:
-        """Whether the same is said of every place."""
+        """Whether the same is known of every place."""
         return len({said_of(risk) for risk in self.risks}) == 1
 
 
@@ -346,7 +346,7 @@ class ReportFindings:
 
     @cached_property
     def not_checked(self) -> list[str]:
-        """What was not looked at, in a word or two each."""
+        """What was not checked, in one or two words each."""
         found = [risk.subject or risk.evidence for risk in self.ordered if _is_gap(risk)]
         return list(dict.fromkeys(found))
 

@@ -55,7 +55,7 @@ class ReportHeadline:
     Attributes:
         kind: What the sentence is about.
         models: The models that it is about.
-        rest: What else the pull request does, in a few words; "" where that is nothing.
+        rest: What else the pull request does, in a few words; "" if that is nothing.
     """
 
     kind: Subject
@@ -284,7 +284,7 @@ class _HeadlineFacts:
         return only, _list_names(found)
 
     def _describe_harmless(self) -> str:
-        """What else can be said where nothing that is there changes."""
+        """What else can be known if nothing that is there changes."""
         if self._report.prod_not_found is not None:
             return ""  # what exists today is not known
         if self._report.restatements or any(c.category not in _HARMLESS for c in self._own):

@@ -67,7 +67,7 @@ def draw_lineage(
     *,
     dashed: Collection[str] = (),
 ) -> DrawnLineage | None:
-    """The graph with at most `max_nodes` models; None where there is nothing to draw.
+    """The graph with at most `max_nodes` models; None if there is nothing to draw.
 
     Args:
         notes: What stands below a model's name, by model; untrusted text as the names are.
@@ -149,7 +149,7 @@ _NEW_DATA_ONLY = "new data only"
 
 
 def draw_change_picture(report: Report) -> DrawnLineage | None:
-    """The changed models and all that read them; None where that is no help.
+    """The changed models and all that read them; None if that is no help.
 
     That is a Go, a change that nothing reads, and more models than one look can take in.
     """

@@ -3,7 +3,7 @@
 GitHub does not turn text in code spans and fences into mentions, references, commits or emoji, and
 CommonMark gives no markup a meaning there. An HTML entity is no such protection: `&#64;` is decoded
 before GitHub looks for mentions. So every escape here ends in a code span, a fence, or words that
-hold nothing but letters.
+hold only letters.
 Sources: CommonMark 0.31 sections 4.5 and 6.1, GitHub's table extension, both tried with cmarkgfm.
 """
 
@@ -170,7 +170,7 @@ class CommentLinks:
         return make_link(table_cell(id_), f"{self._rules}/{id_}.md" if known else None)
 
     def why(self, id_: str, before: int = 0) -> SafeMarkdown:
-        """ "why", linked to the page of a rule; the rule's id where there is no page to link.
+        """ "why", linked to the page of a rule; the rule's id if there is no page to link.
 
         Args:
             before: How many rules are named before it: the second is called "why 2".

@@ -12,7 +12,7 @@ from ci_bot.protocol.plan import Decision, Window
 
 @dataclass(frozen=True, kw_only=True)
 class MarkerFacts:
-    """What the marker says of the plan that the comment shows; null where there is none."""
+    """What the marker says of the plan that the comment shows; null if there is none."""
 
     head: str | None = None
     base: str | None = None

@@ -31,8 +31,8 @@ def _describe_change(report: Report) -> str:
         told = (rows.why or "").removeprefix("It ").rstrip(".")
         return f"{model} {told if of_a_seed else f'gets other rows{history}'}"
     if rows.why:
-        return f"what changes in {model} cannot be told"
-    return f"{model} is computed anew{history}"
+        return f"what changes in {model} is not known"
+    return f"{model} is computed again{history}"
 
 
 def _describe_columns(report: Report, rows: ChangedRows) -> str:
@@ -60,11 +60,11 @@ def _describe_readers(past: PastNumbers) -> str:
         return f"; {_describe_rebuilt(past.rebuilt)}" if past.rebuilt else ""
     if not (past.readers or past.maybe_readers):
         none = "; no other model reads what changes"
-        return f"{none}, and {_describe_rebuilt(more)} all the same" if more > 0 else none
+        return f"{none}, and {_describe_rebuilt(more)} anyway" if more > 0 else none
     if not past.rebuilt and past.readers:
         return f"; {_describe_read_models(past)}, and no other model is rebuilt"
     return f"; {_describe_read_models(past)}" + (
-        f", and {_describe_rebuilt(more, ' more')} all the same" if more > 0 else ""
+        f", and {_describe_rebuilt(more, ' more')} anyway" if more > 0 else ""
     )
 
 

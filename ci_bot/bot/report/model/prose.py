@@ -1,7 +1,7 @@
 """Sentences of our rules with untrusted names in them, readable and still inert.
 
 A rule writes "drops column `segment` of `mart.orders`", and a model's name may hold anything, the
-backtick included. So the sentence is not believed: words of plain letters and ordinary numbers are
+backtick included. So the sentence is not trusted: words of plain letters and ordinary numbers are
 printed as they are, and every other token (`@team`, `#12`, `a.b`, `https://...`, a commit, a tag)
 goes into a code span of its own. What stands between backticks stays together as one span.
 """
@@ -150,7 +150,7 @@ _ASIDE = (
 
 
 def describe_weight(risk: Risk) -> str:
-    """Why a finding weighs what it does; "" where that is its own weight."""
+    """Why a finding weighs what it does; "" if that is its own weight."""
     told = risk.weighed
     return "" if told is None else f"{_describe_how(told)}: {told.reason.removesuffix('.')}."
 
@@ -168,13 +168,13 @@ def _describe_how(told: Weighed) -> str:
 
 
 def set_aside(risks: Sequence[Risk]) -> str:
-    """How many findings took no part in the decision, and why; "" where there is none."""
+    """How many findings took no part in the decision, and why; "" if there is none."""
     found: Counter[str] = Counter(risk.weighed.by for risk in risks if risk.weighed)
     return ", ".join(f"{words.format_number(found[by])} {told}" for by, told in _ASIDE if found[by])
 
 
 def may_accept(risks: Sequence[Risk], owners: Sequence[ModelOwners], command: str) -> str:
-    """Who may accept the first of these findings, and how; "" where nobody owns its model."""
+    """Who may accept the first of these findings, and how; "" if nobody owns its model."""
     known = {item.model: item for item in owners}
     for risk in risks:
         found = known.get(risk.model or "")
@@ -188,11 +188,11 @@ def may_accept(risks: Sequence[Risk], owners: Sequence[ModelOwners], command: st
 
 
 def describe_policy(used: PolicyUsed | None) -> str:
-    """Which policy counted; "" where there is none."""
+    """Which policy counted; "" if there is none."""
     if used is None:
         return ""
     files = " and ".join(f"`{path}`" for path in used.files)
     entries = words.format_count(used.entries, "entry")
     if used.source == "working_tree":
-        return f"Policy: {files} as it lies here, for want of a base commit; {entries}."
+        return f"Policy: {files} as it lies here, because there is no base commit; {entries}."
     return f"Policy: {files} of the base commit `{(used.commit or '')[:7]}`; {entries}."

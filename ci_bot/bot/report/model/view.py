@@ -132,7 +132,7 @@ class ReviewView(PlannedWork):
 
     @cached_property
     def reads_nothing(self) -> list[str]:
-        """Models that are built anew although they read nothing that changes."""
+        """Models that are built again although they read nothing that changes."""
         return reads_nothing(self.report.impact, (item.model for item in tables_of(self.backfill)))
 
     @cached_property
@@ -159,7 +159,7 @@ class ReviewView(PlannedWork):
 
     @cached_property
     def findings(self) -> ReportFindings:
-        """Where each finding is told."""
+        """Where each finding is reported."""
         models = {change.model for change in self.report.changes}
         models |= {node.model for node in self.report.lineage.nodes}
         models |= {risk.model for risk in self.report.risks if risk.model}
@@ -176,7 +176,7 @@ class ReviewView(PlannedWork):
 
     @cached_property
     def asked(self) -> str:
-        """Who is asked whether the change of the data is meant; "" where nobody has to be."""
+        """Who is asked whether the change of the data is meant; "" if nobody has to be."""
         if not self.findings.headline_findings:
             return ""
         return owner_question(self._owners, self.head.kind)
@@ -201,7 +201,7 @@ class ReviewView(PlannedWork):
 
     @property
     def unexplained(self) -> str:
-        """Why a person has to look, where neither the sentence nor a finding at the top says so.
+        """Why a person has to look, if neither the sentence nor a finding at the top says so.
 
         The bot itself may ask for one, as it does for a report that a fork's own run has made.
         """
@@ -212,7 +212,7 @@ class ReviewView(PlannedWork):
 
     @property
     def not_checked_else(self) -> list[str]:
-        """What was not looked at, beside what the results of tests and linter say themselves."""
+        """What was not checked, beside what the results of tests and linter say themselves."""
         return [name for name in self.findings.not_checked if name not in ("unit tests", "lint")]
 
     @property
@@ -238,7 +238,7 @@ class ReviewView(PlannedWork):
 
     @cached_property
     def picture(self) -> DrawnLineage | None:
-        """What changes and what lies below it, where that is few models."""
+        """What changes and what lies below it, if that is few models."""
         return None if self.complete or not self.pictured else draw_change_picture(self.report)
 
     @cached_property
@@ -248,18 +248,18 @@ class ReviewView(PlannedWork):
 
     @property
     def set_aside(self) -> str:
-        """How many findings took no part in the decision; "" where there is none."""
+        """How many findings took no part in the decision; "" if there is none."""
         return prose.set_aside(self.report.set_aside)
 
     @property
     def may_accept(self) -> str:
-        """Who may accept the first heavy finding; "" where that is nobody."""
+        """Who may accept the first heavy finding; "" if that is nobody."""
         heavy = [risk for risk in self.findings.listed if risk.severity == "high"]
         return prose.may_accept(heavy, self.report.owners, self.context.command)
 
     @property
     def policy(self) -> str:
-        """Which policy counted; "" where there is none."""
+        """Which policy counted; "" if there is none."""
         return prose.describe_policy(self.report.policy)
 
     @property
@@ -283,7 +283,7 @@ class ReviewView(PlannedWork):
 
     @cached_property
     def recommendations(self) -> list[str]:
-        """What to mend, most pressing first."""
+        """What to fix, most pressing first."""
         return list_recommendations(self.report)
 
     @property

@@ -141,7 +141,7 @@ def format_size(value: int) -> str:
 
 
 def format_money(value: float, currency: str | None = None) -> str:
-    """An amount, with its currency where that was said: "14.20 EUR"."""
+    """An amount, with its currency where that was given: "14.20 EUR"."""
     return f"{value:,.2f} {currency}" if currency else f"{value:,.2f}"
 
 
@@ -167,7 +167,7 @@ def format_clock(timestamp: str, now: str | None = None) -> str:
 
 
 def format_day(timestamp: str) -> str:
-    """The date, with the time of day where that is not midnight."""
+    """The date, with the time of day if that is not midnight."""
     then = parse_moment(timestamp)
     return f"{then:%Y-%m-%d}" if then == _start_of_day(then) else f"{then:%Y-%m-%d %H:%M}"
 
@@ -185,7 +185,7 @@ def last_day(end: str) -> str:
 
 
 def format_window(start: str | None, end: str | None) -> str:
-    """ "2024-01-01 → 2024-03-31", both days included; "–" where nothing is bounded."""
+    """ "2024-01-01 → 2024-03-31", both days included; "–" if nothing is bounded."""
     if start is None and end is None:
         return "–"
     first = format_day(start) if start else "the beginning"
@@ -233,7 +233,7 @@ def describe_option_source(option: PlanOption) -> str:
 
 
 def find_plan_option(options: Sequence[PlanOption], name: OptionName) -> PlanOption | None:
-    """The option of this name, None where nobody has said it."""
+    """The option of this name, None if nobody has said it."""
     return next((option for option in options if option.name == name), None)
 
 

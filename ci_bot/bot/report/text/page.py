@@ -57,7 +57,7 @@ class TextPage:
             self._lines.append("")
 
     def add_fact(self, label: str, text: str | None) -> None:
-        """`text` beside its label; nothing where there is no text."""
+        """`text` beside its label; nothing if there is no text."""
         if not text:
             return
         wrapped = self._wrap_text(text, self._width - self.label_width)

@@ -26,8 +26,8 @@ def to_markdown(document: Document, context: CommentContext, budget: int | None 
     """The document as Markdown, complete or with at most `budget` bytes.
 
     Args:
-        context: What the comment of this document would be rendered with; its phase is not looked
-            at, the document has its own.
+        context: What the comment of this document would be rendered with; its phase is not checked,
+        the document has its own.
     """
     context = replace(context, phase=phase_of(document))
     if isinstance(document, Report):
@@ -50,7 +50,7 @@ def to_page(
     """The page of a review or of an apply, in pieces; a cleanup has none.
 
     Args:
-        review: What an apply has built, where that is known.
+        review: What an apply has built, if that is known.
     """
     if isinstance(document, Report):
         return page_parts(document, context)
@@ -83,6 +83,6 @@ def describe_error(error: BotError | RunCancelled, environ: Mapping[str, str]) -
 
 
 def without_secrets(text: str, environ: Mapping[str, str]) -> str:
-    """`text` without what the environment holds secret; for what is said past all documents."""
+    """`text` without what the environment holds secret; for what is reported past all documents."""
     worker_env = environ.get(env_name("worker-env"), "")
     return redactor_of(environ, worker_env=worker_env).redact(text)

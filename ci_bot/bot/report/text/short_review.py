@@ -77,7 +77,7 @@ def _list_changed_models(report: Report) -> set[str]:
 
 
 def _list_reasons(view: ReviewView, screen: OutputScreen, room: int) -> list[str]:
-    """What the plan was compared with where that is not prod, the sentence about the change, its
+    """What the plan was compared with if that is not prod, the sentence about the change, its
     weightiest findings, and how many more there are."""
     also = f" Also: {view.head.rest}." if view.head.rest else ""
     notice = view.baseline_notice
@@ -103,7 +103,7 @@ def _list_texts(texts: Iterable[str], screen: OutputScreen, room: int) -> list[s
 
 
 def _fit_lines(page: TextPage, screen: OutputScreen, room: int) -> list[str]:
-    """The lines of a page; where there are more than `room` the last one ends with a mark."""
+    """The lines of a page; if there are more than `room` the last one ends with a mark."""
     lines = page.render_text().strip("\n").splitlines()
     if len(lines) <= room:
         return lines
@@ -144,7 +144,7 @@ def _describe_work(work: DisplayWork | None) -> str:
 
 
 def _describe_checks(checks: Checks) -> str:
-    """A terminal may show no marks, so what passed is said in words."""
+    """A terminal may show no marks, so what passed is reported in words."""
     told = (describe_tests(checks.tests), describe_lint(checks.lint))
     return " · ".join(f"{c.text} passed" if c.result == "ok" else c.text for c in told)
 

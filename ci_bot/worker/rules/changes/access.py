@@ -110,7 +110,7 @@ def _stays_inside(name: str, source: str, after: Any, inputs: RuleInputs, *, is_
     """Whether a column passes between layers of a schema that holds it.
 
     A model that is new there shows it to nobody else, and neither does one whose source has just
-    got it: that is told of the source, unless the source only takes it in.
+    got it: that is reported of the source, unless the source only takes it in.
     """
     schema, table = _schema_of(after.fqn), plain_name(source.rpartition(".")[0])
     if _schema_of(table) != schema:

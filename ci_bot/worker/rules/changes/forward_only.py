@@ -195,7 +195,7 @@ def _are_typed(*sides: dict[str, Any]) -> bool:
 def _as_stored(model: Any) -> Any:
     """The model as it comes back from a state, which is what SQLMesh compares with.
 
-    Not every type survives the way through JSON. A base branch that stands for prod never went
+    Not every type survives the way through JSON. A base branch that counts as prod never went
     there, and its plan must not look better than prod's.
     """
     try:

@@ -310,7 +310,7 @@ def same_result(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation
     )
     yield RuleObservation(
         SAME,
-        "Only the spelling differs: names, nesting, or the order of what has no order. Filters, "
+        "Only the spelling differs: names, nesting, or an order that means nothing. Filters, "
         "joins, groups and columns mean the same"
         f"{', and the columns stand in another order' if order else ''}.",
         "nothing to do",

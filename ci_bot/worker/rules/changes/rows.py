@@ -266,7 +266,7 @@ def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     if told:
         yield RuleObservation(
             GRAIN,
-            f"{told} One row stands for something else than before.",
+            f"{told} One row means something else than before.",
             "the owner confirms the new meaning of a row, and readers do not sum it twice",
             model=pair.after,
             anchors=("GROUP BY",),

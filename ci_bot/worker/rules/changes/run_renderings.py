@@ -2,7 +2,7 @@
 
 A run renders them again, with its interval, its stage and what earlier runs left. Where the loaded
 texts are one and the same, SQLMesh takes an edit for metadata and builds nothing, and the next run
-computes other rows all the same. (`SqlModel.is_metadata_only_change`)
+computes other rows anyway. (`SqlModel.is_metadata_only_change`)
 """
 
 from __future__ import annotations

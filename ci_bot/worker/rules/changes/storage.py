@@ -55,7 +55,7 @@ def find_guard_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     if not pair.before.forward_only and pair.after.forward_only and old.name == new.name:
         lost.append("forward_only true (history keeps the old logic)")
     if pair.before.forward_only and not pair.after.forward_only and old.name == new.name:
-        lost.append("forward_only false (a change builds all of history anew)")
+        lost.append("forward_only false (a change builds all of history again)")
     if not pair.before.allow_partials and pair.after.allow_partials:
         lost.append("allow_partials true (incomplete intervals are published)")
     if pair.after.physical_version and pair.after.physical_version != pair.before.physical_version:

@@ -130,7 +130,7 @@ class _ArgumentScan:
     """Looks through trees of one text.
 
     Attributes:
-        left: How many parts may still be looked at.
+        left: How many parts may still be checked.
     """
 
     dialect: str

@@ -112,11 +112,11 @@ def find_written_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if after is None or not new:
             continue
         old = Counter(
-            _deed_key(item) for item in _list_blockers(inputs, path, inputs.text_before(path))
+            _effect_key(item) for item in _list_blockers(inputs, path, inputs.text_before(path))
         )
         for item in new:
-            old[_deed_key(item)] -= 1
-            if old[_deed_key(item)] < 0:
+            old[_effect_key(item)] -= 1
+            if old[_effect_key(item)] < 0:
                 words = item.statement.source.split()
                 yield RuleObservation(
                     rule_of(item),
@@ -137,5 +137,5 @@ def _list_blockers(inputs: RuleInputs, path: str, text: str | None) -> list[Judg
     return [item for item in reading.judged if item.severity == "blocker"]
 
 
-def _deed_key(item: JudgedEffect) -> tuple[str, ...]:
+def _effect_key(item: JudgedEffect) -> tuple[str, ...]:
     return *subject_of(item), item.statement.source

@@ -295,7 +295,7 @@ class SeedRows:
 
     @property
     def describe_rows(self) -> str | None:
-        """How the rows differ; None where there are the same ones."""
+        """How the rows differ; None if there are the same ones."""
         parts = []
         if self.added:
             parts.append(f"gets {self.added:,} more row{plural_suffix(self.added)}")
@@ -311,7 +311,7 @@ def plural_suffix(number: int) -> str:
 def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
     """The seeds whose file changes, by fully qualified name; none whose former rows are not known.
 
-    Prod may hold another version than the base branch: the text counts only where it has the hashes
+    Prod may hold another version than the base branch: the text counts only if it has the hashes
     that prod's snapshot was built with.
     """
     found = {}
@@ -342,7 +342,7 @@ def _is_content(inputs: RuleInputs, path: str, model: Any) -> bool:
 
 
 def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
-    """None where the columns of both versions cannot be told apart."""
+    """None where the columns of both versions cannot be distinguished."""
     old, new = (_read_records(rows) for rows in (before, after))
     if old is None or new is None:
         return None

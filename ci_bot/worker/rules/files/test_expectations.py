@@ -54,7 +54,7 @@ class UnitTestCase:
 
 @dataclass(frozen=True)
 class ModelShape:
-    """What a model and those above it have after the change; None where that is not known.
+    """What a model and those above it have after the change; None if that is not known.
 
     Attributes:
         same: The model is what it was: what it makes of more rows says nothing against a test.

@@ -151,7 +151,7 @@ POINTER = find_rule("lfs-pointer")
 def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Pointers that the plan takes for data or code, whether or not the pull request changes them.
 
-    What the load has opened is known, and so are the seeds; where nothing could be loaded, it is
+    What the load has opened is known, and so are the seeds; if nothing could be loaded, it is
     what SQLMesh loads by its kind.
     """
     directories = [inputs.repository / project for project in inputs.projects]

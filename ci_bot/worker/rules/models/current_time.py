@@ -148,7 +148,7 @@ class CurrentTime(ModelRule):
                     "Whatever computes old intervals again gives them other rows than the runs of "
                     "those days did, or none."
                 ),
-                "the column is no part of what versions are made by"
+                "the column does not take part in making versions"
                 if versioned
                 else _BY_THE_INTERVAL,
                 subject=found,

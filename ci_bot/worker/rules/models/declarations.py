@@ -147,7 +147,7 @@ class UncastProjection(ModelRule):
             yield self.make_observation(
                 model,
                 lambda columns: (
-                    f"The types of {quote_names(columns)} cannot be told from the query."
+                    f"The types of {quote_names(columns)} are not known from the query."
                 ),
                 "the columns are cast in the outermost SELECT",
                 subject=unknown,

@@ -127,7 +127,7 @@ class HighCardinalityKey(ModelRule):
         ]
         if poor or made or len(key) >= WIDE_KEY:
             why = (
-                f"{quote_names(poor)} have types of very many values"
+                f"{quote_names(poor)} have types of too many values"
                 if poor
                 else f"{quote_names(made)} is computed for every comparison"
                 if made

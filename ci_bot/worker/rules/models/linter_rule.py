@@ -23,7 +23,7 @@ from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
 class ProjectView:
     """What a rule may ask about the project around a model.
 
-    Stands in for SQLMesh's context where there is none, and is made from one where there is.
+    Stands in for SQLMesh's context if there is none, and is made from one if there is.
     """
 
     models: Mapping[str, Any]

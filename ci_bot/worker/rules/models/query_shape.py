@@ -313,7 +313,7 @@ class ScalarSubqueryRows(ModelRule):
             yield self.make_observation(
                 model,
                 lambda subjects: (
-                    f"The {quote_names(subjects)} stands for one value, and nothing keeps it to "
+                    f"The {quote_names(subjects)} is used as one value, and nothing keeps it to "
                     "one "
                     "row: with two rows the run fails, or Spark refuses the query."
                 ),
