@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.github.client import GitHubClient
     from ci_bot.bot.github.drift_issue import publish_drift_issue
     from ci_bot.bot.github.port import (
+        TOKEN_HINT,
         GitHub,
         NotFound,
         Permission,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.github.urls import trusted_certificates
 
 __all__ = [
+    "TOKEN_HINT",
     "GitHub",
     "GitHubClient",
     "MarkedComment",
@@ -63,6 +65,7 @@ __getattr__ = open_on_demand(
         "client": ["GitHubClient"],
         "drift_issue": ["publish_drift_issue"],
         "port": [
+            "TOKEN_HINT",
             "GitHub",
             "NotFound",
             "Permission",

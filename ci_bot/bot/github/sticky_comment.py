@@ -155,7 +155,7 @@ def begins_another_plan(old: Marker, marker: Marker) -> bool:
     """Whether a review's result is about another plan than the comment that is there.
 
     What the run itself has begun goes on, and so does what is shown of the same plan: its apply,
-    its acceptances, the same review again. Reviews without a plan are told apart by their commits.
+    its acceptances, the same review again. Reviews without a plan differ by their commits.
     """
     if marker.phase not in _RESULTS or (old.run_id and old.run_id == marker.run_id):
         return False
@@ -260,7 +260,7 @@ class StickyComment:
 
     @property
     def fold_failure(self) -> BotError | None:
-        """Why an older comment was not folded; None where nothing went wrong."""
+        """Why an older comment was not folded; None if nothing went wrong."""
         return self._fold_failure
 
     def publish_body(self, body: str, *, current_head: str | None = None) -> PublishedComment:

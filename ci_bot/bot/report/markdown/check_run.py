@@ -100,7 +100,7 @@ def name_check(project: str) -> str:
 def conclude(view: ReviewView) -> Conclusion:
     """What GitHub shows of a decision.
 
-    A Review waits for an action only where there is one that ends it: an owner who may accept.
+    A Review waits for an action only if an action can end it: an owner who may accept.
     """
     match view.report.decision:
         case "go" | "no_changes":
