@@ -17,7 +17,7 @@ from ci_bot.bot.actions import DEPENDABOT
 from ci_bot.bot.report import CheckRun
 from ci_bot.errors import BadInput, BotError
 
-TOKEN_HINT = "Leave the input out: the default is the workflow's own token."
+DEFAULT_INPUT_HINT = "Leave the input out: the default is the workflow's own token."
 
 PER_PAGE = 100  # of every list; the most that GitHub gives
 
@@ -153,7 +153,7 @@ def require_github(github: GitHub | None) -> GitHub:
     if github is None:
         raise BadInput(
             "This activity needs a token, and the input `github-token` is empty.",
-            hint=TOKEN_HINT,
+            hint=DEFAULT_INPUT_HINT,
             reason_code="missing_token",
         )
     return github

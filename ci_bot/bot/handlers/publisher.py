@@ -189,8 +189,8 @@ class Publisher:
     def write_check(self, report: Report, evidence: str | None = None) -> bool:
         """A check of its own for this report, where the token may write one.
 
-        It repeats what the comment says, so that its absence never stops anything. There is none for
-        a fork, beside a newer comment, and if the token or `checks: write` is missing.
+        It repeats what the comment says, so that its absence never stops anything. There is none
+        for a fork, beside a newer comment, and if the token or `checks: write` is missing.
 
         Args:
             evidence: What an apply of the plan has shown, as sentences.
