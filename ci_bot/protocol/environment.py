@@ -119,7 +119,7 @@ def number_of(text: str, prefix: str) -> int | None:
         return None
 
 
-def prefix_in(text: str, number: int) -> str | None:
+def parse_environment_prefix(text: str, number: int) -> str | None:
     """The prefix in the name of this pull request's environment; None where the name is none."""
     prefix = text.removesuffix(f"_{number}")
     return prefix if is_prefix(prefix) and number_of(text, prefix) == number else None

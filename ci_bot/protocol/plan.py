@@ -441,7 +441,7 @@ class Work:
     rebuilt: int = 0
 
 
-def sum_work(items: Iterable[CountedWork]) -> Work:
+def sum_planned_work(items: Iterable[CountedWork]) -> Work:
     """How much work `items` are."""
     every = list(items)
     tables = tables_of(every)
@@ -461,6 +461,6 @@ def tables_of(items: Iterable[_Item]) -> list[_Item]:
 
 def pick_larger_work(one: list[Backfill], other: list[Backfill]) -> list[Backfill]:
     """The plan that is more work: by intervals, then by tables, then by batches; `one` if equal."""
-    first, second = sum_work(one), sum_work(other)
+    first, second = sum_planned_work(one), sum_planned_work(other)
     keys = [(work.intervals, work.tables, work.batches) for work in (first, second)]
     return other if keys[1] > keys[0] else one

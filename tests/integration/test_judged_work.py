@@ -13,7 +13,7 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.plan.stages import BackfillStage
 
-from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, sum_work
+from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, sum_planned_work
 from ci_bot.protocol.plan_identity import GivenFlags, PlanFlags
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.recorder import ConsoleRecorder
@@ -228,7 +228,7 @@ def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name
     told: list[tuple[int, int]] = []
 
     with plan(shop, tmp_path / "scratch") as seen:
-        reviewed = sum_work(seen.environment)
+        reviewed = sum_planned_work(seen.environment)
         recorder = ConsoleRecorder(
             seen.names, lambda message, done, total: told.append((done, total))
         )
@@ -239,7 +239,7 @@ def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name
         ).evaluate(seen.planned.plan.to_evaluatable())
 
     applied = recorder.list_applied_models({})
-    assert sum_work(applied) == reviewed
+    assert sum_planned_work(applied) == reviewed
     assert reviewed.views == 1
     assert {model.model: model.batches for model in applied}["shop.orders"] == (
         4 if "nothing" in name else 1
@@ -305,7 +305,7 @@ def test_apply__counts_no_batch_that_failed(
 
     so_far = recorder.so_far()
     assert [model.model for model in so_far] == shown
-    work = sum_work(so_far)
+    work = sum_planned_work(so_far)
     assert (work.intervals, work.batches) == (intervals, batches)
     assert recorder.has_built is has_built
     assert len([message for message in told if "in " in message]) == batches

@@ -33,7 +33,7 @@ from ci_bot.bot.github.sticky_comment import (
     begins_another_plan,
     choose_own_comment,
     decide_overwrite,
-    list_candidates,
+    list_marked_comments,
 )
 from ci_bot.bot.report.markdown.check_run import CheckRun
 from ci_bot.bot.report.markdown.marker import (
@@ -229,7 +229,7 @@ def test_decode__any_text_is_a_marker_or_nothing(text: str) -> None:
 
 
 def ours(*comments: PullComment) -> list[int]:
-    mine = choose_own_comment(list_candidates(comments, number=7, key=KEY), ME)
+    mine = choose_own_comment(list_marked_comments(comments, number=7, key=KEY), ME)
     return [] if mine is None else [each.comment.id for each in (mine.kept, *mine.extra)]
 
 
@@ -259,7 +259,7 @@ def test_choose__leaves_others_alone(other: PullComment) -> None:
 
 def test_choose__ignores_the_case_of_logins_as_github_does() -> None:
     mine = choose_own_comment(
-        list_candidates([comment(author="Octo-Bot")], number=7, key=KEY), "octo-bot"
+        list_marked_comments([comment(author="Octo-Bot")], number=7, key=KEY), "octo-bot"
     )
     assert mine is not None
 

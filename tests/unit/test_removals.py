@@ -6,7 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from ci_bot.worker.planning.removals import lies_elsewhere, removed_by_others, schemas_of
+from ci_bot.worker.planning.removals import (
+    lies_elsewhere,
+    list_schemas_of_models,
+    removed_by_others,
+)
 
 GONE = '"lake"."shop"."gone"'
 OTHER = "MODEL (name shop.other, kind FULL);\nSELECT 1 AS one\n"
@@ -95,7 +99,7 @@ def test_removal__of_what_a_changed_model_reads__is_the_pull_requests() -> None:
 
 
 def test_lies_elsewhere__is_a_schema_of_no_model_of_the_project() -> None:
-    own = schemas_of(['"lake"."shop"."a"', '"lake"."raw"."b"'])
+    own = list_schemas_of_models(['"lake"."shop"."a"', '"lake"."raw"."b"'])
     assert not lies_elsewhere(GONE, own)
     assert lies_elsewhere('"lake"."beta"."b"', own)
     assert lies_elsewhere('"other"."shop"."b"', own)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ci_bot.bot.policy import PolicyChange, PolicyWeighing
 from ci_bot.protocol.changed_rows import old_rows_of
-from ci_bot.protocol.plan import Backfill, Cost, Work, pick_larger_work, sum_work
+from ci_bot.protocol.plan import Backfill, Cost, Work, pick_larger_work, sum_planned_work
 from ci_bot.protocol.review_report import Report, ReviewFacts
 
 Where = Literal["environment", "prod"]
@@ -84,7 +84,7 @@ def judged_work(facts: ReviewFacts) -> JudgedWork:
     bigger = pick_larger_work(facts.backfill, prod)
     return JudgedWork(
         models={name: found for name, found in models.items() if found is not None},
-        total=sum_work(bigger),
+        total=sum_planned_work(bigger),
         where="prod" if bigger is prod else "environment",
         prod_known=known,
     )

@@ -18,7 +18,7 @@ from ci_bot.bot.report import SENTENCES
 from ci_bot.protocol.changed_rows import judge_past_numbers, old_rows_of
 from ci_bot.protocol.durations import executor_time
 from ci_bot.protocol.limits import DEFAULT_MAX_INTERVALS
-from ci_bot.protocol.plan import Change, Cost, ModelRange, sum_work, tables_of
+from ci_bot.protocol.plan import Change, Cost, ModelRange, sum_planned_work, tables_of
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RULES, find_rule
 
@@ -120,7 +120,7 @@ def _describe_rebuilt_readers(work: JudgedWork, readers: list[str]) -> str:
     if not readers:
         return "no other model is rebuilt because of it"
     judged = [work.models[name] for name in readers if name in work.models]
-    rebuilt = sum_work(one.item for one in judged if not one.is_preview_only)
+    rebuilt = sum_planned_work(one.item for one in judged if not one.is_preview_only)
     kept = [name for name in readers if name in work.models and work.models[name].is_preview_only]
     reached = [name for name in kept if work.models[name].old_rows is not None]
     stays = [name for name in kept if name not in reached]

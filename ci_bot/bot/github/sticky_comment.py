@@ -60,7 +60,7 @@ class WriteVerdict:
     why: Literal["new", "unchanged", "newer_run", "newer_head", "newer_facts"]
 
 
-def list_candidates(
+def list_marked_comments(
     comments: Iterable[PullComment], *, number: int, key: str
 ) -> list[MarkedComment]:
     """The comments that claim to be ours, oldest first. Who wrote them is not checked yet."""
@@ -405,7 +405,7 @@ class StickyComment:
     def _read_comments(self, *, first_page: int = 1) -> None:
         """Read the list from a page on, remember ours, and remove what is ours twice."""
         comments = list(self._github.list_comments(self._number, first_page=first_page))
-        found = list_candidates(comments, number=self._number, key=self._key)
+        found = list_marked_comments(comments, number=self._number, key=self._key)
         if first_page == 1:
             self._news.clear()
         self._news |= {

@@ -23,7 +23,7 @@ from ci_bot.bot.worker_client import apply, failure_of
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult
 from ci_bot.protocol.comment_marker import Marker, apply_phase, review_phase
-from ci_bot.protocol.plan import sum_work
+from ci_bot.protocol.plan import sum_planned_work
 
 
 def judge_evidence(document: ApplyDocument, publisher: Publisher) -> ApplyDocument:
@@ -74,7 +74,7 @@ def list_difference_annotations(
 
 def summarize_evidence(document: ApplyDocument) -> str:
     """What the data says, what was built, and the decision with it."""
-    built, views = sum_work(document.models), len(document.views)
+    built, views = sum_planned_work(document.models), len(document.views)
     data, missing = ApplyView(document).sentence, document.evidence_missing
     sentences = [
         f"{data}." if data and not missing else "",

@@ -23,7 +23,7 @@ from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.errors import EXIT_DONE, BotError, RequestRefused
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import Marker, Phase
-from ci_bot.protocol.environment import EnvironmentName, prefix_in
+from ci_bot.protocol.environment import EnvironmentName, parse_environment_prefix
 
 _AFTER_AN_APPLY: tuple[Phase, ...] = (
     "applying",
@@ -117,7 +117,7 @@ def _list_prefixes(settings: Settings, marker: Marker | None, number: int) -> li
     The comment names the one that was planned last. That proves nothing: the worker removes what
     the ledger records for this repository, whatever it is called.
     """
-    earlier = prefix_in(marker.env, number) if marker is not None else None
+    earlier = parse_environment_prefix(marker.env, number) if marker is not None else None
     return list(dict.fromkeys(prefix for prefix in (earlier, settings.prefix) if prefix))
 
 

@@ -33,7 +33,7 @@ from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import Phase
-from ci_bot.protocol.environment import prefix_in
+from ci_bot.protocol.environment import parse_environment_prefix
 
 # GitHub shows ten annotations of a step; the summary has them all.
 _MOST_WARNINGS = 9
@@ -153,7 +153,7 @@ def _tell_of_other_prefixes(swept: sweeping.SweepOutcome, publisher: Publisher) 
     by_prefix: dict[str, list[str]] = {}
     for row in swept.rows:
         if row.standing == "other_prefix":
-            prefix = prefix_in(row.environment, row.number or 0) or ""
+            prefix = parse_environment_prefix(row.environment, row.number or 0) or ""
             by_prefix.setdefault(prefix, []).append(row.environment)
     for prefix, names in by_prefix.items():
         publisher.commands.annotate_warning(

@@ -23,7 +23,12 @@ from ci_bot.protocol.cleanup_report import (
     SweepRow,
     SweepTarget,
 )
-from ci_bot.protocol.environment import EnvironmentName, UnfitName, number_of, prefix_in
+from ci_bot.protocol.environment import (
+    EnvironmentName,
+    UnfitName,
+    number_of,
+    parse_environment_prefix,
+)
 from ci_bot.protocol.messages import CleanupRequest, ListRequest, ReclaimChoice, SweepRequest
 
 
@@ -221,7 +226,11 @@ def _by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnvironme
     number = number_of(found.environment, options.environment_prefix)
     standing: Standing = "remove"
     recorded = found.pr_number or 0
-    if number is None and found.owner is not None and prefix_in(found.environment, recorded):
+    if (
+        number is None
+        and found.owner is not None
+        and parse_environment_prefix(found.environment, recorded)
+    ):
         standing, number = "other_prefix", recorded
     elif number is None:
         standing = "odd_record"

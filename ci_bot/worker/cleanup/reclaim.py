@@ -68,7 +68,7 @@ def owns_anything(row: LedgerRow) -> bool:
     return any(item.ours for item in row.snapshots) and bool(recorded_tables(row))
 
 
-def without_schemas(row: LedgerRow) -> LedgerRow:
+def clear_ledger_schemas(row: LedgerRow) -> LedgerRow:
     """The row of an environment whose last apply has ended.
 
     From its cleanup on a row names schemas only if an apply was cut off: no lease keeps a write
@@ -370,7 +370,7 @@ class CleanupTables:
             row = drop_foreign_snapshots(row, self._context)
         # One that was cut off stays known as such, whatever becomes of this cleanup.
         known = row.phase in ("applying", "cleaning", "leftover")
-        return row if known else without_schemas(row)
+        return row if known else clear_ledger_schemas(row)
 
     def asks_spark(self, row: LedgerRow) -> bool:
         """Whether `settle` may have to ask Spark."""

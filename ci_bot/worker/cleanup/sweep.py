@@ -23,7 +23,7 @@ from ci_bot.protocol.cleanup_report import (
     SweepDocument,
     SweepTarget,
 )
-from ci_bot.protocol.environment import number_of, prefix_in
+from ci_bot.protocol.environment import number_of, parse_environment_prefix
 from ci_bot.protocol.messages import CleanupRequest, ListRequest, SweepRequest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim, remove_environment
@@ -74,7 +74,7 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
     """
     clock = PhaseClock(ports.now)
     started = clock.now()
-    opening.read_only_environment()
+    opening.refuse_postgres_writes()
     place = place_of(request, request.projects)
     configs, _ = configure_projects(place, ports.on_spark_start, clock=clock)
     context = new_context(configs, place)
@@ -111,7 +111,7 @@ def _list_found_environments(
         if row.owner == request.owner.name
         and row.phase != "removed"
         and row.environment not in rows
-        and prefix_in(row.environment, row.pr_number or 0)
+        and parse_environment_prefix(row.environment, row.pr_number or 0)
     }
     records = {name: at for name, at in expires.items() if number_of(name, prefix) or name in rows}
     found = []

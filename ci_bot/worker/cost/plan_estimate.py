@@ -16,7 +16,7 @@ from ci_bot.errors import EXIT_REFUSED
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import COST_SOURCES, Accuracy, CostLayer, ModelEstimate, Price
 from ci_bot.protocol.durations import executor_time
-from ci_bot.protocol.plan import Backfill, Confidence, Cost, sum_work, tables_of
+from ci_bot.protocol.plan import Backfill, Confidence, Cost, sum_planned_work, tables_of
 from ci_bot.protocol.review_report import Impact
 from ci_bot.worker.cost.prediction import BySize, ExpectedCost, PastRun, predict_cost
 from ci_bot.worker.state_store import CostLedger, RunRow
@@ -130,7 +130,7 @@ def predict_plan_cost(
         hour_price: The price of an executor-hour.
     """
     known = known or KnownCosts()
-    total = sum_work(work)
+    total = sum_planned_work(work)
     built = tables_of(work)
     models = sorted(
         (found for item in built if (found := _estimate_model(item, known)) is not None),

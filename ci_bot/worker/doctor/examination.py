@@ -157,7 +157,7 @@ class DoctorPorts:
 
 def examine_project(request: DoctorRequest, ports: DoctorPorts) -> DoctorDocument:
     """Looks at everything. Never raises for what it finds."""
-    opening.read_only_environment()
+    opening.refuse_postgres_writes()
     return _Examination(request, ports).run_checks()
 
 

@@ -25,7 +25,7 @@ from ci_bot.protocol.plan import (
 )
 from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, category_of
-from ci_bot.worker.planning.removals import lies_elsewhere, schemas_of
+from ci_bot.worker.planning.removals import lies_elsewhere, list_schemas_of_models
 
 # What a model's definition was and is, as text to compare.
 
@@ -154,7 +154,7 @@ def list_changes(
             )
         )
     removed: Iterable[SnapshotTableInfo] = diff.removed_snapshots.values()
-    schemas = schemas_of(s.name for s in planned.plan_snapshots.values())
+    schemas = list_schemas_of_models(s.name for s in planned.plan_snapshots.values())
     for info in sorted(removed, key=lambda item: str(item.name)):
         found.append(
             Change(

@@ -62,7 +62,7 @@ def removed_by_others(
     )
 
 
-def schemas_of(names: Iterable[str]) -> frozenset[str]:
+def list_schemas_of_models(names: Iterable[str]) -> frozenset[str]:
     """The schemas, with their catalogs, of fully qualified names."""
     return frozenset(_schema_of(name) for name in names)
 

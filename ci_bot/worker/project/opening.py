@@ -251,7 +251,7 @@ def _connect_state(context: Context) -> StateSync:
     return state
 
 
-def read_only_environment() -> None:
+def refuse_postgres_writes() -> None:
     """Makes every PostgreSQL session of this process refuse writes. Call it before connecting."""
     options = os.environ.get("PGOPTIONS", "")
     if PG_READ_ONLY not in options:
@@ -299,7 +299,7 @@ def open_project(
         NotLoaded: the project does not load.
     """
     if not write:
-        read_only_environment()
+        refuse_postgres_writes()
     configs, starts = configure_projects(place, on_spark_start, clock=clock)
     context = new_context(configs, place)
     if only_spark:

@@ -28,7 +28,7 @@ from ci_bot.worker.project import (
     with_touched,
 )
 from ci_bot.worker.review.policy_scopes import scopes_of_told
-from ci_bot.worker.review.rule_inputs import refused_inputs
+from ci_bot.worker.review.rule_inputs import make_refused_plan_inputs
 from ci_bot.worker.rules import find_all
 from ci_bot.worker.runtime import PhaseClock, load_trace
 
@@ -133,7 +133,7 @@ def refused_facts(
         drift = BaseDrift.from_changed_files(
             context.models, request.changed_files, repository, load_trace.list_opened_files()
         )
-        inputs = refused_inputs(opened, drift, request, flags)
+        inputs = make_refused_plan_inputs(opened, drift, request, flags)
         found = find_all(inputs)
         told = (*found, *checked.lint.findings)
         scoped = scopes_of_told(context, request.scopes, inputs, told)

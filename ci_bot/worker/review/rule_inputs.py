@@ -95,7 +95,7 @@ def rule_inputs(
     )
 
 
-def refused_inputs(
+def make_refused_plan_inputs(
     opened: OpenProject, drift: BaseDrift, request: ReviewRequest, flags: PlanFlags
 ) -> RuleInputs:
     """The same where SQLMesh refuses to plan: the project is compared with prod's own models."""

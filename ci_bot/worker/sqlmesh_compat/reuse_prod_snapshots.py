@@ -149,7 +149,7 @@ def compared_where_loaded(stored: Mapping[str, StoredModel]) -> Iterator[None]:
     """
     module: Any = loader
     _stored.update(stored)
-    module.load_sql_models = load_and_compare
+    module.load_sql_models = load_models_and_compare_with_prod
     try:
         yield
     finally:
@@ -157,7 +157,7 @@ def compared_where_loaded(stored: Mapping[str, StoredModel]) -> Iterator[None]:
         _stored.clear()
 
 
-def load_and_compare(path: Path) -> list[Any]:
+def load_models_and_compare_with_prod(path: Path) -> list[Any]:
     """The models of a file. (`load_sql_models`)"""
     models: list[Any] = _load(path)
     # With one process nothing is sent; a file of several models cannot tell whose query is whose.

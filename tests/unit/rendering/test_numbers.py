@@ -10,7 +10,7 @@ from ci_bot.bot.report.markdown.outcome_comment import render_apply
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.words import executor_time, options_sentence, short_window
 from ci_bot.protocol.apply_report import AppliedModel
-from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, WindowCause, sum_work
+from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, WindowCause, sum_planned_work
 from ci_bot.protocol.plan_identity import PlanOption
 from tests.factories import (
     make_apply,
@@ -114,7 +114,7 @@ def test_counts__of_a_review_and_of_its_apply_are_the_same() -> None:
 def test_counts__what_an_apply_only_audited_is_no_table() -> None:
     audited = AppliedModel(model="a.b", table="t", intervals=0, batches=0, seconds=0.0)
 
-    assert sum_work([audited]).tables == 0
+    assert sum_planned_work([audited]).tables == 0
 
 
 def test_merge__says_what_prod_builds_and_what_an_apply_saves() -> None:

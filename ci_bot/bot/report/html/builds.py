@@ -12,7 +12,7 @@ from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.words import short_window
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan, sum_work
+from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan, sum_planned_work
 from ci_bot.protocol.review_report import Report
 
 Extent = tuple[str | None, str | None]
@@ -82,7 +82,7 @@ def building_section(sources: ReviewedReport) -> list[PageItem]:
 
 def work_sentence(items: Iterable[Backfill], who: str) -> str:
     """ "`pr_7` builds 4 tables, 368 intervals in 7 batches; 1 view"."""
-    work = sum_work(items)
+    work = sum_planned_work(items)
     views = words.format_count(work.views, "view")
     if not work.tables:
         return f"{who} no table{f', {views}' if work.views else ''}."

@@ -17,7 +17,7 @@ from ci_bot.protocol.apply_report import (
     ModelAudit,
     TableDiff,
 )
-from ci_bot.protocol.plan import Work, sum_work, tables_of
+from ci_bot.protocol.plan import Work, sum_planned_work, tables_of
 from ci_bot.protocol.plan_identity import PlanDifference
 
 
@@ -181,7 +181,7 @@ class ApplyView:
     @cached_property
     def built(self) -> Work:
         """What was built, counted as the review counts it."""
-        return sum_work(self.doc.models)
+        return sum_planned_work(self.doc.models)
 
     @property
     def rows(self) -> int | None:

@@ -13,7 +13,7 @@ from functools import cached_property
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.changed_rows import forward_only_models, history_keepers
-from ci_bot.protocol.plan import Backfill, Cost, Work, sum_work, tables_of
+from ci_bot.protocol.plan import Backfill, Cost, Work, sum_planned_work, tables_of
 from ci_bot.protocol.review_report import Report
 
 _NOTHING = "–"
@@ -121,7 +121,7 @@ def _count_whole_tables(items: Iterable[Backfill], kept: frozenset[str]) -> int:
 
 
 def _count_views(items: Iterable[Backfill]) -> int:
-    return sum_work(items).views
+    return sum_planned_work(items).views
 
 
 def _format_number(value: int) -> str:
@@ -160,7 +160,7 @@ def display_work(backfill: Sequence[Backfill]) -> DisplayWork:
     tables = tables_of(backfill)
     covered = words.covering_window([(item.start, item.end) for item in tables])
     return DisplayWork(
-        **asdict(sum_work(backfill)),
+        **asdict(sum_planned_work(backfill)),
         previews=sum(item.preview for item in tables),
         window=None if covered is None else SafeMarkdown(covered),
     )

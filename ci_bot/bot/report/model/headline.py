@@ -12,7 +12,7 @@ from ci_bot.bot.report.model.past_numbers import past_numbers_sentence
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import past_numbers_of
-from ci_bot.protocol.plan import Change, ColumnChange, sum_work
+from ci_bot.protocol.plan import Change, ColumnChange, sum_planned_work
 from ci_bot.protocol.reasons import OF_THE_WORKER
 from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.rules import RULES
@@ -290,7 +290,11 @@ class _HeadlineFacts:
         if self._report.restatements or any(c.category not in _HARMLESS for c in self._own):
             return ""
         plan = self._report.prod_plan
-        if plan is not None and not plan.would_fail and not sum_work(plan.full_backfill).tables:
+        if (
+            plan is not None
+            and not plan.would_fail
+            and not sum_planned_work(plan.full_backfill).tables
+        ):
             return "; nothing that exists today changes, and `prod` has nothing to build"
         return "; nothing that exists today changes"
 
@@ -299,7 +303,7 @@ class _HeadlineFacts:
         plan = self._report.prod_plan
         if plan is None or plan.would_fail or self._report.prod_not_found is not None:
             return ""
-        intervals = sum_work(plan.full_backfill).intervals
+        intervals = sum_planned_work(plan.full_backfill).intervals
         if intervals < _LARGE_BUILD:
             return ""
         return f", but `prod` builds {words.format_count(intervals, 'interval')} after the merge"

@@ -102,7 +102,7 @@ def _dialect_name(value: object) -> str | None:
 
 
 @on_written_statement(CODE, STATEMENT, SETTING)
-def find_written_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_statements_in_changed_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Statements that a change adds to a file, and that do something to others."""
     for path in inputs.changed_files or ():
         if not path.endswith((".sql", ".yaml", ".yml")) or inputs.in_project(path) is None:
