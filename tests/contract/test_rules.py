@@ -47,6 +47,45 @@ WORKER: tuple[RuleRegistry[Any], ...] = (
     MODEL_RULES,
     *(made for made in vars(worker_registry).values() if isinstance(made, RuleRegistry)),
 )
+# The first rules on a plan had numbers. A new rule has none.
+NUMBERED = {
+    "R01-base-broken",
+    "R01-lint-error",
+    "R01-load-failed",
+    "R01-plan-failed",
+    "R01-prod-plan-fails",
+    "R01-uncategorized",
+    "R02-test-failed-before",
+    "R02-test-fails",
+    "R03-conflict",
+    "R04-column-dropped",
+    "R04-mass-removal",
+    "R04-model-removed",
+    "R05-forward-only-destructive",
+    "R05-forward-only-schema",
+    "R06-breaking-rebuild",
+    "R06-history-lost",
+    "R06-interval-limit",
+    "R06-metadata-backfill",
+    "R06-past-numbers",
+    "R07-near-budget",
+    "R07-not-known",
+    "R07-over-budget",
+    "R08-restatement-elsewhere",
+    "R09-duplicate-keys",
+    "R09-null-keys",
+    "R09-rows-gained",
+    "R09-rows-lost",
+    "R09-values-differ",
+    "R10-files-not-read",
+    "R10-fork",
+    "R10-not-checked",
+    "R10-not-listed",
+    "R10-prod-not-found",
+    "R11-changed-elsewhere",
+    "R12-code-on-load",
+    "R12-shared-change",
+}
 # Which code may give a rule of a scope first; others may give it beside.
 HOME: dict[Scope, set[str]] = {
     "plan": {"judges"},
@@ -118,6 +157,11 @@ def test_page__that_is_wrong_is_noticed(old: str, new: str) -> None:
     text = (FOLDER / "limit-in-model.md").read_text("utf-8")
     assert old in text
     assert faults("limit-in-model", text.replace(old, new, 1))
+
+
+def test_ids__with_a_number_are_those_that_have_always_had_one() -> None:
+    """An id is never changed: policies, acceptances in ledgers and links name it."""
+    assert {id_ for id_ in RULES if re.match(r"R\d", id_)} == NUMBERED
 
 
 def test_ids__are_words_apart_by_hyphens() -> None:
