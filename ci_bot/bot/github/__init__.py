@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ci_bot.bot.github.client import GitHubClient
     from ci_bot.bot.github.drift_issue import publish_drift_issue
     from ci_bot.bot.github.port import (
-        DEFAULT_INPUT_HINT,
         GitHub,
         NotFound,
         Permission,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from ci_bot.bot.github.urls import trusted_certificates
 
 __all__ = [
-    "DEFAULT_INPUT_HINT",
     "GitHub",
     "GitHubClient",
     "MarkedComment",
@@ -65,7 +63,6 @@ __getattr__ = open_on_demand(
         "client": ["GitHubClient"],
         "drift_issue": ["publish_drift_issue"],
         "port": [
-            "DEFAULT_INPUT_HINT",
             "GitHub",
             "NotFound",
             "Permission",

@@ -17,8 +17,6 @@ from ci_bot.bot.actions import DEPENDABOT
 from ci_bot.bot.report import CheckRun
 from ci_bot.errors import BadInput, BotError
 
-DEFAULT_INPUT_HINT = "Leave the input out: the default is the workflow's own token."
-
 PER_PAGE = 100  # of every list; the most that GitHub gives
 
 Permission = Literal["admin", "maintain", "write", "triage", "read", "none"]
@@ -153,7 +151,7 @@ def require_github(github: GitHub | None) -> GitHub:
     if github is None:
         raise BadInput(
             "This activity needs a token, and the input `github-token` is empty.",
-            hint=DEFAULT_INPUT_HINT,
+            hint="Leave the input out: the default is the workflow's own token.",
             reason_code="missing_token",
         )
     return github
