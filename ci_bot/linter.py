@@ -105,7 +105,7 @@ def _read_file(content: bytes, today: date) -> PolicyFile:
 
 
 def _look_at(context: Any) -> tuple[ProjectView, _LintPolicy]:
-    """View and policy of a context. SQLMesh makes each rule anew for each model."""
+    """View and policy of a context. SQLMesh makes each rule again for each model."""
     models = context._models if hasattr(context, "_models") else context.models
     found = _known.get(context)
     if found is None or found[0] is not models:

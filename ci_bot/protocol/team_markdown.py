@@ -72,7 +72,7 @@ def _find_open_fence(text: str) -> str | None:
 
 
 def fill_variables(text: str, values: Mapping[str, str]) -> str:
-    """The text with a value in the place of each variable; a dash where there is no plain one."""
+    """The text with a value in the place of each variable; a dash if there is no plain one."""
 
     def fill(match: re.Match[str]) -> str:
         value = values.get(match[1], "")

@@ -13,7 +13,7 @@ from ci_bot.protocol.drift_report import DriftReport
 
 
 class DriftHandler(Handler[activities.Drift]):
-    """Tells of drift. It changes nothing but its issue, and has no comment for a failure."""
+    """Tells of drift. It changes only its issue, and has no comment for a failure."""
 
     def run(self, activity: activities.Drift, context: HandlerContext) -> int:
         settings, publisher = context.settings, context.publisher

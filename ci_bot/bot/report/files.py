@@ -30,8 +30,8 @@ class DocumentTexts:
 
     Args:
         markdown: The complete document as Markdown.
-        page: The pieces of the same as one HTML file, `report.html`; None where there is none.
-        sarif: Its findings as NAME.sarif; None where there are none.
+        page: The pieces of the same as one HTML file, `report.html`; None if there is none.
+        sarif: Its findings as NAME.sarif; None if there are none.
     """
 
     markdown: Callable[[], str]

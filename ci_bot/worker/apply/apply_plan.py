@@ -293,7 +293,7 @@ class ApplyRun:
             return estimator.by_runs(work)
 
     def _after_merge(self, ready: ReadyPlan) -> Cost | None:
-        """What prod will build, also where the environment builds nothing: a forward-only change
+        """What prod will build, also if the environment builds nothing: a forward-only change
         may cost prod's next run alone. Without a limit nobody asks."""
         if self.request.max_executor_hours is None:
             return None

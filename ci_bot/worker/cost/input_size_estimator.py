@@ -116,7 +116,7 @@ class PlanEstimator:
 
     def of_merge(self, planned: BuiltPlan) -> Cost | None:
         """What building the changed models in prod will cost, if they were merged now, with those
-        that prod's next run computes whole; None where nobody can say, which is logged, or where
+        that prod's next run computes whole; None if nobody can say, which is logged, or where
         the merge changes nothing.
 
         A pull request's environment may get a week where prod gets years, so a limit that is held

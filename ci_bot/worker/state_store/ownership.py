@@ -47,7 +47,7 @@ def read_environment_records(
     one moment.
 
     Returns:
-        SQLMesh's record and the ledger's row, each None where there is none.
+        SQLMesh's record and the ledger's row, each None if there is none.
     """
     row = ledger.read_row(environment)
     while True:

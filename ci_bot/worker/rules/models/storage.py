@@ -59,7 +59,7 @@ class PartitionsWithoutTime(ModelRule):
                 f"A run replaces each partition ({by}) that the query delivers, and the query "
                 f"delivers the rows of an interval of {quote_names(filtered)}: the other rows of "
                 "these partitions are gone.",
-                "the query delivers whole partitions: those IN a subquery of what has changed",
+                "the query delivers whole partitions: those IN a subquery of the changed rows",
                 subject=sorted(filtered),
                 anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "WHERE"),
             )
@@ -108,7 +108,7 @@ _CHARACTERS_OF_A_DAY = 8
 
 
 def _count_seconds(part: exp.Expr) -> float:
-    """How long the time is whose rows share a partition; 0 where nothing says so.
+    """How long the time is whose rows share a partition; 0 if nothing says so.
 
     Iceberg's transforms are `years`, `months`, `days`, `hours` (also without the s), `bucket` and
     `truncate`. A bucket holds rows of any time.
