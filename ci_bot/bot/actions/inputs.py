@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import quote, urlsplit
 
 from ci_bot import __version__
@@ -25,18 +25,7 @@ if TYPE_CHECKING:
 Mode = Literal[
     "auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep", "drift", "doctor"
 ]
-MODES: tuple[Mode, ...] = (
-    "auto",
-    "review",
-    "apply",
-    "probe",
-    "estimate",
-    "accept",
-    "cleanup",
-    "sweep",
-    "doctor",
-    "drift",
-)
+MODES: tuple[Mode, ...] = get_args(Mode)
 BaselineInput = Literal["auto", "state", "base-branch"]
 CommentInput = Literal["always", "changes", "new"]
 CacheInput = Literal["none", "base"]

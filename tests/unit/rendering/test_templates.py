@@ -25,6 +25,7 @@ MADE_BY_US = {"later", "text", "word", "outcome", "state_schema", "number", "win
     # `SafeMarkdown` of `data_words`; `finalize` would make a code span of anything else.
     *("heading", "sentence", "model_name", "what_changed", "rows_changed", "how", "told"),
     *("here", "icon", "label", "legend", "what_does_not_load"),
+    "commit",  # a link of `CommentLinks`
 }
 
 
