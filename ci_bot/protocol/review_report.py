@@ -26,6 +26,7 @@ from ci_bot.protocol.base import (
     Versions,
 )
 from ci_bot.protocol.cost import Price
+from ci_bot.protocol.executions import ModelExecution
 from ci_bot.protocol.plan import (
     Backfill,
     Change,
@@ -303,6 +304,14 @@ def what_does_not_load(failures: Sequence[Failure]) -> str:
 
 
 # What facts and report both have, with the description that both schemas show.
+_Executions = Annotated[
+    list[ModelExecution],
+    Field(
+        description="Directly changed models, run on generated rows in both versions; no value in "
+        "it comes from a table."
+    ),
+]
+
 _ImpactOfChange = Annotated[Impact, Field(description="What depends on each column that changes.")]
 _HoldsPlan = Annotated[
     bool, Field(description="Whether the environment's views are those of this plan.")
@@ -342,6 +351,7 @@ class ReviewFacts(Contract):
     stages: list[Stage]
     lineage: Lineage
     impact: _ImpactOfChange = Field(default_factory=Impact)
+    executions: _Executions = Field(default_factory=list)
     short_window: ShortWindow | None = Field(
         default=None, description="Why the environment gets less history; null where it does not."
     )
@@ -416,6 +426,7 @@ class Report(Contract):
         default=None,
         description="What this change does to rows that exist today; null in older reports.",
     )
+    executions: _Executions = Field(default_factory=list)
     short_window: ShortWindow | None = None
     options: list[PlanOption] = Field(
         default_factory=list,

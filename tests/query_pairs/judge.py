@@ -1,4 +1,4 @@
-"""What the product says of two queries: the proof, as a review asks for it."""
+"""What the product says of two queries: proof and execution, as a review asks for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from sqlglot.schema import MappingSchema
 from sqlmesh.core import dialect as d
 from sqlmesh.core.model import create_external_model, load_sql_based_model
 
-from ci_bot.worker.rules.changes.results import gives_the_same
+from ci_bot.worker.execution import ExecutionVerdict
+from ci_bot.worker.rules.changes.results import gives_the_same, is_called_the_same
+from ci_bot.worker.rules.executions import judge_pair as execute_pair
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.judged_models import JudgedModels
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.sql import ModelQueries
 from tests.query_pairs.pairs import QueryPair, Table
@@ -20,9 +24,33 @@ Verdict = Literal["same", "differs", "not known"]
 
 def judge_pair(pair: QueryPair) -> Verdict:
     """The product's claim about a pair. Whatever the product has, it is asked for here only."""
+    inputs, changed = _patient_inputs(), _pair_models(pair)
+    if is_called_the_same(changed, inputs):
+        return "same"
+    return "differs" if execute_pair(changed, inputs).verdict == "differs" else "not known"
+
+
+def claim_same(pair: QueryPair) -> Verdict:
+    """The same, where it only matters what is called the same: most pairs are not run for it."""
+    inputs, changed = _patient_inputs(), _pair_models(pair)
+    is_same = gives_the_same(changed) and is_called_the_same(changed, inputs)
+    return "same" if is_same else "not known"
+
+
+def execution_of(pair: QueryPair) -> ExecutionVerdict:
+    """What execution says of a pair."""
+    return execute_pair(_pair_models(pair), _patient_inputs())
+
+
+def _patient_inputs() -> RuleInputs:
+    """Without a limit that a busy machine could meet: the same verdict each time."""
+    patient = JudgedModels(seconds=60, seconds_for_a_model=60)
+    return RuleInputs(before={}, after={}, judged_models=patient)
+
+
+def _pair_models(pair: QueryPair) -> ModelPair:
     before, after = models_of(pair)
-    same = gives_the_same(ModelPair(before, after, (), ModelQueries()))
-    return "same" if same else "not known"
+    return ModelPair(before, after, (), ModelQueries())
 
 
 def models_of(pair: QueryPair) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from ci_bot.worker.execution import ExampleTable
 from tests.query_pairs.pairs import Data, Table
 from tests.shared_jvm import OPTIONS
 
@@ -114,6 +115,26 @@ class SparkJudge:
             tuple(columns[place] for place in order),
             Counter(tuple(repr(row[place]) for place in order) for row in rows),
         )
+
+    def execute(self, statement: str) -> None:
+        """Runs a statement that gives no rows."""
+        self._session.sql(statement)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query as Python has them."""
+        return [tuple(row) for row in self._session.sql(query).collect()]
+
+    def types(self, query: str) -> list[tuple[str, str]]:
+        """The names and types of a query's columns."""
+        fields = self._session.sql(query).schema.fields
+        return [(field.name.lower(), field.dataType.simpleString()) for field in fields]
+
+    def create_rows(self, tables: Iterable[ExampleTable]) -> None:
+        """Tables with the rows of an example, columns that it does not show left out."""
+        for table in tables:
+            schema = ", ".join(f"`{name}` {kind}" for name, kind in table.columns)
+            frame = self._session.createDataFrame(list(table.rows), schema or "none int")
+            frame.createOrReplaceTempView(table.name)
 
     def compare(self, base: str, head: str) -> str:
         """How two queries differ over the tables; nothing where they do not."""

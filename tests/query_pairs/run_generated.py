@@ -26,7 +26,7 @@ from tests.query_pairs.generate import (
     generate_mix,
     generate_operator_pairs,
 )
-from tests.query_pairs.judge import Verdict, judge_pair, models_of, rendered_text
+from tests.query_pairs.judge import Verdict, claim_same, models_of, rendered_text
 from tests.query_pairs.on_spark import SparkJudge, open_judge
 from tests.query_pairs.pairs import QueryPair
 
@@ -75,7 +75,7 @@ class Findings:
 class GeneratedRun:
     """The tables of the generator, one database for each data set, and what happens to a pair."""
 
-    def __init__(self, judge: SparkJudge, claim: Claim = judge_pair) -> None:
+    def __init__(self, judge: SparkJudge, claim: Claim = claim_same) -> None:
         self._judge, self._claim = judge, claim
         judge.set_ansi("false")
         for number, data in enumerate(data_sets()):

@@ -303,6 +303,7 @@ def _build_report(
         stages=facts.stages,
         lineage=facts.lineage,
         impact=facts.impact,
+        executions=facts.executions,
         past_numbers=judgement.past_numbers,
         short_window=facts.short_window,
         options=facts.options,

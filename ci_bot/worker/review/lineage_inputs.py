@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
+from ci_bot.protocol.executions import ModelExecution
 from ci_bot.protocol.plan import ChangeType, Finding
 from ci_bot.protocol.review_report import HowChanged, Impact, IndirectModel
 from ci_bot.protocol.rules import RULES
@@ -165,6 +166,7 @@ class ChangedModels:
         removed: those that are gone.
         same_result: what people call those whose edit is proved to change no result.
         seed_rows: how the rows of seeds differ, of those whose former text is known.
+        executed: the columns that an execution has shown to differ, by what people call the model.
     """
 
     after: Mapping[str, Any]
@@ -173,6 +175,7 @@ class ChangedModels:
     removed: Sequence[str] = ()
     same_result: frozenset[str] = frozenset()
     seed_rows: Mapping[str, SeedRows] = field(default_factory=dict)
+    executed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def from_plan(
@@ -180,6 +183,7 @@ class ChangedModels:
         planned: BuiltPlan,
         findings: Iterable[Finding],
         seed_rows: Mapping[str, SeedRows] | None = None,
+        executions: Iterable[ModelExecution] = (),
     ) -> ChangedModels:
         """Those of a plan, on which the rules on changes found `findings`."""
         diff = planned.plan.context_diff
@@ -196,6 +200,11 @@ class ChangedModels:
             removed=[str(info.name) for info in diff.removed_snapshots.values()],
             same_result=frozenset(f.model for f in findings if f.model and f.rule == _SAME_RESULT),
             seed_rows=seed_rows or {},
+            executed={
+                one.model: frozenset(one.example.differing)
+                for one in executions
+                if one.example is not None
+            },
         )
 
 
@@ -208,6 +217,7 @@ def column_impact(
     names: ModelNames,
     findings: Iterable[Finding] = (),
     seed_rows: Mapping[str, SeedRows] | None = None,
+    executions: Iterable[ModelExecution] = (),
 ) -> Impact:
     """What depends on each column that the plan changes; empty without a plan.
 
@@ -217,10 +227,11 @@ def column_impact(
     Args:
         findings: Of the rules on changes, which may have proved that an edit changes no result.
         seed_rows: How the rows of seeds differ, of those whose former text is known.
+        executions: What running changed models on generated rows has shown.
     """
     if planned is None:
         return Impact()
-    changed = ChangedModels.from_plan(planned, findings, seed_rows)
+    changed = ChangedModels.from_plan(planned, findings, seed_rows, executions)
     try:
         return impact_of(project_of(changed, names))
     except Exception as error:  # the project's own code is rendered in here, and may raise anything
@@ -272,6 +283,7 @@ class _LineageReader:
         self._removed = changed.removed
         self._same_result = changed.same_result
         self._seed_rows = changed.seed_rows
+        self._executed = changed.executed
         self._readers: dict[str, list[str]] = {}
         # Files are loaded in any order, and a report of the same plan is the same report.
         for name, node in sorted(self._nodes.items()):
@@ -349,6 +361,7 @@ class _LineageReader:
             columns_after=_names_of(node) if before is not None else None,
             changed={} if before is None else dict(changed_columns(before, node, rows)),
             same_result=self._names.short_name(name) in self._same_result,
+            executed=self._executed.get(self._names.short_name(name), frozenset()),
             beside_query=None if before is None else beside_query(before, node, rows),
             deciding=list_deciding_columns(node),
             read_elsewhere=frozenset(read_elsewhere(node)),

@@ -31,7 +31,7 @@ from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.review.policy_scopes import scopes_of_told
 from ci_bot.worker.review.refused_plan import refused_facts, run_checks
 from ci_bot.worker.review.rule_inputs import rule_inputs
-from ci_bot.worker.rules import compare_seed_rows, find_all
+from ci_bot.worker.rules import compare_seed_rows, find_all, list_executions
 from ci_bot.worker.runtime import PhaseClock
 
 ReportProgress = Callable[[str, str], None]
@@ -98,11 +98,12 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
             config_before=opened.config_before,
         )
         found = find_all(inputs)
+        executions = list_executions(inputs)
         told = (*described["changes"], *found, *checked.lint.findings)
         scoped = scopes_of_told(context, request.scopes, inputs, told)
     ports.progress("impact", "following the changed columns")
     with clock.time_phase("impact"):
-        impact = column_impact(planned, names, found, compare_seed_rows(inputs))
+        impact = column_impact(planned, names, found, compare_seed_rows(inputs), executions)
     described["cost"] = with_unneeded(described["cost"], described["work"], impact)
     with clock.time_phase("prod plan"):
         merged = facts.prod_plan()
@@ -116,6 +117,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         prod_plan=merged,
         findings=found,
         impact=impact,
+        executions=executions,
         checks=checked,
         options=list(plan_request.said),
         environment_now=facts.environment_now(),

@@ -14,6 +14,7 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.rules import inputs
+    from ci_bot.worker.rules.executions import list_executions
     from ci_bot.worker.rules.files.seed_values import SeedRows, compare_seed_rows
     from ci_bot.worker.rules.inputs import RuleInputs, make_base_reader, make_head_reader
     from ci_bot.worker.rules.models import MODEL_RULES
@@ -45,6 +46,7 @@ __all__ = [
     "find_range",
     "find_without_plan",
     "inputs",
+    "list_executions",
     "make_base_reader",
     "make_head_reader",
     "quote_names",
@@ -55,6 +57,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
+        "executions": ["list_executions"],
         "files.seed_values": ["SeedRows", "compare_seed_rows"],
         "inputs": ["RuleInputs", "make_head_reader", "make_base_reader"],
         "models": ["MODEL_RULES"],

@@ -15,6 +15,7 @@ from ci_bot.protocol.limits import LARGEST_FILE_BYTES, is_read
 from ci_bot.protocol.messages import Workplace
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.project import ConfigFacts
+from ci_bot.worker.rules.judged_models import JudgedModels
 from ci_bot.worker.runtime import not_loading
 from ci_bot.worker.sql_effects import JudgedEffect
 
@@ -56,6 +57,7 @@ class RuleInputs:
             `allow-destructive`), by fully qualified name.
         personal_schemas: where models may hold personal data; None if no team has said so.
         names: how models are called.
+        judged_models: what execution says of changed models, filled while rules run.
     """
 
     before: Mapping[str, Any]
@@ -90,6 +92,7 @@ class RuleInputs:
     allowed_destructive: frozenset[str] = frozenset()
     personal_schemas: tuple[str, ...] | None = None
     names: ModelNames = field(default_factory=lambda: ModelNames(None, None))
+    judged_models: JudgedModels = field(default_factory=JudgedModels, repr=False, compare=False)
     # Shared with the inputs of each file, which are copies: all old files are read once for all.
     _recalled: list[frozenset[str]] = field(default_factory=list, repr=False)
 

@@ -305,12 +305,7 @@ def _model_text(model: Any, known: Mapping[str, str]) -> str:
     if model.is_sql:
         if getattr(model, "query_", None) is None:
             return ""
-        query = model.query
-        if known:
-            query = query.copy()
-            for table in query.find_all(exp.Table):
-                if (name := known.get(table_name(table))) is not None:
-                    table.replace(_rename_table(table, name))
+        query = rename_tables(model.query, known)
         # Stored queries are text that may differ in layout from the file's.
         return str(query.sql(dialect=model.dialect, comments=False))
     if model.is_python:
@@ -318,6 +313,17 @@ def _model_text(model: Any, known: Mapping[str, str]) -> str:
             item.payload for item in model.python_env.values() if "def " in item.payload
         )
     return ""
+
+
+def rename_tables(query: Any, names: Mapping[str, str]) -> Any:
+    """The query with tables called by their new `names`; itself where there are none."""
+    if not names:
+        return query
+    query = query.copy()
+    for table in list(query.find_all(exp.Table)):
+        if (name := names.get(table_name(table))) is not None:
+            table.replace(_rename_table(table, name))
+    return query
 
 
 def _rename_table(table: Any, name: str) -> Any:

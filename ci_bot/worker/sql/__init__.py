@@ -72,7 +72,12 @@ if TYPE_CHECKING:
         with_queries,
     )
     from ci_bot.worker.sql.nullability import NEVER, UNKNOWN, null_reason
-    from ci_bot.worker.sql.personal_data import computed_from, list_exposed_columns, names_in
+    from ci_bot.worker.sql.personal_data import (
+        computed_from,
+        is_personal,
+        list_exposed_columns,
+        names_in,
+    )
     from ci_bot.worker.sql.positional_references import (
         ClauseKey,
         describe_moved,
@@ -95,6 +100,7 @@ if TYPE_CHECKING:
         unused_edges,
     )
     from ci_bot.worker.sql.run_code import JINJA_PARSER, RUN_DATES, list_jinja_macros
+    from ci_bot.worker.sql.spark_precedence import read_as_spark
 
 __all__ = [
     "JINJA_PARSER",
@@ -143,6 +149,7 @@ __all__ = [
     "grain_columns",
     "impact_of",
     "is_interval_predicate",
+    "is_personal",
     "is_pure",
     "iterate_code_trees",
     "iterate_selects",
@@ -165,6 +172,7 @@ __all__ = [
     "plain_name",
     "random_calls",
     "random_calls_in",
+    "read_as_spark",
     "read_promises",
     "reads_argument",
     "same_arguments",
@@ -229,7 +237,7 @@ __getattr__ = open_on_demand(
             "with_queries",
         ],
         "nullability": ["NEVER", "UNKNOWN", "null_reason"],
-        "personal_data": ["computed_from", "list_exposed_columns", "names_in"],
+        "personal_data": ["computed_from", "is_personal", "list_exposed_columns", "names_in"],
         "positional_references": [
             "ClauseKey",
             "describe_moved",
@@ -252,5 +260,6 @@ __getattr__ = open_on_demand(
             "unused_edges",
         ],
         "run_code": ["JINJA_PARSER", "RUN_DATES", "list_jinja_macros"],
+        "spark_precedence": ["read_as_spark"],
     },
 )

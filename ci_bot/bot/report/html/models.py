@@ -8,7 +8,7 @@ from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import ReviewedReport
 from ci_bot.bot.report.html.graph import place_models
-from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model import execution_examples, words
 from ci_bot.bot.report.model.column_impact import lineage_notes
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.plan import Change, ColumnChange
@@ -56,7 +56,11 @@ def models_section(sources: ReviewedReport) -> list[PageItem]:
         key="models",
     )
     return cells.section_part(
-        "models", "Changed models", [*table, *_make_impact_part(sources)], len(rows), short="Models"
+        "models",
+        "Changed models",
+        [*table, *_make_impact_part(sources), *_make_example_parts(sources)],
+        len(rows),
+        short="Models",
     )
 
 
@@ -109,6 +113,37 @@ def _make_impact_part(sources: ReviewedReport) -> list[PageItem]:
         note=f"{words.format_count(more, 'further change')} not listed." if more else "",
         key="impact",
     )
+
+
+def _make_example_parts(sources: ReviewedReport) -> list[PageItem]:
+    """What changed queries give on generated rows: a table of each input, and one of results."""
+    report = sources.report
+    examples = execution_examples.list_examples(report)
+    unproved = execution_examples.list_unproved(report)
+    parts: list[PageItem] = []
+    if examples or unproved:
+        title = "What the changed queries give on generated rows"
+        parts += cells.prose_part(execution_examples.GENERATED, *unproved, title=title)
+    for one in examples:
+        if one.example is None:
+            continue
+        for table in one.example.inputs:
+            shown = [[execution_examples.show_value(cell) for cell in row] for row in table.rows]
+            parts += cells.table_part(
+                [(name, "text") for name in table.columns] or [("rows", "text")],
+                shown if table.columns else [["a row"] for _ in table.rows],
+                title=f"{one.model} reads {table.table}",
+            )
+        parts += cells.table_part(
+            [("Result", "text"), *((name, "text") for name in one.example.columns)],
+            [
+                [line.side, *(f"{'● ' * cell.changed}{cell.text}" for cell in line.cells)]
+                for line in execution_examples.list_lines(one.example)
+            ],
+            title=f"{one.model} before and after",
+            note="● marks what changes.",
+        )
+    return parts
 
 
 def _list_depending(part: ChangedPart) -> list[str]:

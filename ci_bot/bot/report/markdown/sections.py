@@ -18,6 +18,7 @@ from ci_bot.bot.report.markdown.budget import (
     row_of,
     row_renderer,
 )
+from ci_bot.bot.report.markdown.examples import render_example
 from ci_bot.bot.report.model import lineage as graph
 from ci_bot.bot.report.model import markdown_text
 from ci_bot.bot.report.model.lineage import node_notes
@@ -342,6 +343,13 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
         SectionShare(table("metadata", view.metadata, _MINOR, "models", "minor", links), 1_000),
         SectionShare(DiffsSection("diffs", [diff(item) for item in view.diffs], full), 14_000),
         SectionShare(table("indirect", view.downstream, _MINOR, "models", "minor", links), 2_500),
+        SectionShare(
+            RowsSection(
+                "examples", view.examples, render_example, "models", full, separator="\n\n"
+            ),
+            2_500,
+        ),
+        SectionShare(lines("unproved", view.unproved, "models"), 800),
         SectionShare(table("impact", view.impact, _IMPACT, "changes", "impact"), 1_500),
         SectionShare(table("drift", view.drift, _CHANGES, "models", "change", links), 1_500),
         SectionShare(tests, 2_500),

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from ci_bot.bot.report.model import advice, prose, words
+from ci_bot.bot.report.model import advice, execution_examples, prose, words
 from ci_bot.bot.report.model.advice import list_recommendations
 from ci_bot.bot.report.model.build_table import BuildRow, PlannedWork, build_rows
 from ci_bot.bot.report.model.column_impact import ImpactRow, impact_rows, reads_nothing
@@ -29,6 +29,7 @@ from ci_bot.bot.report.model.words import (
     short_window,
 )
 from ci_bot.protocol.base import Failure
+from ci_bot.protocol.executions import ModelExecution
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import Change, ModelRange, Restatement, tables_of
 from ci_bot.protocol.review_report import what_does_not_load
@@ -50,6 +51,10 @@ def take_first_lines(failure: Failure | None) -> tuple[str, int]:
     """The first lines of a failure's message, and how many lines there are beyond them."""
     lines = failure.message.strip().splitlines() if failure else []
     return "\n".join(lines[:FAILURE_LINES]), max(len(lines) - FAILURE_LINES, 0)
+
+
+# Examples that the first screen shows.
+FIRST_EXAMPLES = 2
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,23 @@ class ReviewView(PlannedWork):
     def impact(self) -> list[ImpactRow]:
         """What the pull request's changed columns and rows reach."""
         return impact_rows(self.report.impact, {change.model for change in self.drift})
+
+    @cached_property
+    def examples(self) -> list[ModelExecution]:
+        """The changed models whose results were seen to differ on generated rows."""
+        return execution_examples.list_examples(self.report)
+
+    @cached_property
+    def short_examples(self) -> list[execution_examples.ShortExample]:
+        """Those that one line can show, for the first screen."""
+        return execution_examples.list_short_examples(self.report)[:FIRST_EXAMPLES]
+
+    generated_note = execution_examples.GENERATED
+
+    @cached_property
+    def unproved(self) -> list[str]:
+        """What is said of the changed models for which there is neither an example nor a proof."""
+        return execution_examples.list_unproved(self.report)
 
     @cached_property
     def reads_nothing(self) -> list[str]:

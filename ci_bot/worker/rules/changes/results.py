@@ -12,6 +12,7 @@ from sqlmesh.core import dialect as d
 from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.forward_only import validity_columns
+from ci_bot.worker.rules.executions import judge_pair
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
@@ -300,10 +301,20 @@ def _in_words(bag: Counter[str]) -> str:
     return "+".join(sorted(bag)) or "none"
 
 
+def is_called_the_same(pair: ModelPair, inputs: RuleInputs) -> bool:
+    """Whether a proof and an execution agree that both versions give the same.
+
+    What cannot be run is the same only where the engine gets the same text.
+    """
+    executed = judge_pair(pair, inputs)
+    confirmed = executed.verdict == "alike" or (executed.verdict == "not_tried" and pair.same_text)
+    return confirmed and gives_the_same(pair)
+
+
 @on_change(SAME)
 def same_result(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """A rewrite that is proven to give the same rows on any data."""
-    if pair.same_query or not gives_the_same(pair):
+    """A rewrite that is proven to give the same rows on any data, and that execution confirms."""
+    if pair.same_query or not is_called_the_same(pair, inputs):
         return
     order = pair.both_forms is not None and list(pair.both_forms[0].results) != list(
         pair.both_forms[1].results

@@ -1,0 +1,155 @@
+"""What running the changed models on generated rows showed, as readers ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ci_bot.bot.report.model.words import and_more, format_count
+from ci_bot.protocol.executions import ExecutionExample, ModelExecution
+from ci_bot.protocol.review_report import Report
+
+GENERATED = (
+    "All values are generated; none comes from a table. DuckDB ran both queries, with constructs "
+    "that mean the same in Spark."
+)
+# An example that is told in one sentence has at most so many values.
+_MOST_VALUES = 4
+NULL = "NULL"
+# Models that a sentence names.
+_NAMED = 5
+_SAME_RULE = "same-result"
+
+
+@dataclass(frozen=True)
+class ExampleCell:
+    """A value, and whether the change changed it."""
+
+    text: str
+    changed: bool = False
+
+
+@dataclass(frozen=True)
+class ExampleLine:
+    """A row of a result: `before` and `after` where it changes, `both` where it does not."""
+
+    side: str
+    cells: tuple[ExampleCell, ...]
+
+
+@dataclass(frozen=True)
+class ExampleFact:
+    """A value of a generated row, with where it stands."""
+
+    place: str
+    value: str
+
+
+@dataclass(frozen=True)
+class ShortExample:
+    """An example that fits into a sentence: `column` from `before` to `after`, for `given`.
+
+    Without a column a row goes (`after` is none) or comes.
+    """
+
+    model: str
+    column: str | None
+    before: str | None
+    after: str | None
+    given: tuple[ExampleFact, ...]
+
+
+def list_examples(report: Report) -> list[ModelExecution]:
+    """The models for which an example was found."""
+    return [one for one in report.executions if one.example is not None]
+
+
+def list_unproved(report: Report) -> list[str]:
+    """What is said of changed models without an example and without a proof, as sentences."""
+    proved = {risk.model for risk in (*report.risks, *report.set_aside) if risk.rule == _SAME_RULE}
+    left = [one for one in report.executions if one.example is None and one.model not in proved]
+    alike = [one for one in left if one.result == "alike"]
+    found = []
+    if alike:
+        fewest, most = (pick(one.data_sets for one in alike) for pick in (min, max))
+        sets = format_count(most, "generated data set")
+        sets = sets if fewest == most else f"{fewest} to {sets}"
+        found.append(
+            f"Not proved to be the same, and not told apart by {sets}: {_list_names(alike)}."
+        )
+    by_reason: dict[str, list[ModelExecution]] = {}
+    for one in left:
+        if one.result != "alike":
+            reason = one.reason or "a difference without a small example"
+            by_reason.setdefault(reason, []).append(one)
+    return found + [
+        f"Not tried on generated rows, because of {reason}: {_list_names(models)}."
+        for reason, models in by_reason.items()
+    ]
+
+
+def _list_names(models: list[ModelExecution]) -> str:
+    shown = ", ".join(f"`{one.model}`" for one in models[:_NAMED])
+    return f"{shown}{and_more(models, _NAMED)}"
+
+
+def list_lines(example: ExecutionExample) -> Iterator[ExampleLine]:
+    """The rows of both results, those that belong together one below the other."""
+    for pair in example.outputs:
+        before, after = pair.before, pair.after
+        if before is not None and before == after:
+            yield ExampleLine("both", tuple(ExampleCell(show_value(value)) for value in before))
+            continue
+        for side, own, other in (("before", before, after), ("after", after, before)):
+            if own is not None:
+                yield ExampleLine(
+                    side,
+                    tuple(
+                        ExampleCell(show_value(value), other is None or value != other[place])
+                        for place, value in enumerate(own)
+                    ),
+                )
+
+
+def show_value(value: str | None) -> str:
+    """A value of an example; NULL for none."""
+    return NULL if value is None else value
+
+
+def list_short_examples(report: Report) -> list[ShortExample]:
+    """The examples that are short enough for the first screen."""
+    return [
+        found
+        for one in list_examples(report)
+        if one.example is not None and (found := _shorten(one.model, one.example)) is not None
+    ]
+
+
+def _shorten(model: str, example: ExecutionExample) -> ShortExample | None:
+    given = tuple(_list_facts(example))
+    changed = [pair for pair in example.outputs if pair.before != pair.after]
+    if len(changed) != 1 or not 0 < len(given) <= _MOST_VALUES:
+        return None
+    if any(len(table.rows) > 1 for table in example.inputs):
+        return None
+    before, after = changed[0].before, changed[0].after
+    if before is None or after is None:
+        return ShortExample(model, None, _row_or_none(before), _row_or_none(after), given)
+    places = [place for place, value in enumerate(before) if value != after[place]]
+    if len(places) != 1:
+        return None
+    place = places[0]
+    column = example.columns[place]
+    return ShortExample(model, column, show_value(before[place]), show_value(after[place]), given)
+
+
+def _row_or_none(row: Iterable[str | None] | None) -> str | None:
+    return None if row is None else ", ".join(map(show_value, row))
+
+
+def _list_facts(example: ExecutionExample) -> Iterator[ExampleFact]:
+    for table in example.inputs:
+        for row in table.rows:
+            for name, value in zip(table.columns, row, strict=True):
+                place = f"{table.table.rpartition('.')[2]}.{name}"
+                yield ExampleFact(place if len(example.inputs) > 1 else name, show_value(value))

@@ -1,0 +1,49 @@
+"""What running a changed query on generated rows showed, before and after the change."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ci_bot.protocol.base import Contract, Count, Line, Name
+
+ExecutionResult = Literal["differs", "alike", "not_tried"]
+# Values as people read them; null is SQL's NULL.
+ExampleRow = list[Line | None]
+
+
+class ExampleInput(Contract):
+    """The rows of one table that the query reads. All of them are generated; none is a table's."""
+
+    table: Name
+    columns: list[Name] = Field(description="Those that the query reads.")
+    rows: list[ExampleRow]
+
+
+class ExampleOutput(Contract):
+    """A row of the result before and after; null where one side has no such row."""
+
+    before: ExampleRow | None
+    after: ExampleRow | None
+
+
+class ExecutionExample(Contract):
+    """The smallest rows that were found to tell both versions apart, and their results."""
+
+    inputs: list[ExampleInput]
+    columns: list[Name] = Field(description="Of both results.")
+    outputs: list[ExampleOutput]
+    differing: list[Name] = Field(
+        description="Columns with other values; none where only which rows there are differs."
+    )
+
+
+class ModelExecution(Contract):
+    """A directly changed model, run on generated rows in both versions."""
+
+    model: Name
+    result: ExecutionResult
+    data_sets: Count = Field(description="How many let rows through at least one version.")
+    reason: Line | None = Field(default=None, description="What kept it from being tried.")
+    example: ExecutionExample | None = None

@@ -1,0 +1,54 @@
+"""Execution as a judge: two queries of Spark, run by DuckDB on generated rows, before and after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.worker.execution.queries import write_query
+    from ci_bot.worker.execution.scopes import SourceTable
+    from ci_bot.worker.execution.spark_text import parse_plain
+    from ci_bot.worker.execution.spark_types import SparkType, UntriedError, read_columns
+    from ci_bot.worker.execution.verdict import (
+        DATA_SETS,
+        SECONDS_FOR_A_MODEL,
+        ExampleTable,
+        ExecutionExample,
+        ExecutionVerdict,
+        judge_queries,
+    )
+
+__all__ = [
+    "DATA_SETS",
+    "SECONDS_FOR_A_MODEL",
+    "ExampleTable",
+    "ExecutionExample",
+    "ExecutionVerdict",
+    "SourceTable",
+    "SparkType",
+    "UntriedError",
+    "judge_queries",
+    "parse_plain",
+    "read_columns",
+    "write_query",
+]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "queries": ["write_query"],
+        "scopes": ["SourceTable"],
+        "spark_text": ["parse_plain"],
+        "spark_types": ["SparkType", "UntriedError", "read_columns"],
+        "verdict": [
+            "DATA_SETS",
+            "SECONDS_FOR_A_MODEL",
+            "ExampleTable",
+            "ExecutionExample",
+            "ExecutionVerdict",
+            "judge_queries",
+        ],
+    },
+)

@@ -1,0 +1,120 @@
+"""Spark's arithmetic in DuckDB: types of results, exact decimals, NULL for a division by zero."""
+
+from __future__ import annotations
+
+from ci_bot.worker.execution.casts import write_cast
+from ci_bot.worker.execution.spark_types import (
+    BIGINT,
+    DOUBLE,
+    SparkType,
+    UntriedError,
+    as_decimal,
+    common_type,
+    decimal,
+)
+
+# Decimals are computed as whole numbers of their last digit.
+ARITHMETIC_MACROS = (
+    "ci_units(d) AS CAST(replace(CAST(d AS VARCHAR), '.', '') AS HUGEINT)",
+    "ci_power(n) AS CAST('1' || repeat('0', n) AS HUGEINT)",
+    # The quotient of whole numbers, rounded away from zero from one half on.
+    """ci_quotient(a, b) AS CASE WHEN b <> 0 THEN
+        (CASE WHEN (a < 0) <> (b < 0) THEN -1 ELSE 1 END)
+        * ((2 * abs(a) + abs(b)) // (2 * abs(b))) END""",
+    """ci_from_units(n, s) AS CASE WHEN s = 0 THEN CAST(n AS VARCHAR) ELSE
+        CASE WHEN n < 0 THEN '-' ELSE '' END || CAST(abs(n) // ci_power(s) AS VARCHAR) || '.'
+        || lpad(CAST(abs(n) % ci_power(s) AS VARCHAR), s, '0') END""",
+)
+_LEAST_QUOTIENT_SCALE = 6
+
+
+def write_arithmetic(
+    sign: str, one: str, first: SparkType, other: str, second: SparkType
+) -> tuple[str, SparkType]:
+    """DuckDB's text for `one sign other` and its type. Raises UntriedError for other types."""
+    if not all(kind.is_numeric or kind.name == "null" for kind in (first, second)):
+        raise UntriedError(f"`{sign}` between {first} and {second}")
+    kinds = {first.name, second.name}
+    if "decimal" in kinds and "double" not in kinds and "null" not in kinds:
+        return _write_decimals(sign, one, as_decimal(first), other, as_decimal(second))
+    kind = common_type(first, second)
+    if sign == "/" or kind is None or kind.name == "null":
+        kind = DOUBLE
+    left, right = write_cast(one, first, kind), write_cast(other, second, kind)
+    if sign == "/":
+        return f"({left} / NULLIF({right}, 0))", kind
+    if sign == "%":
+        return f"CAST({left} % NULLIF({right}, 0) AS {kind.duckdb})", kind
+    if sign == "div":
+        if not kind.is_whole:
+            raise UntriedError(f"`div` between {first} and {second}")
+        return f"CAST({left} // NULLIF({right}, 0) AS BIGINT)", BIGINT
+    return f"({left} {sign} {right})", kind
+
+
+def _write_decimals(
+    sign: str, one: str, first: SparkType, other: str, second: SparkType
+) -> tuple[str, SparkType]:
+    left = f"CAST({one} AS {first.duckdb})"
+    right = f"CAST({other} AS {second.duckdb})"
+    whole = max(first.digits - first.scale, second.digits - second.scale)
+    scale = max(first.scale, second.scale)
+    if sign in {"+", "-"}:
+        kind = decimal(whole + scale + 1, scale)
+        wide = f"DECIMAL(38, {scale})"
+        return (
+            f"TRY_CAST(CAST({left} AS {wide}) {sign} CAST({right} AS {wide}) AS {kind.duckdb})",
+            kind,
+        )
+    units, divisor = f"ci_units({left})", f"ci_units({right})"
+    if sign == "*":
+        kind = decimal(first.digits + second.digits + 1, first.scale + second.scale)
+        product = f"({units} * {divisor})"
+        return _read_units(product, first.scale + second.scale, kind), kind
+    if sign == "/":
+        scale = max(_LEAST_QUOTIENT_SCALE, first.scale + second.digits + 1)
+        kind = decimal(first.digits - first.scale + second.scale + scale, scale)
+        shift = kind.scale - first.scale + second.scale
+        above, below = (shift, 0) if shift >= 0 else (0, -shift)
+        quotient = f"ci_quotient({units} * ci_power({above}), {divisor} * ci_power({below}))"
+        return _read_units(quotient, kind.scale, kind), kind
+    if sign == "%":
+        least = min(first.digits - first.scale, second.digits - second.scale)
+        kind = decimal(least + scale, scale)
+        wide = f"DECIMAL(38, {scale})"
+        units, divisor = (f"ci_units(CAST({side} AS {wide}))" for side in (left, right))
+        return _read_units(f"({units} % NULLIF({divisor}, 0))", scale, kind), kind
+    raise UntriedError(f"`{sign}` between {first} and {second}")
+
+
+def _read_units(text: str, scale: int, kind: SparkType) -> str:
+    """The decimal of so many units of the last of `scale` digits."""
+    return f"TRY_CAST(ci_from_units({text}, {scale}) AS {kind.duckdb})"
+
+
+def write_average(total: str, count: str, kind: SparkType) -> tuple[str, SparkType]:
+    """The average of decimals, from their sum and number."""
+    found = decimal(kind.digits + 4, kind.scale + 4)
+    shift = found.scale - kind.scale
+    units = f"ci_units(CAST({total} AS DECIMAL(38, {kind.scale})))"
+    return _read_units(
+        f"ci_quotient({units} * ci_power({shift}), {count})", found.scale, found
+    ), found
+
+
+def write_round(text: str, kind: SparkType, places: int) -> tuple[str, SparkType]:
+    """Spark's `round(text, places)`: away from zero from one half on, decimals by their digits."""
+    if kind.is_whole and places >= 0:
+        return text, kind
+    if kind.name == "double":
+        if places < 0:
+            raise UntriedError("round to tens")
+        # By the digits that are shown, as BigDecimal reads them.
+        return f"CAST(CAST(CAST({text} AS VARCHAR) AS DECIMAL(38, {places})) AS DOUBLE)", DOUBLE
+    if kind.name != "decimal" or places < 0:
+        raise UntriedError(f"round of {kind}")
+    kept = min(places, kind.scale)
+    found = decimal(kind.digits - kind.scale + kept + (1 if kept < kind.scale else 0), kept)
+    if kept == kind.scale:
+        return f"CAST({text} AS {found.duckdb})", kind if found == kind else found
+    return f"CAST({text} AS {found.duckdb})", found

@@ -1,0 +1,155 @@
+"""A session of DuckDB that reads and writes nothing but its own memory, and ends in time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Timer
+from typing import Any
+
+from ci_bot.worker.execution.arithmetic import ARITHMETIC_MACROS
+from ci_bot.worker.execution.casts import CAST_MACROS
+from ci_bot.worker.execution.functions import FUNCTION_MACROS
+from ci_bot.worker.execution.scopes import SourceTable, quote
+from ci_bot.worker.execution.spark_types import UntriedError
+
+# The releases whose answers the table of constructs was held against.
+OLDEST, BEYOND = (1, 2), (2, 0)
+_PATIENCE = 3
+_SETTINGS: Mapping[str, str] = {
+    "threads": "1",
+    "memory_limit": "256MB",
+    "temp_directory": "",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    # Or a table's name could mean a variable of this process.
+    "python_enable_replacements": "false",
+    "enable_external_access": "false",
+}
+
+
+class UnusableDataError(Exception):
+    """One side fails on these rows, as Spark may or may not."""
+
+
+class OutOfTimeError(Exception):
+    """The time for a model is over."""
+
+
+class ClosedSession:
+    """Tables in memory, and queries over them."""
+
+    def __init__(self, connection: Any, errors: Any, deadline: float) -> None:
+        self._connection = connection
+        self._errors = errors
+        self._deadline = deadline
+        self._stopped = False
+        self._filled: dict[str, Sequence[Sequence[Any]] | None] = {}
+
+    def stop(self) -> None:
+        """Ends the query that runs, from another thread."""
+        self._stopped = True
+        self._connection.interrupt()
+
+    @property
+    def is_over(self) -> bool:
+        return self._stopped or time.thread_time() > self._deadline
+
+    def create_tables(self, tables: Iterable[SourceTable]) -> None:
+        for table in tables:
+            columns = ", ".join(
+                f"{quote(name)} {kind.duckdb}"
+                for name, kind in table.columns.items()
+                if kind.is_known
+            )
+            self._connection.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
+
+    def fill_table(
+        self, table: SourceTable, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> None:
+        """Replaces the rows of a table, where it has others; columns that are not named are NULL.
+
+        Raises as `run_query`.
+        """
+        if self._filled.get(table.name) == rows:
+            return
+        self._filled[table.name] = None
+        name = quote(table.name)
+        self.run_query(f"TRUNCATE {name}")
+        if not columns:  # they only count
+            for _ in rows:
+                self.run_query(" ".join(("INSERT INTO", name, "DEFAULT VALUES")))
+        elif rows:
+            line = f"({', '.join('?' * len(columns))})"
+            into = f"{name} ({', '.join(map(quote, columns))})"
+            text = ("INSERT INTO", into, "VALUES", ", ".join([line] * len(rows)))
+            self.run_query(" ".join(text), [value for row in rows for value in row])
+        self._filled[table.name] = list(rows)
+
+    def check_query(self, text: str) -> None:
+        """Raises UntriedError where DuckDB does not take a query."""
+        try:
+            self._connection.execute(f"EXPLAIN {text}")
+        except self._errors.Error as error:
+            self._raise_for(error, planned=True)
+
+    def run_query(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query. Raises UnusableDataError, OutOfTimeError, UntriedError."""
+        if self.is_over:
+            raise OutOfTimeError
+        try:
+            rows: list[tuple[Any, ...]] = self._connection.execute(text, values).fetchall()
+        except self._errors.Error as error:
+            self._raise_for(error, planned=False)
+        return rows
+
+    def _raise_for(self, error: Exception, *, planned: bool) -> None:
+        if isinstance(error, self._errors.InterruptException):
+            raise OutOfTimeError from error
+        if isinstance(error, self._errors.OutOfMemoryException):
+            raise UntriedError("a query that needs more memory than the judge has") from error
+        if planned:
+            raise UntriedError("what DuckDB does not take") from error
+        raise UnusableDataError from error
+
+
+@contextmanager
+def open_closed_session(seconds: float) -> Iterator[ClosedSession]:
+    """A session that ends after so many seconds of processor time.
+
+    A busy machine does not change what a report says; one query ends after some times as long.
+
+    Raises UntriedError where DuckDB is missing or another one than was tried.
+    """
+    duckdb = _load_duckdb()
+    try:
+        connection = duckdb.connect(":memory:", config={})
+        for name, value in _SETTINGS.items():
+            connection.execute(f"SET {name} = '{value}'")
+        for macro in (*CAST_MACROS, *ARITHMETIC_MACROS, *FUNCTION_MACROS):
+            connection.execute(f"CREATE MACRO {macro}")
+        connection.execute("SET lock_configuration = true")
+    except duckdb.Error as error:
+        raise UntriedError("DuckDB, which cannot be closed off here") from error
+    session = ClosedSession(connection, duckdb, time.thread_time() + seconds)
+    watch = Timer(seconds * _PATIENCE, session.stop)
+    watch.daemon = True
+    watch.start()
+    try:
+        yield session
+    finally:
+        watch.cancel()
+        connection.close()
+
+
+def _load_duckdb() -> Any:
+    """DuckDB, loaded when the first query is tried: it takes longer than most reviews wait."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise UntriedError("DuckDB, which is not installed") from error
+    version = tuple(int(part) for part in duckdb.__version__.split(".")[:2] if part.isdigit())
+    if not OLDEST <= version < BEYOND:
+        raise UntriedError(f"DuckDB {duckdb.__version__}, with which nothing was compared")
+    return duckdb

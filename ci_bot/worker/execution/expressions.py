@@ -1,0 +1,382 @@
+"""Operators of Spark as DuckDB's text, with their types. What has no rule is not tried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.worker.execution.arithmetic import write_arithmetic
+from ci_bot.worker.execution.casts import write_cast
+from ci_bot.worker.execution.functions import PLAIN_PATTERN
+from ci_bot.worker.execution.scopes import Relation, Scope, TypedText, select_from
+from ci_bot.worker.execution.spark_types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    SparkType,
+    UntriedError,
+    common_type,
+    decimal,
+    read_type,
+)
+
+_COMPARED = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+_COMPUTED = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+}
+_INT_LIMIT, _BIGINT_LIMIT = 2**31, 2**63
+_DATE_UNITS = {"day", "week", "month", "year"}
+_TIME_UNITS = {*_DATE_UNITS, "hour", "minute", "second"}
+_LIKE_ESCAPE = "\\"
+
+
+def quote_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def name_of(node: Any) -> str:
+    """What a construct is called in a sentence."""
+    if isinstance(node, exp.Anonymous):
+        return f"{str(node.this).lower()}()"
+    return f"{node.key.upper()}"
+
+
+class OperatorWriter:
+    """Writes expressions; `hangs_on_order` once a result may hang on the order of rows."""
+
+    def __init__(self, write_query: Callable[[Any, Scope], Relation]) -> None:
+        self._write_query = write_query
+        self.hangs_on_order = False
+        self._windows: dict[str, Any] = {}
+
+    def write(self, node: Any, scope: Scope) -> TypedText:
+        """The text and type of an expression. Raises UntriedError."""
+        if type(node) in _COMPUTED:
+            return self._write_computed(node, scope)
+        if type(node) in _COMPARED:
+            one, other = self.compare(
+                self.write(node.this, scope), self.write(node.expression, scope)
+            )
+            return TypedText(f"({one} {_COMPARED[type(node)]} {other})", BOOLEAN)
+        rule = getattr(self, f"_write_{type(node).__name__.lower()}", None)
+        if rule is None:
+            raise UntriedError(name_of(node))
+        found: TypedText = rule(node, scope)
+        return found
+
+    def write_condition(self, node: Any, scope: Scope) -> str:
+        found = self.write(node, scope)
+        if found.kind.name not in {"boolean", "null"}:
+            raise UntriedError(f"a condition of type {found.kind}")
+        return found.text
+
+    # Leaves.
+
+    def _write_paren(self, node: Any, scope: Scope) -> TypedText:
+        return self.write(node.this, scope)
+
+    def _write_alias(self, node: Any, scope: Scope) -> TypedText:
+        return self.write(node.this, scope)
+
+    def _write_null(self, node: Any, scope: Scope) -> TypedText:
+        return TypedText("NULL", NULL)
+
+    def _write_boolean(self, node: Any, scope: Scope) -> TypedText:
+        return TypedText("TRUE" if node.this else "FALSE", BOOLEAN)
+
+    def _write_literal(self, node: Any, scope: Scope) -> TypedText:
+        text = str(node.this)
+        if node.is_string:
+            return TypedText(quote_text(text), STRING, text)
+        if re.fullmatch(r"[0-9]+", text):
+            if int(text) >= _BIGINT_LIMIT:
+                raise UntriedError(f"the number {text}")
+            kind = INT if int(text) < _INT_LIMIT else BIGINT
+            return TypedText(f"{text}::{kind.duckdb}", kind, text, decimal(len(str(int(text))), 0))
+        if match := re.fullmatch(r"([0-9]*)\.([0-9]*)", text):
+            whole, part = match[1].lstrip("0"), match[2]
+            kind = decimal(max(len(whole) + len(part), 1), len(part))
+            return TypedText(f"CAST('{text}' AS {kind.duckdb})", kind, text)
+        if re.fullmatch(r"[0-9.]+[eE][+-]?[0-9]+", text):
+            return TypedText(f"CAST('{text}' AS DOUBLE)", DOUBLE, text)
+        raise UntriedError(f"the number {text}")
+
+    def _write_column(self, node: Any, scope: Scope) -> TypedText:
+        if isinstance(node.this, exp.Star):
+            raise UntriedError("a star inside an expression")
+        return scope.find_column(node.table.lower(), node.name.lower())
+
+    # Operators.
+
+    def _write_computed(self, node: Any, scope: Scope) -> TypedText:
+        sign = _COMPUTED[type(node)]
+        if isinstance(node.expression, exp.Interval):
+            return self._write_moved(sign, node, scope)
+        one, other = self.write(node.this, scope), self.write(node.expression, scope)
+        if sign in {"+", "-"} and one.kind == DATE and other.kind.is_whole:
+            return TypedText(f"({one.text} {sign} {write_cast(other.text, other.kind, INT)})", DATE)
+        kinds = [one.kind, other.kind]
+        if "decimal" in {kind.name for kind in kinds}:
+            kinds = [side.least or side.kind for side in (one, other)]
+        return TypedText(*write_arithmetic(sign, one.text, kinds[0], other.text, kinds[1]))
+
+    def _write_moved(self, sign: str, node: Any, scope: Scope) -> TypedText:
+        """A date or time plus or minus an interval."""
+        base, interval = self.write(node.this, scope), node.expression
+        unit = str(interval.args.get("unit") or "").lower().removesuffix("s")
+        amount = interval.this
+        if (
+            sign not in {"+", "-"}
+            or not isinstance(amount, exp.Literal)
+            or (not re.fullmatch(r"[0-9]{1,4}", amount.name))
+        ):
+            raise UntriedError("an interval that is no plain number of units")
+        if base.kind == DATE and unit in _DATE_UNITS:
+            return TypedText(
+                f"CAST({base.text} {sign} INTERVAL {amount.name} {unit} AS DATE)", DATE
+            )
+        if base.kind.name in {"date", "timestamp"} and unit in _TIME_UNITS:
+            text = write_cast(base.text, base.kind, TIMESTAMP)
+            return TypedText(f"({text} {sign} INTERVAL {amount.name} {unit})", TIMESTAMP)
+        raise UntriedError(f"{base.kind} {sign} an interval of {unit or 'no unit'}")
+
+    def _write_neg(self, node: Any, scope: Scope) -> TypedText:
+        inner = self.write(node.this, scope)
+        if not inner.kind.is_numeric:
+            raise UntriedError(f"minus before {inner.kind}")
+        literal = f"-{inner.literal}" if inner.literal is not None else None
+        return TypedText(f"(-{inner.text})", inner.kind, literal, inner.least)
+
+    def _write_bitwiseand(self, node: Any, scope: Scope) -> TypedText:
+        return self._write_bits("{0} & {1}", node, scope)
+
+    def _write_bitwiseor(self, node: Any, scope: Scope) -> TypedText:
+        return self._write_bits("{0} | {1}", node, scope)
+
+    def _write_bitwisexor(self, node: Any, scope: Scope) -> TypedText:
+        return self._write_bits("xor({0}, {1})", node, scope)
+
+    def _write_bits(self, text: str, node: Any, scope: Scope) -> TypedText:
+        sides = self.write(node.this, scope), self.write(node.expression, scope)
+        kind, texts = self.unify(sides)
+        if not kind.is_whole:
+            raise UntriedError(f"{name_of(node)} of {kind}")
+        return TypedText(f"({text.format(*texts)})", kind)
+
+    def _write_not(self, node: Any, scope: Scope) -> TypedText:
+        return TypedText(f"(NOT {self.write_condition(node.this, scope)})", BOOLEAN)
+
+    def _write_and(self, node: Any, scope: Scope) -> TypedText:
+        return self._connect("AND", node, scope)
+
+    def _write_or(self, node: Any, scope: Scope) -> TypedText:
+        return self._connect("OR", node, scope)
+
+    def _connect(self, word: str, node: Any, scope: Scope) -> TypedText:
+        parts = [self.write_condition(part, scope) for part in _flatten(node, type(node))]
+        return TypedText(f"({f' {word} '.join(parts)})", BOOLEAN)
+
+    def _write_is(self, node: Any, scope: Scope) -> TypedText:
+        word = {exp.Null: "NULL", exp.Boolean: str(node.expression.this).upper()}.get(
+            type(node.expression)
+        )
+        if word is None:
+            raise UntriedError("IS")
+        return TypedText(f"({self.write(node.this, scope).text} IS {word})", BOOLEAN)
+
+    def _write_nullsafeeq(self, node: Any, scope: Scope) -> TypedText:
+        one, other = self.compare(self.write(node.this, scope), self.write(node.expression, scope))
+        return TypedText(f"({one} IS NOT DISTINCT FROM {other})", BOOLEAN)
+
+    def _write_nullsafeneq(self, node: Any, scope: Scope) -> TypedText:
+        return TypedText(f"(NOT {self._write_nullsafeeq(node, scope).text})", BOOLEAN)
+
+    def _write_between(self, node: Any, scope: Scope) -> TypedText:
+        value = self.write(node.this, scope)
+        bounds = (self.write(node.args[name], scope) for name in ("low", "high"))
+        (first, low), (second, high) = (self.compare(value, bound) for bound in bounds)
+        return TypedText(f"({first} >= {low} AND {second} <= {high})", BOOLEAN)
+
+    def _write_in(self, node: Any, scope: Scope) -> TypedText:
+        value = self.write(node.this, scope)
+        query = node.args.get("query")
+        if query is not None:
+            inner = self._write_query(
+                query.this if isinstance(query, exp.Subquery) else query, scope
+            )
+            if len(inner.columns) != 1:
+                raise UntriedError("IN with several columns")
+            one, other = self.compare(value, TypedText('q."c"', inner.columns[0][1]))
+            chosen = select_from(other, f"({inner.text}) AS q(c)")
+            return TypedText(f"({one} IN ({chosen}))", BOOLEAN)
+        if node.args.get("field") is not None or not node.expressions:
+            raise UntriedError("IN")
+        items = [self.write(item, scope) for item in node.expressions]
+        _kind, texts = self.unify([value, *items])
+        return TypedText(f"({texts[0]} IN ({', '.join(texts[1:])}))", BOOLEAN)
+
+    def _write_like(self, node: Any, scope: Scope) -> TypedText:
+        return self._like("LIKE", node, scope)
+
+    def _write_ilike(self, node: Any, scope: Scope) -> TypedText:
+        return self._like("ILIKE", node, scope)
+
+    def _like(self, word: str, node: Any, scope: Scope) -> TypedText:
+        value, pattern = self.write(node.this, scope), self.write(node.expression, scope)
+        if value.kind != STRING or pattern.literal is None or _LIKE_ESCAPE in pattern.literal:
+            raise UntriedError(f"{word} with a pattern that is no plain text")
+        return TypedText(f"({value.text} {word} {pattern.text})", BOOLEAN)
+
+    def _write_regexplike(self, node: Any, scope: Scope) -> TypedText:
+        value, pattern = self.write(node.this, scope), self.write(node.expression, scope)
+        if value.kind != STRING or not re.fullmatch(PLAIN_PATTERN, pattern.literal or "\0"):
+            raise UntriedError("RLIKE with a pattern of other signs")
+        return TypedText(f"regexp_matches({value.text}, {pattern.text})", BOOLEAN)
+
+    def _write_dpipe(self, node: Any, scope: Scope) -> TypedText:
+        parts = [self.coerce(self.write(part, scope), STRING) for part in _flatten(node, exp.DPipe)]
+        return TypedText(f"({' || '.join(parts)})", STRING)
+
+    def _write_cast(self, node: Any, scope: Scope) -> TypedText:
+        inner, kind = self.write(node.this, scope), read_type(node.to)
+        return TypedText(write_cast(inner.text, inner.kind, kind), kind)
+
+    def _write_trycast(self, node: Any, scope: Scope) -> TypedText:
+        return self._write_cast(node, scope)
+
+    def _write_case(self, node: Any, scope: Scope) -> TypedText:
+        compared = self.write(node.this, scope) if node.this is not None else None
+        conditions, values = [], []
+        for branch in node.args["ifs"]:
+            if compared is None:
+                conditions.append(self.write_condition(branch.this, scope))
+            else:
+                conditions.append(
+                    " = ".join(self.compare(compared, self.write(branch.this, scope)))
+                )
+            values.append(self.write(branch.args["true"], scope))
+        default = node.args.get("default")
+        values.append(
+            self.write(default, scope) if default is not None else TypedText("NULL", NULL)
+        )
+        kind, texts = self.unify(values)
+        whens = " ".join(
+            f"WHEN {condition} THEN {text}"
+            for condition, text in zip(conditions, texts, strict=False)
+        )
+        return TypedText(f"(CASE {whens} ELSE {texts[-1]} END)", kind)
+
+    def _write_if(self, node: Any, scope: Scope) -> TypedText:
+        return self._write_case(exp.Case(ifs=[node], default=node.args.get("false")), scope)
+
+    def _write_bracket(self, node: Any, scope: Scope) -> TypedText:
+        items = node.expressions
+        value = self.write(node.this, scope)
+        if value.kind.item is None or len(items) != 1:
+            raise UntriedError(f"an item of {value.kind}")
+        place = self.write(items[0], scope)
+        if not place.kind.is_whole:
+            raise UntriedError(f"an item by {place.kind}")
+        text = f"(CASE WHEN {place.text} >= 0 THEN {value.text}[{place.text} + 1] END)"
+        return TypedText(text, value.kind.item)
+
+    # Subqueries.
+
+    def _write_subquery(self, node: Any, scope: Scope) -> TypedText:
+        inner = self._write_query(node.this, scope)
+        if len(inner.columns) != 1:
+            raise UntriedError("a subquery of several columns")
+        return TypedText(f"({inner.text})", inner.columns[0][1])
+
+    def _write_exists(self, node: Any, scope: Scope) -> TypedText:
+        return TypedText(f"EXISTS ({self._write_query(node.this, scope).text})", BOOLEAN)
+
+    def write_ordered(self, node: Any, scope: Scope) -> str:
+        """A key of ORDER BY, with the place of NULL that Spark gives it."""
+        inner = node.this if isinstance(node, exp.Ordered) else node
+        descends = bool(node.args.get("desc")) if isinstance(node, exp.Ordered) else False
+        first = node.args.get("nulls_first") if isinstance(node, exp.Ordered) else None
+        first = (not descends) if first is None else bool(first)
+        text = self.write(inner, scope).text
+        return f"{text} {'DESC' if descends else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
+
+    # Types that meet.
+
+    def coerce(self, value: TypedText, kind: SparkType, name: str = "") -> str:
+        """The text of a value as a type that Spark brings it to by itself."""
+        source = value.kind
+        is_known = (
+            source == kind
+            or source.name == "null"
+            or (
+                kind == STRING
+                and source.name in {*("date", "timestamp", "decimal"), "int", "bigint"}
+            )
+            or (kind.is_numeric and source.is_numeric and (kind == DOUBLE or source.is_whole))
+            or (
+                kind.name in {"date", "timestamp"}
+                and source.name in {"date", "timestamp", "string"}
+            )
+        )
+        if not is_known:
+            raise UntriedError(f"{name + '() of ' if name else ''}{source} as {kind}")
+        return write_cast(value.text, source, kind)
+
+    def compare(self, one: TypedText, other: TypedText) -> tuple[str, str]:
+        """Both texts as the type in which Spark compares them."""
+        kind = common_type(one.kind, other.kind)
+        if kind is None:
+            kinds = {one.kind.name, other.kind.name}
+            text, value = (one, other) if one.kind == STRING else (other, one)
+            if ("string" in kinds and kinds & {"date", "timestamp"}) or (
+                "string" in kinds
+                and value.kind.is_whole
+                and re.fullmatch(r"-?[0-9]{1,9}", text.literal or "")
+            ):
+                kind = value.kind
+            else:
+                raise UntriedError(f"a comparison of {one.kind} with {other.kind}")
+        return write_cast(one.text, one.kind, kind), write_cast(other.text, other.kind, kind)
+
+    def unify(self, values: Sequence[TypedText]) -> tuple[SparkType, list[str]]:
+        """The type that Spark makes of several, and their texts as that."""
+        kind = NULL
+        for value in values:
+            found = common_type(kind, value.kind)
+            if (
+                found is None
+                and STRING in (kind, value.kind)
+                and {kind.name, value.kind.name}
+                <= ({"string", "date", "timestamp", "int", "bigint", "decimal"})
+            ):
+                found = STRING
+            if found is None:
+                raise UntriedError(f"{kind} beside {value.kind}")
+            kind = found
+        return kind, [write_cast(value.text, value.kind, kind) for value in values]
+
+
+def _flatten(node: Any, kind: Any) -> list[Any]:
+    """The operands of one operator in a row; long ones would be too deep to recurse into."""
+    found: list[Any] = []
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if type(one) is kind:
+            pending += [one.expression, one.this]
+        else:
+            found.append(one)
+    return found

@@ -1,0 +1,277 @@
+"""Rows for two queries: few of them, of values that tell the queries apart if any do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from random import Random
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.worker.execution.spark_types import SparkType, UntriedError, read_type
+
+MOST_ROWS = 8
+# By table the columns that queries read, and by table the rows, in the order of these columns.
+ReadColumns = Mapping[str, Mapping[str, SparkType]]
+DataSet = dict[str, list[tuple[Any, ...]]]
+
+_PLAIN: Mapping[str, Sequence[Any]] = {
+    "boolean": (True, False),
+    "tinyint": (1, 2, 0, -1),
+    "smallint": (1, 2, 0, -1, 10),
+    "int": (1, 2, 3, 0, -1, 10, -7),
+    "bigint": (1, 2, 3, 0, -1, 10, -7),
+    # Quarters: their sums are exact in any order.
+    "double": (1.0, 0.5, 2.25, 0.0, -1.5, 10.0),
+    "string": ("a", "b", "A", "", " a", "a b", "1", "ab_c"),
+    "date": tuple(
+        date.fromisoformat(text)
+        for text in (
+            "2024-01-31",
+            "2024-02-29",
+            "2024-02-01",
+            "2023-12-31",
+            "2024-03-15",
+            "2024-01-01",
+        )
+    ),
+    "timestamp": tuple(
+        datetime.fromisoformat(text)
+        for text in (
+            *("2024-01-31 12:30:00", "2024-01-31 23:59:59", "2024-02-01 00:00:00"),
+            *("2023-12-31 23:30:00.5", "2024-02-29 06:00:00"),
+        )
+    ),
+}
+_DECIMALS = ("1", "2.5", "0.01", "0", "-1", "10", "0.05")
+# How often a cell takes a value that the queries themselves compare with, and how often NULL.
+_OWN_SHARE = 0.7
+_NULL_SHARES = (0.0, 0.0, 0.15, 0.4)
+_NULL_SHARE = 0.15
+_EMPTY_SHARE = 0.06
+# What becomes of a row: it goes, it comes twice, it comes again with other cells, or it changes.
+_REMOVED, _DOUBLED, _VARIED = 0.1, 0.2, 0.5
+_CLIMB = 5
+_COMPARING = (
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like),
+    *(exp.Case, exp.If, exp.Anonymous, exp.RegexpLike, exp.NullSafeEQ, exp.ILike),
+)
+
+
+@dataclass(frozen=True)
+class QueryConstants:
+    """What the texts of two queries tell of the values of columns.
+
+    Attributes:
+        by_column: constants that stand beside a column, by its name.
+        others: all constants.
+        casts: the types to which a column is cast, by its name.
+        twins: names of columns that are compared with each other.
+    """
+
+    by_column: Mapping[str, frozenset[str]]
+    others: frozenset[str]
+    casts: Mapping[str, frozenset[SparkType]]
+    twins: Mapping[str, str]
+
+
+def read_constants(trees: Iterable[Any]) -> QueryConstants:
+    """The constants of queries, with the columns that they stand beside."""
+    by_column: dict[str, set[str]] = {}
+    others: set[str] = set()
+    casts: dict[str, set[SparkType]] = {}
+    twins: dict[str, str] = {}
+    for tree in trees:
+        for literal in tree.find_all(exp.Literal):
+            text = str(literal.this)[:200]
+            others.add(text)
+            for name in _columns_beside(literal):
+                by_column.setdefault(name, set()).add(text)
+        for cast in tree.find_all(exp.Cast, exp.TryCast):
+            if isinstance(cast.this, exp.Column):
+                try:
+                    casts.setdefault(cast.this.name.lower(), set()).add(read_type(cast.to))
+                except UntriedError:
+                    continue
+        for equal in tree.find_all(exp.EQ):
+            if isinstance(equal.this, exp.Column) and isinstance(equal.expression, exp.Column):
+                names = sorted((equal.this.name.lower(), equal.expression.name.lower()))
+                twins[names[1]] = names[0]
+    return QueryConstants(
+        {name: frozenset(found) for name, found in by_column.items()},
+        frozenset(others),
+        {name: frozenset(found) for name, found in casts.items()},
+        twins,
+    )
+
+
+def _columns_beside(literal: Any) -> set[str]:
+    node = literal
+    for _ in range(_CLIMB):
+        node = node.parent
+        if node is None or isinstance(node, exp.Query):
+            break
+        if isinstance(node, _COMPARING):
+            found = {column.name.lower() for column in node.find_all(exp.Column)}
+            if found:
+                return found
+    return set()
+
+
+class RowGenerator:
+    """Data sets for the columns that two queries read; the same ones for the same seed."""
+
+    def __init__(
+        self,
+        columns: ReadColumns,
+        constants: QueryConstants,
+        seed: str,
+        is_private: Callable[[str], bool] = lambda name: False,
+    ) -> None:
+        self._is_private = is_private
+        self._columns = columns
+        self._constants = constants
+        self._random = Random(seed)  # noqa: S311 - no secret, but the same rows in each review
+        self._own: dict[tuple[str, SparkType], list[Any]] = {}
+        self._all: dict[SparkType, list[Any]] = {}
+
+    def make_data(self) -> DataSet:
+        """Fresh rows: few values in each column, so that keys meet and rows come twice."""
+        random = self._random
+        nulls = random.choice(_NULL_SHARES)
+        narrow: dict[tuple[str, SparkType], list[Any]] = {}
+        data: DataSet = {}
+        for table, columns in self._columns.items():
+            size = random.choice((1, 1, 2, 2, 3, 3, 4, 5, MOST_ROWS))
+            if random.random() < _EMPTY_SHARE:
+                size = 0
+            pools = []
+            for name, kind in columns.items():
+                key = (self._constants.twins.get(name, name), kind)
+                if key not in narrow:
+                    count = random.choice((1, 2, 2, 3, 4, MOST_ROWS))
+                    narrow[key] = [self._draw(name, kind) for _ in range(count)]
+                pools.append(narrow[key])
+            rows = [
+                tuple(None if random.random() < nulls else random.choice(pool) for pool in pools)
+                for _ in range(size)
+            ]
+            data[table] = rows
+        return data
+
+    def change_data(self, data: DataSet) -> DataSet:
+        """`data` with one row or cell changed."""
+        random = self._random
+        changed = {table: list(rows) for table, rows in data.items()}
+        filled = [table for table, rows in changed.items() if rows and self._columns[table]]
+        if not filled:
+            return self.make_data()
+        table = random.choice(filled)
+        rows, columns = changed[table], list(self._columns[table].items())
+        place = random.randrange(len(rows))
+        how = random.random()
+        if how < _REMOVED and len(rows) > 1:
+            del rows[place]
+            return changed
+        row = list(rows[place])
+        for _ in range(random.choice((1, 1, 2))):
+            cell = random.randrange(len(columns))
+            row[cell] = None if random.random() < _NULL_SHARE else self._draw(*columns[cell])
+        if how < _VARIED and len(rows) < MOST_ROWS:
+            rows.append(rows[place] if how < _DOUBLED else tuple(row))
+        else:
+            rows[place] = tuple(row)
+        return changed
+
+    def _draw(self, name: str, kind: SparkType) -> Any:
+        if self._is_private(name):
+            return self._random.choice(plain_values(kind))
+        key = (name, kind)
+        if key not in self._own:
+            texts = self._constants.by_column.get(name, frozenset())
+            self._own[key] = _values_of(sorted(texts), kind) + self._cast_values(name, kind)
+        own = self._own[key]
+        if own and self._random.random() < _OWN_SHARE:
+            return self._random.choice(own)
+        if kind not in self._all:
+            self._all[kind] = [
+                *plain_values(kind),
+                *_values_of(sorted(self._constants.others), kind),
+            ]
+        # Plain values first: a text has many constants that this column never meets.
+        plain = plain_values(kind)
+        return self._random.choice(plain if self._random.random() < _OWN_SHARE else self._all[kind])
+
+    def _cast_values(self, name: str, kind: SparkType) -> list[Any]:
+        """What a text has to be to become a value of the type that it is cast to."""
+        if kind.name != "string":
+            return []
+        targets = self._constants.casts.get(name, frozenset())
+        return [str(value) for target in sorted(targets, key=str) for value in plain_values(target)]
+
+
+def plain_values(kind: SparkType) -> list[Any]:
+    """Values of a type, the plainest first. Raises UntriedError for types without any."""
+    if kind.name == "decimal":
+        unit = Decimal(1).scaleb(-kind.scale)
+        fitting = [Decimal(text).quantize(unit) for text in _DECIMALS]
+        return list(dict.fromkeys(value for value in fitting if _fits(value, kind)))
+    if kind.item is not None:
+        first, *rest = plain_values(kind.item)
+        return [[first], [], [first, first], [first, *rest[:1]], [None, *rest[:1]]]
+    if kind.name in _PLAIN:
+        return list(_PLAIN[kind.name])
+    raise UntriedError(f"a table with a column of type {kind}")
+
+
+def _values_of(texts: Sequence[str], kind: SparkType) -> list[Any]:
+    """The values that constants have as a type, each with its neighbours."""
+    found: list[Any] = []
+    for text in texts:
+        try:
+            found += [value for value in _neighbours(text, kind) if _fits(value, kind)]
+        except (ValueError, OverflowError, InvalidOperation):
+            continue
+    return list(dict.fromkeys(found))
+
+
+def _neighbours(text: str, kind: SparkType) -> Iterator[Any]:
+    if kind.is_whole:
+        number = int(Decimal(text))
+        yield from (number, number + 1, number - 1)
+    elif kind.name == "decimal":
+        unit = Decimal(1).scaleb(-kind.scale)
+        value = Decimal(text).quantize(unit)
+        yield from (value, value + unit, value - unit)
+    elif kind.name == "double":
+        value_ = float(text)
+        yield from (value_, value_ + 0.25, value_ - 0.25)
+    elif kind.name == "date":
+        day = date.fromisoformat(text[:10])
+        yield from (day, day + timedelta(days=1), day - timedelta(days=1))
+    elif kind.name == "timestamp":
+        moment = datetime.fromisoformat(text).replace(tzinfo=None)
+        seconds = (0, 1, -1, 86_399, 86_400, 43_200)
+        yield from (moment + timedelta(seconds=second) for second in seconds)
+    elif kind.name == "string":
+        plain = text.replace("%", "")
+        yield from (plain, plain.swapcase(), f"{plain}x")
+        if "_" in text:  # a sign of LIKE
+            yield plain.replace("_", "x")
+        try:
+            day = date.fromisoformat(text)
+        except ValueError:
+            return
+        yield from (str(day + timedelta(days=1)), str(day - timedelta(days=1)))
+
+
+def _fits(value: Any, kind: SparkType) -> bool:
+    """Whether a type holds a value; far numbers, whose sums run over, are left out."""
+    if kind.name == "decimal":
+        return bool(abs(value) < Decimal(10) ** (kind.digits - kind.scale))
+    if kind.is_whole:
+        return bool(abs(value) < {"tinyint": 2**7, "smallint": 2**15}.get(kind.name, 2**30))
+    return True

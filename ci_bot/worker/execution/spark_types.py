@@ -1,0 +1,170 @@
+"""Spark's types, as far as the judge knows them, and how Spark makes one type of two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+MOST_DIGITS = 38
+# What Spark keeps of a scale that does not fit (`DecimalType.MINIMUM_ADJUSTED_SCALE`).
+_LEAST_SCALE = 6
+
+
+class UntriedError(Exception):
+    """A query that the judge does not run; its text names the construct, for a sentence."""
+
+
+@dataclass(frozen=True)
+class SparkType:
+    """A type: `decimal` with its digits and scale, `array` with the type of its items."""
+
+    name: str
+    digits: int = 0
+    scale: int = 0
+    item: SparkType | None = None
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.name in {*_WHOLE_DIGITS, "decimal", "double"}
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the judge can make values of it; a table may have columns of other types."""
+        kind = self.item or self
+        return kind.name == "decimal" or kind.name in _DUCKDB
+
+    @property
+    def is_whole(self) -> bool:
+        return self.name in _WHOLE_DIGITS
+
+    @property
+    def duckdb(self) -> str:
+        """The name that DuckDB has for it."""
+        if self.name == "decimal":
+            return f"DECIMAL({self.digits}, {self.scale})"
+        if self.item is not None:
+            return f"{self.item.duckdb}[]"
+        return _DUCKDB[self.name]
+
+    def __str__(self) -> str:
+        if self.name == "decimal":
+            return f"decimal({self.digits},{self.scale})"
+        return f"array<{self.item}>" if self.item is not None else self.name
+
+
+_DUCKDB = {
+    "null": "INTEGER",
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+}
+# How many digits a whole number of a type has at most, which is the decimal that holds it.
+_WHOLE_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+NULL, BOOLEAN, STRING, DATE, TIMESTAMP = map(
+    SparkType, ("null", "boolean", "string", "date", "timestamp")
+)
+INT, BIGINT, DOUBLE = map(SparkType, ("int", "bigint", "double"))
+_READ = {
+    "BOOLEAN": BOOLEAN,
+    "TINYINT": SparkType("tinyint"),
+    "SMALLINT": SparkType("smallint"),
+    "INT": INT,
+    "BIGINT": BIGINT,
+    "DOUBLE": DOUBLE,
+    "TEXT": STRING,
+    "VARCHAR": STRING,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMPTZ": TIMESTAMP,
+    "TIMESTAMPLTZ": TIMESTAMP,
+}
+
+
+def array_of(item: SparkType) -> SparkType:
+    return SparkType("array", item=item)
+
+
+def decimal(digits: int, scale: int) -> SparkType:
+    """A decimal whose digits Spark adjusts where they are too many (`adjustPrecisionScale`)."""
+    if digits > MOST_DIGITS:
+        scale = max(MOST_DIGITS - (digits - scale), min(scale, _LEAST_SCALE))
+        digits = MOST_DIGITS
+    return SparkType("decimal", digits, scale)
+
+
+def read_type(kind: Any) -> SparkType:
+    """The type that SQLGlot's `DataType` stands for. Raises UntriedError for others."""
+    name = str(getattr(kind.this, "value", kind.this))
+    if name == "DECIMAL":
+        sizes = [int(size.name) for size in kind.expressions]
+        digits, scale = (sizes + [10, 0][len(sizes) :])[:2]
+        return SparkType("decimal", digits, scale)
+    if name == "ARRAY" and len(kind.expressions) == 1:
+        return array_of(read_type(kind.expressions[0]))
+    # Of VARCHAR(n) Spark cuts or refuses what is longer.
+    if name in _READ and not kind.expressions:
+        return _READ[name]
+    raise UntriedError(f"the type {kind.sql(dialect='spark').lower()}")
+
+
+def parse_type(text: str) -> SparkType:
+    """The type of a text such as `decimal(10,2)`. Raises UntriedError for others."""
+    return read_type(exp.DataType.build(text, dialect="spark"))
+
+
+def read_columns(columns: Mapping[str, Any]) -> dict[str, SparkType]:
+    """The columns of a table, by name in lower case: those of other types are known by name only.
+
+    Args:
+        columns: SQLGlot's `DataType` or a text, by name.
+    """
+    found: dict[str, SparkType] = {}
+    for name, kind in columns.items():
+        try:
+            found[name.lower()] = parse_type(kind) if isinstance(kind, str) else read_type(kind)
+        except UntriedError:
+            text = kind if isinstance(kind, str) else kind.sql(dialect="spark")
+            found[name.lower()] = SparkType(text.lower())
+    return found
+
+
+def as_decimal(kind: SparkType) -> SparkType:
+    """The decimal that holds every value of a whole number's type."""
+    if kind.is_whole:
+        return SparkType("decimal", _WHOLE_DIGITS[kind.name], 0)
+    return kind
+
+
+def common_type(one: SparkType, other: SparkType) -> SparkType | None:
+    """The type to which Spark brings two values that meet; None where it is none of these."""
+    if one == other or other.name == "null":
+        return one
+    if one.name == "null":
+        return other
+    if one.is_numeric and other.is_numeric:
+        return _common_number(one, other)
+    if one.item is not None and other.item is not None:
+        item = common_type(one.item, other.item)
+        return array_of(item) if item is not None else None
+    return TIMESTAMP if {one.name, other.name} == {"date", "timestamp"} else None
+
+
+def _common_number(one: SparkType, other: SparkType) -> SparkType:
+    if "double" in {one.name, other.name}:
+        return DOUBLE
+    if one.is_whole and other.is_whole:
+        return max(one, other, key=lambda kind: _WHOLE_DIGITS[kind.name])
+    first, second = as_decimal(one), as_decimal(other)
+    scale = max(first.scale, second.scale)
+    whole = max(first.digits - first.scale, second.digits - second.scale)
+    # Not adjusted, but cut: `DecimalPrecision.widerDecimalType`.
+    return SparkType("decimal", min(whole + scale, MOST_DIGITS), min(scale, MOST_DIGITS))

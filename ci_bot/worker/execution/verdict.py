@@ -1,0 +1,294 @@
+"""What executions say of two queries: they differ, they were not told apart, or were not tried."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ci_bot.worker.execution.closed_session import (
+    ClosedSession,
+    OutOfTimeError,
+    UnusableDataError,
+    open_closed_session,
+)
+from ci_bot.worker.execution.generated_rows import (
+    DataSet,
+    QueryConstants,
+    RowGenerator,
+    plain_values,
+    read_constants,
+)
+from ci_bot.worker.execution.queries import WrittenQuery, write_query
+from ci_bot.worker.execution.scopes import MODE, SourceTable
+from ci_bot.worker.execution.spark_text import parse_plain
+from ci_bot.worker.execution.spark_types import SparkType, UntriedError
+
+Row = tuple[Any, ...]
+Verdict = Literal["differs", "alike", "not_tried"]
+SECONDS_FOR_A_MODEL = 2.0
+DATA_SETS = 60
+# Other orders of rows, in which a result that hangs on none of them is the same.
+_MODES = (1, 2, 3, 4)
+_FEWEST = 10
+_SMALLER_RUNS = 400
+
+
+@dataclass(frozen=True)
+class ExampleTable:
+    """The generated rows of a table that a query reads, by the columns that it reads."""
+
+    name: str
+    columns: tuple[tuple[str, SparkType], ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True)
+class ExecutionExample:
+    """The smallest rows that were found to tell two queries apart, and what these give.
+
+    Attributes:
+        columns: of both results.
+        rows: of the results before and after, side by side; None where one side has no such row.
+        differing: the columns in which they differ; none where only the number of rows does.
+    """
+
+    tables: tuple[ExampleTable, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Row | None, Row | None], ...]
+    differing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ExecutionVerdict:
+    """The answer of the judge.
+
+    Attributes:
+        data_sets: how many let rows through at least one side.
+        reason: why it was not tried, as a part of a sentence.
+    """
+
+    verdict: Verdict
+    data_sets: int = 0
+    reason: str = ""
+    example: ExecutionExample | None = None
+
+
+def judge_queries(
+    before: str,
+    after: str,
+    tables: Mapping[str, Mapping[str, SparkType]],
+    *,
+    seed: str,
+    seconds: float = SECONDS_FOR_A_MODEL,
+    data_sets: int = DATA_SETS,
+    is_private: Callable[[str], bool] = lambda name: False,
+) -> ExecutionVerdict:
+    """Runs two queries of Spark on generated rows.
+
+    Args:
+        before, after: their texts, as Spark gets them.
+        tables: the columns of the tables that they read, by name in lower case.
+        seed: the same rows for the same one.
+        seconds: of processor time that it may take.
+        data_sets: how many are tried.
+        is_private: whether a column may hold what is not to be shown: its values are invented, and
+            no constant of the queries is among them.
+    """
+    try:
+        sources = {
+            name: SourceTable(f"source {place}", columns)
+            for place, (name, columns) in enumerate(sorted(tables.items()))
+        }
+        trees = [parse_plain(text) for text in (before, after)]
+        sides = (write_query(trees[0], sources), write_query(trees[1], sources))
+        judge = _Judge(sides, sources, read_constants(trees), seed, is_private)
+        with open_closed_session(seconds) as session:
+            return judge.judge(session, data_sets)
+    except UntriedError as error:
+        return ExecutionVerdict("not_tried", reason=str(error))
+    except Exception as error:  # a review goes on without its judge
+        return ExecutionVerdict(
+            "not_tried", reason=f"what the judge failed on ({type(error).__name__})"
+        )
+
+
+class _Judge:
+    def __init__(
+        self,
+        sides: tuple[WrittenQuery, WrittenQuery],
+        sources: Mapping[str, SourceTable],
+        constants: QueryConstants,
+        seed: str,
+        is_private: Callable[[str], bool],
+    ) -> None:
+        self._sides = sides
+        self._sources = sources
+        self._read = {
+            name: {
+                column: kind
+                for column, kind in sources[name].columns.items()
+                if any(column in side.reads.get(name, ()) for side in self._sides)
+            }
+            for name in sources
+            if any(name in side.reads for side in self._sides)
+        }
+        names = [[name for name, _ in side.columns] for side in self._sides]
+        self._columns = [name for name in names[0] if name in names[1]]
+        if not self._columns:
+            raise UntriedError("two queries without a column in common")
+        self._places = [[side.index(name) for name in self._columns] for side in names]
+        self._rows = RowGenerator(self._read, constants, seed, is_private)
+
+    def judge(self, session: ClosedSession, data_sets: int) -> ExecutionVerdict:
+        session.create_tables(self._sources[name] for name in self._read)
+        for side in self._sides:
+            session.check_query(side.text)
+        live: list[DataSet] = []
+        told, empty = 0, 0
+        try:
+            for number in range(data_sets):
+                if live and number % 3:
+                    data = self._rows.change_data(live[number % len(live)])
+                else:
+                    data = self._rows.make_data()
+                results = self._try_data(session, data)
+                if results is None:
+                    continue
+                if any(results):
+                    told += 1
+                    live = [*live[-5:], data]
+                else:
+                    empty += 1
+                if results[0] != results[1] and self._is_steady(session, data, results):
+                    return self._differs(session, data, told)
+        except OutOfTimeError:
+            if told < _FEWEST:
+                return ExecutionVerdict("not_tried", reason="more time than the judge has")
+        if not told:
+            return ExecutionVerdict("not_tried", reason="rows that no generated data let through")
+        return ExecutionVerdict("alike", told)
+
+    def _differs(self, session: ClosedSession, data: DataSet, told: int) -> ExecutionVerdict:
+        kept = data
+        try:
+            for smaller in self._shrink(session, data):
+                kept = smaller
+        except OutOfTimeError:
+            pass
+        try:
+            results = self._try_data(session, kept)
+        except OutOfTimeError:
+            results = None
+        example = self._describe(kept, results) if results is not None else None
+        return ExecutionVerdict("differs", told, example=example)
+
+    def _try_data(
+        self, session: ClosedSession, data: DataSet, mode: int = 0
+    ) -> tuple[Counter[Any], Counter[Any]] | None:
+        """What both sides give; None where one fails."""
+        try:
+            for name, rows in data.items():
+                session.fill_table(self._sources[name], list(self._read[name]), rows)
+            one, other = (
+                Counter(
+                    tuple(_plain(row[place]) for place in places)
+                    for row in session.run_query(side.text.replace(MODE, str(mode)))
+                )
+                for side, places in zip(self._sides, self._places, strict=True)
+            )
+        except UnusableDataError:
+            return None
+        return one, other
+
+    def _is_steady(self, session: ClosedSession, data: DataSet, results: Any) -> bool:
+        """Whether both results are the same in whichever order rows are read."""
+        turned = {name: rows[::-1] for name, rows in data.items()}
+        if self._try_data(session, turned) != results:
+            return False
+        if not any(side.hangs_on_order for side in self._sides):
+            return True
+        return all(self._try_data(session, data, mode) == results for mode in _MODES)
+
+    def _still_differs(self, session: ClosedSession, data: DataSet) -> bool:
+        results = self._try_data(session, data)
+        return (
+            results is not None
+            and results[0] != results[1]
+            and self._is_steady(session, data, results)
+        )
+
+    def _shrink(self, session: ClosedSession, data: DataSet) -> Any:
+        """Ever smaller data that still differ: rows are removed, then values made plain."""
+        runs = _SMALLER_RUNS
+        changed = True
+        while changed and runs > 0:
+            changed = False
+            for smaller in self._iterate_smaller(data):
+                runs -= 1
+                if runs <= 0:
+                    break
+                if self._still_differs(session, smaller):
+                    data, changed = smaller, True
+                    yield data
+                    break
+
+    def _iterate_smaller(self, data: DataSet) -> Any:
+        for name, rows in data.items():
+            for place in range(len(rows)):
+                yield {**data, name: rows[:place] + rows[place + 1 :]}
+        for name, rows in data.items():
+            kinds = list(self._read[name].values())
+            for place, row in enumerate(rows):
+                for cell, kind in enumerate(kinds):
+                    plain = plain_values(kind)
+                    for value in plain[: _rank(row[cell], plain)]:
+                        changed = (*row[:cell], value, *row[cell + 1 :])
+                        yield {**data, name: [*rows[:place], changed, *rows[place + 1 :]]}
+
+    def _describe(self, data: DataSet, results: Any) -> ExecutionExample:
+        pairs = match_rows(*(sorted(side.elements(), key=repr) for side in results))
+        differing = {
+            name
+            for place, name in enumerate(self._columns)
+            for one, other in pairs
+            if one is not None and other is not None and one[place] != other[place]
+        }
+        return ExecutionExample(
+            tables=tuple(
+                ExampleTable(name, tuple(self._read[name].items()), tuple(rows))
+                for name, rows in data.items()
+            ),
+            columns=tuple(self._columns),
+            rows=pairs,
+            differing=tuple(name for name in self._columns if name in differing),
+        )
+
+
+def _rank(value: Any, plain: Sequence[Any]) -> int:
+    """How many values are plainer than `value`: only the first two are worth a try."""
+    return min(plain.index(value) if value in plain else len(plain), 2)
+
+
+def _plain(value: Any) -> Any:
+    """A value as it is compared: sums of doubles differ in their last digits by their order."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else float(f"{value:.11g}") + 0.0
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
+    return value
+
+
+def match_rows(
+    before: Sequence[Row], after: Sequence[Row]
+) -> tuple[tuple[Row | None, Row | None], ...]:
+    """Both results side by side: each row beside the one of the other side that is most like it."""
+    waiting = list(after)
+    pairs: list[tuple[Row | None, Row | None]] = []
+    for row in sorted(before, key=lambda one: one not in waiting):  # equal rows go together
+        alike = [sum(one == two for one, two in zip(row, other, strict=True)) for other in waiting]
+        best = max(alike, default=0)
+        pairs.append((row, waiting.pop(alike.index(best)) if best else None))
+    return (*pairs, *((None, row) for row in waiting))

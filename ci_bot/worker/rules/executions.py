@@ -1,0 +1,182 @@
+"""What execution says of a review's changed models, within one budget of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.protocol.executions import (
+    ExampleInput,
+    ExampleOutput,
+    ExecutionExample,
+    ModelExecution,
+)
+from ci_bot.redaction import hide_shapes, shorten_redacted
+from ci_bot.worker import execution
+from ci_bot.worker.execution import ExecutionVerdict, SparkType, judge_queries, read_columns
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.model_pair import ModelPair, rename_tables
+from ci_bot.worker.sql import is_personal, plain_name, table_name, with_queries
+
+ONE_TEXT = "the same text"
+# Of a review with more changed models the report shows so many.
+MOST_EXECUTIONS = 200
+LONGEST_VALUE = 60
+
+
+def judge_pair(pair: ModelPair, inputs: RuleInputs) -> ExecutionVerdict:
+    """What execution says of both versions of a model; run once in a review."""
+    return inputs.judged_models.judge_once(
+        pair.after.fqn, lambda seconds, data_sets: _judge(pair, inputs, seconds, data_sets)
+    )
+
+
+def list_executions(inputs: RuleInputs) -> list[ModelExecution]:
+    """What the report says of the models that were run, those with an example first."""
+    if not inputs.judged_models.found:  # the names of a large project take time
+        return []
+    shown = {plain_name(fqn): inputs.names.short_name(fqn) for fqn in inputs.before}
+    shown |= {plain_name(fqn): inputs.names.short_name(fqn) for fqn in inputs.after}
+    found = [
+        ModelExecution(
+            model=inputs.names.short_name(name),
+            result=verdict.verdict,
+            data_sets=verdict.data_sets,
+            reason=verdict.reason or None,
+            example=_show_example(verdict.example, shown) if verdict.example else None,
+        )
+        for name, verdict in inputs.judged_models.found.items()
+        if verdict.reason != ONE_TEXT
+    ]
+    return sorted(found, key=lambda one: (one.example is None, one.model))[:MOST_EXECUTIONS]
+
+
+def _show_example(
+    example: execution.ExecutionExample, shown: Mapping[str, str]
+) -> ExecutionExample:
+    return ExecutionExample(
+        inputs=[
+            ExampleInput(
+                table=shown.get(table.name, table.name),
+                columns=[name for name, _ in table.columns],
+                rows=[_show_row(row) for row in table.rows],
+            )
+            for table in example.tables
+        ],
+        columns=list(example.columns),
+        outputs=[
+            ExampleOutput(
+                before=_show_row(before) if before is not None else None,
+                after=_show_row(after) if after is not None else None,
+            )
+            for before, after in example.rows
+        ],
+        differing=list(example.differing),
+    )
+
+
+def _show_row(row: Iterable[Any]) -> list[str | None]:
+    return [None if value is None else _show_value(value) for value in row]
+
+
+def _show_value(value: Any) -> str:
+    """A value as SQL writes it, without the words before dates."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return shorten_redacted(hide_shapes("'" + value.replace("'", "''") + "'"), LONGEST_VALUE)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join('NULL' if one is None else _show_value(one) for one in value)}]"
+    return str(value)
+
+
+def _judge(pair: ModelPair, inputs: RuleInputs, seconds: float, data_sets: int) -> ExecutionVerdict:
+    old, new = pair.query_before, pair.query_after
+    if old is None or new is None:
+        return _untried("a model without a query")
+    # At a start, an end and a time that differ, so that no condition is folded away.
+    before, after = old.rendered_apart, new.rendered_apart
+    if before is None or after is None:
+        return _untried("a query that takes the engine to render")
+    before = rename_tables(with_queries(before, pair.removed), pair.new_names)
+    after = with_queries(after, pair.added)
+    texts = [query.sql(dialect="spark", comments=False) for query in (before, after)]
+    if texts[0] == texts[1]:
+        return ExecutionVerdict("alike", reason=ONE_TEXT)
+    if (reason := _find_relation(before, after, {**inputs.before, **inputs.after})) is not None:
+        return _untried(reason)
+    known = (pair.before, pair.after, *pair.removed.values(), *pair.added.values())
+    return judge_queries(
+        texts[0],
+        texts[1],
+        _read_tables(known, pair.new_names),
+        seed=f"{pair.before.data_hash} {pair.after.data_hash}",
+        seconds=seconds,
+        data_sets=data_sets,
+        is_private=is_personal,
+    )
+
+
+def _untried(reason: str) -> ExecutionVerdict:
+    return ExecutionVerdict("not_tried", reason=reason)
+
+
+def _read_tables(
+    models: Iterable[Any], new_names: Mapping[str, str]
+) -> Mapping[str, Mapping[str, SparkType]]:
+    """The columns of all tables that models read, as SQLMesh knows them.
+
+    A column that has one type before the change and another one after it has none here.
+    """
+    found: dict[str, dict[str, SparkType]] = {}
+    for model in models:
+        for name, columns in _iterate_tables(model.mapping_schema):
+            known = found.setdefault(new_names.get(name, name), {})
+            for column, kind in read_columns(columns).items():
+                if known.setdefault(column, kind) != kind:
+                    known[column] = SparkType(f"{known[column]} and {kind}")
+    return found
+
+
+def _iterate_tables(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(name, columns by name) in SQLMesh's mapping of catalogs, schemas and tables."""
+    for name, inner in schema.items():
+        if not isinstance(inner, Mapping):
+            continue
+        if any(isinstance(one, Mapping) for one in inner.values()):
+            for rest, columns in _iterate_tables(inner):
+                yield f"{plain_name(name)}.{rest}", columns
+        else:
+            yield plain_name(name), inner
+
+
+def _find_relation(before: Any, after: Any, models: Mapping[str, Any]) -> str | None:
+    """Why rows of the tables cannot be made one by one; None where they can.
+
+    Where only one side reads a model, and that is computed from a table that is read as well (or
+    the other way round), rows of both would contradict each other.
+    """
+    one, other = (
+        {table_name(table) for table in query.find_all(exp.Table)} for query in (before, after)
+    )
+    if one == other:
+        return None
+    by_name = {plain_name(fqn): model for fqn, model in models.items()}
+    for name in one ^ other:
+        for second in (one | other) - {name}:
+            if name in _list_above(second, by_name) or second in _list_above(name, by_name):
+                return "two models of which one is computed from the other"
+    return None
+
+
+def _list_above(name: str, models: Mapping[str, Any]) -> set[str]:
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        model = models.get(pending.pop())
+        above = {plain_name(parent) for parent in model.depends_on} if model is not None else set()
+        pending += above - found
+        found |= above
+    return found

@@ -1,0 +1,319 @@
+"""What DuckDB computes of the judge's constructs is what Spark computes. One session."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from ci_bot.worker.execution import (
+    ExecutionExample,
+    SourceTable,
+    UntriedError,
+    parse_plain,
+    read_columns,
+    write_query,
+)
+from ci_bot.worker.execution.closed_session import (
+    ClosedSession,
+    UnusableDataError,
+    open_closed_session,
+)
+from ci_bot.worker.execution.functions import CONSTANTS, FUNCTIONS
+from tests.query_pairs.judge import execution_of, models_of, rendered_text
+from tests.query_pairs.on_spark import SparkJudge, open_judge
+from tests.query_pairs.pairs import load_pairs
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
+
+TYPES = {
+    **{"id": "int", "i": "int", "b": "bigint", "d": "double", "c": "decimal(10,2)"},
+    **{"k": "decimal(5,3)", "s": "string", "n": "string", "t": "string", "day": "date"},
+    **{"ts": "timestamp", "yes": "boolean", "ai": "array<int>", "ss": "array<string>"},
+}
+# Edges of each type, one row after the other; texts that hold numbers, and texts that hold times.
+EDGES: dict[str, Sequence[str]] = {
+    "i": ("0", "1", "-1", "2", "-7", "10", "NULL", "100"),
+    "b": ("0", "3", "-1", "7", "-10", "1000", "NULL", "1"),
+    "d": ("0D", "0.5D", "-0.5D", "2.25D", "1.005D", "-2.5D", "NULL", "1000000.75D"),
+    "c": ("0", "0.05", "-0.05", "1.50", "-1.25", "20.00", "NULL", "99999999.99"),
+    "k": ("0", "0.005", "-0.005", "1.125", "-2.375", "9.999", "NULL", "0.333"),
+    "s": ("''", "'a'", "' a B '", "'a_b%c'", "'x,y,z'", "'AbC'", "NULL", "'paid-2024'"),
+    "n": ("''", "'1'", "' 2 '", "'-3.75'", "'x'", "'+4'", "NULL", "'1e2'"),
+    "t": (
+        *("''", "'2024-02-29'", "'2024-1-5'", "'2024-02-30'", "'x'", "'2024-03-31 10:20:30.5'"),
+        *("NULL", "'2023'"),
+    ),
+    "day": (
+        *("DATE'2024-01-31'", "DATE'2024-02-29'", "DATE'2023-12-31'", "DATE'2024-01-01'"),
+        *("DATE'2024-03-15'", "DATE'1999-07-04'", "NULL", "DATE'2024-12-30'"),
+    ),
+    "ts": (
+        *("TIMESTAMP'2024-01-31 00:00:00'", "TIMESTAMP'2024-01-31 23:59:59.999999'"),
+        *("TIMESTAMP'2024-02-29 12:30:00'", "TIMESTAMP'1969-12-31 23:59:59.5'"),
+        *("TIMESTAMP'2023-12-31 01:02:03'", "TIMESTAMP'2024-03-15 10:00:00.25'"),
+        *("NULL", "TIMESTAMP'2024-01-01 00:00:01'"),
+    ),
+    "yes": ("true", "false", "NULL", "true", "false", "true", "NULL", "false"),
+    "ai": (
+        *("array()", "array(1)", "array(3, 1, 2)", "array(2, NULL)", "array(1, 1)"),
+        *("array(-1, 0)", "NULL", "array(5, 4)"),
+    ),
+    "ss": (
+        *("array()", "array('a')", "array('b', NULL)", "array('a', 'b')", "array('')"),
+        *("array('x', 'x')", "NULL", "array('B')"),
+    ),
+}
+NUMBERS = ("i", "b", "d", "c", "k")
+# Arguments for each kind of parameter, of two rows that are set side by side.
+ARGUMENTS = {
+    **{"any": ("x.i", "x.s", "x.day"), "T": ("x.i", "y.c", "y.i"), "number": NUMBERS},
+    **{"whole": ("x.i", "x.b"), "int": ("y.i",), "double": ("x.d", "y.i", "y.c")},
+    **{"string": ("x.s", "y.s"), "date": ("x.day", "x.ts", "x.t", "y.day")},
+    **{"timestamp": ("x.ts", "x.day", "x.t", "y.ts"), "moment": ("x.ts", "y.day")},
+    **{"boolean": ("x.yes",)},
+    **{"array": ("x.ai", "x.ss"), "array<string>": ("x.ss",), "item": ("y.i",)},
+}
+# Constants of the kinds that are known by a pattern; of the others all of them.
+PATTERNED = {
+    "format": ("'yyyy-MM-dd'", "'yyyyMM'", "'HH:mm:ss'", "'yyyy/MM'"),
+    **{"digit": ("0", "1"), "replacement": ("''", "'-'"), "text": ("','", "'a'", "'.'")},
+    "separator": ("','", "'a'"),
+    "pattern": (
+        *("'([a-z]+)'", "'^(a)'", "'([0-9]{2,})'", "'(x|y),?'", r"'(\\d+)$'", "'([^a-zA-Z])'"),
+        "'(.)'",
+    ),
+}
+# Expressions that one query computes.
+BATCH = 24
+KINDS = ("int", "bigint", "double", "decimal(10,2)", "decimal(5,1)", "string", "date", "timestamp")
+
+
+@pytest.fixture(scope="module")
+def judge(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkJudge]:
+    with open_judge(tmp_path_factory.mktemp("spark")) as found:
+        found.set_ansi("false")
+        yield found
+
+
+def edge_rows() -> list[str]:
+    return [
+        f"({place}, {', '.join(cells)})"
+        for place, cells in enumerate(zip(*EDGES.values(), strict=True))
+    ]
+
+
+@pytest.fixture(scope="module")
+def edges(judge: SparkJudge) -> SparkJudge:
+    typed = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in TYPES.items())
+    values = ", ".join(edge_rows())
+    judge.execute(
+        f"CREATE OR REPLACE TEMPORARY VIEW e AS SELECT {typed} FROM VALUES {values} "
+        f"AS v({', '.join(TYPES)})"
+    )
+    return judge
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else float(f"{value:.11g}") + 0.0
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, decimal.Decimal):
+        return value.normalize() + 0
+    return tuple(map(plain, value)) if isinstance(value, list) else value
+
+
+def differing_values(judge: SparkJudge, texts: Sequence[str], *, group: str = "") -> str:
+    """Expressions of which DuckDB gives another value than Spark, each with an example."""
+    table = {"e": SourceTable("e", read_columns(TYPES))}
+    wrong: list[str] = []
+    keys = "x.id AS x_id" if group else "x.id AS x_id, y.id AS y_id"
+    tail = group or "FROM e AS x CROSS JOIN e AS y"
+    with open_closed_session(300) as session:
+        session.create_tables(table.values())
+        rows = judge.rows("SELECT * FROM e")
+        session.fill_table(table["e"], list(TYPES), [tuple(row) for row in rows])
+        for start in range(0, len(texts), BATCH):
+            batch = texts[start : start + BATCH]
+            try:
+                wrong += _compare_batch(judge, session, table, batch, keys, tail)
+            except (PySparkException, Py4JJavaError, UntriedError, UnusableDataError):
+                for text in batch:
+                    try:
+                        wrong += _compare_batch(judge, session, table, [text], keys, tail)
+                    except (PySparkException, Py4JJavaError) as error:
+                        wrong.append(f"{text}: Spark refuses it, {str(error)[:80]}")
+                    except (UntriedError, UnusableDataError) as error:
+                        wrong.append(f"{text}: not tried, {error} {error.__cause__}"[:200])
+    return "\n".join({text.split(":")[0]: text for text in wrong}.values())
+
+
+def _compare_batch(
+    judge: SparkJudge,
+    session: ClosedSession,
+    table: Mapping[str, SourceTable],
+    batch: Sequence[str],
+    keys: str,
+    tail: str,
+) -> Iterator[str]:
+    shown = ", ".join(f"{text} AS v{place}" for place, text in enumerate(batch))
+    query = f"SELECT {keys}, {shown} {tail}"
+    found = write_query(parse_plain(query), table)
+    first = keys.count(" AS ")
+    ours = {row[:first]: row for row in session.run_query(found.text)}
+    kinds = dict(judge.types(query))
+    wrong = []
+    for row in judge.rows(query):
+        own = ours[tuple(row)[:first]]
+        wrong += [
+            f"{text}: Spark {row[place]!r}, DuckDB {own[place]!r}"
+            for place, text in enumerate(batch, start=first)
+            if plain(row[place]) != plain(own[place])
+        ]
+    wrong += [
+        f"{batch[int(name[1:])]}: Spark's type {kinds[name]}, ours {kind}"
+        for name, kind in found.columns
+        if name.startswith("v") and kinds[name] != str(kind) and kind.name != "null"
+    ]
+    return iter(wrong)
+
+
+def test_arithmetic__gives_what_spark_gives(edges: SparkJudge) -> None:
+    one = [*(f"x.{name}" for name in NUMBERS), "2", "1.5", "-3"]
+    other = [*(f"y.{name}" for name in NUMBERS), "2", "0", "0.25", "7"]
+    texts = [f"{a} {sign} {b}" for sign, a, b in product("+-*/%", one, other)]
+    texts += [f"{a} DIV {b}" for a, b in product(("x.i", "x.b"), ("y.i", "y.b", "2"))]
+
+    texts += [f"{a} {sign} {b}" for sign, a, b in product("&|^", ("x.i", "x.b"), ("y.i", "3"))]
+
+    assert differing_values(edges, texts) == ""
+
+
+def test_comparisons__give_what_spark_gives(edges: SparkJudge) -> None:
+    columns = [*NUMBERS, "s", "day", "ts", "yes"]
+    texts = [f"x.{name} {sign} y.{name}" for sign, name in product(("=", "<", "<=>"), columns)]
+    texts += [f"x.{a} >= y.{b}" for a, b in product(NUMBERS, repeat=2)]
+    texts += [f"x.{name} = '2024-01-31'" for name in ("day", "ts", "s")]
+    texts += ["x.day < x.ts", "x.day BETWEEN '2024-01-01' AND '2024-02-01'", "x.i = '1'"]
+    texts += ["x.day IN ('2024-01-31', '2024-1-1')", "x.i IN (1, 2, NULL)", "x.c IN (1.5, 20)"]
+    texts += ["x.s LIKE 'a%'", "x.s LIKE '_'", "NOT x.yes OR y.yes", "x.yes AND y.yes"]
+    texts += ["x.yes IS TRUE", "x.i IS NULL", "CASE x.i WHEN 1 THEN 'a' WHEN 2 THEN 'b' END"]
+    texts += ["CASE WHEN x.i > 1 THEN x.c ELSE x.i END", "IF(x.yes, x.day, x.ts)", "x.s || x.i"]
+
+    assert differing_values(edges, texts) == ""
+
+
+def test_casts__give_what_spark_gives(edges: SparkJudge) -> None:
+    sources = {
+        **dict.fromkeys(("i", "b", "c", "k"), KINDS[:6]),
+        "d": tuple(kind for kind in KINDS[:6] if kind != "string"),
+        **{"n": KINDS[:5], "t": ("date", "timestamp"), "s": ("boolean",), "yes": ("int", "string")},
+        **{"day": KINDS[5:], "ts": KINDS[5:]},
+    }
+    texts = [f"CAST(x.{name} AS {kind})" for name, kinds in sources.items() for kind in kinds]
+
+    assert differing_values(edges, texts) == ""
+
+
+def test_dates__move_by_intervals_as_in_spark(edges: SparkJudge) -> None:
+    units = ("DAY", "MONTH", "YEAR", "WEEK")
+    texts = [f"x.day {s} INTERVAL '{n}' {u}" for s, n, u in product("+-", (1, 2, 13), units)]
+    smaller = (*units, "HOUR", "MINUTE", "SECOND")
+    texts += [f"x.ts {s} INTERVAL '{n}' {u}" for s, n, u in product("+-", (1, 90), smaller)]
+    texts += ["x.day + 1", "x.day - x.i", "x.day + INTERVAL '5' HOUR"]
+    texts += [f"EXTRACT({u} FROM x.ts)" for u in ("YEAR", "MONTH", "DAY", "HOUR", "QUARTER")]
+
+    assert differing_values(edges, texts) == ""
+
+
+def function_calls() -> Iterator[str]:
+    for name, rows in FUNCTIONS.items():
+        for row in rows:
+            kinds = [*row.takes, *(row.takes[-1:] if row.repeats else ())]
+            for arguments in product(*map(list_arguments, kinds)):
+                yield f"{name}({', '.join(arguments)})"
+
+
+def list_arguments(kind: str) -> Sequence[str]:
+    if kind == "number":
+        return [f"x.{name}" for name in NUMBERS]
+    if kind not in CONSTANTS:
+        return ARGUMENTS[kind]
+    known = CONSTANTS[kind]
+    if isinstance(known, str):
+        return PATTERNED[kind]
+    if kind in {"span", "bits"}:
+        return [text.upper() for text in known]
+    return [f"'{text}'" for text in known]
+
+
+# DuckDB's stand-ins refuse what they do not know; the judge leaves such rows out.
+REFUSED = ("lpad", "rpad", "split_part", "array_contains(x.ss")
+
+
+def test_functions__give_what_spark_gives(edges: SparkJudge) -> None:
+    texts = [text for text in function_calls() if not text.startswith(REFUSED)]
+    texts += ["lpad(x.s, 5, '0')", "rpad(x.s, 3, 'xy')", "split_part(x.s, ',', 2)"]
+    texts += ["split_part(x.s, ',', -1)", "split_part(x.s, ',', 9)", "nullif(x.i, y.i)"]
+    texts += ["round(x.c)", "round(x.c, 1)", "round(x.k, 2)", "round(x.d, 2)", "round(x.i, 1)"]
+    texts += ["round(x.d)", "ceil(x.c)", "floor(x.k)", "ceil(x.d)", "floor(x.i)", "mod(x.i, y.b)"]
+    texts += ["x.ai[0]", "x.ai[5]", "x.ai[y.i]", "element_at(x.ai, 1)", "element_at(x.ai, -1)"]
+    texts += ["array(x.i, y.i)", "concat(x.s, x.i)", "int(x.c)", "string(x.day)", "to_date(x.t)"]
+
+    assert differing_values(edges, texts) == ""
+
+
+def test_aggregates__give_what_spark_gives(edges: SparkJudge) -> None:
+    texts = [f"{name}(x.{column})" for name, column in product(("sum", "avg"), NUMBERS)]
+    texts += [f"sum(DISTINCT x.{name})" for name in NUMBERS]
+    texts += [f"{f}(x.{c})" for f, c in product(("min", "max"), (*NUMBERS, "s", "day", "ts"))]
+    texts += ["count(*)", "count(x.i)", "count(DISTINCT x.i)", "count(DISTINCT x.i, x.s)"]
+    texts += ["count_if(x.yes)", "bool_or(x.yes)", "every(x.yes)", "max_by(x.s, x.i)"]
+    texts += ["min_by(x.s, x.c)", "sum(x.c) FILTER (WHERE x.yes)", "sum(x.i) / count(*)"]
+    texts += ["count(*) FILTER (WHERE x.i > 0)", "sum(x.c) / sum(x.k)", "avg(x.c) * 2"]
+    texts += ["sort_array(collect_list(y.i))", "count(1)"]
+    group = "FROM e AS x CROSS JOIN e AS y WHERE y.id < 3 GROUP BY x.id"
+    few = "FROM e AS x CROSS JOIN e AS y WHERE y.id > 90 GROUP BY x.id"
+
+    assert differing_values(edges, texts, group=group) == ""
+    assert differing_values(edges, texts, group=few) == ""
+
+
+def confirm(judge: SparkJudge, example: ExecutionExample, before: str, after: str) -> str:
+    """Why Spark does not give what an example shows; nothing where it does."""
+    judge.create_rows(example.tables)
+    for side, text in enumerate((before, after)):
+        wanted = sorted(
+            repr(tuple(map(plain, pair[side]))) for pair in example.rows if pair[side] is not None
+        )
+        columns = ", ".join(f"`{name}`" for name in example.columns)
+        rows = judge.rows(f"SELECT {columns} FROM ({text})")
+        given = sorted(repr(tuple(plain(value) for value in row)) for row in rows)
+        if wanted != given:
+            return f"{'after' if side else 'before'}: Spark {given}, shown {wanted}"
+    return ""
+
+
+def test_examples__of_the_query_pairs_are_what_spark_gives(judge: SparkJudge) -> None:
+    wrong, shown, missed = {}, 0, []
+    for pair in load_pairs():
+        before, after = (rendered_text(model) for model in models_of(pair))
+        found = execution_of(pair)
+        if found.verdict == "alike" and pair.expected == "differs":
+            missed.append(pair.name)
+        if found.example is not None:
+            shown += 1
+            if why := confirm(judge, found.example, before, after):
+                wrong[pair.name] = why
+
+    assert not wrong
+    assert not missed
+    assert shown >= 75

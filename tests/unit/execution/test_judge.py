@@ -1,0 +1,265 @@
+"""The judge on pairs of queries: what it finds, how small, and what it leaves alone."""
+
+from __future__ import annotations
+
+import builtins
+import time
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import duckdb
+import pytest
+
+from ci_bot.worker.execution import ExecutionVerdict, judge_queries, read_columns
+from ci_bot.worker.execution.closed_session import (
+    OutOfTimeError,
+    UnusableDataError,
+    open_closed_session,
+)
+from ci_bot.worker.execution.generated_rows import MOST_ROWS, RowGenerator, read_constants
+from ci_bot.worker.execution.spark_text import parse_plain
+from ci_bot.worker.execution.verdict import match_rows
+from ci_bot.worker.rules.judged_models import JudgedModels
+
+ORDERS = {"id": "int", "customer": "int", "status": "string", "amount": "decimal(10,2)"}
+TABLES = {
+    "raw.orders": {**ORDERS, "day": "date", "at": "timestamp", "tags": "map<string,int>"},
+    "raw.customers": {"id": "int", "country": "string"},
+}
+FROM = "FROM raw.orders AS o"
+
+
+def judge(
+    before: str, after: str, tables: Mapping[str, Mapping[str, str]] = TABLES, **more: Any
+) -> ExecutionVerdict:
+    known = {name: read_columns(columns) for name, columns in tables.items()}
+    return judge_queries(before, after, known, **{"seed": "plan", "seconds": 20, **more})
+
+
+DIFFERENT = {
+    "a filter's end": (
+        f"SELECT o.id {FROM} WHERE o.day < DATE '2024-03-01'",
+        f"SELECT o.id {FROM} WHERE o.day <= DATE '2024-03-01'",
+    ),
+    "a NULL that does not count": (
+        f"SELECT COUNT(*) AS n {FROM}",
+        f"SELECT COUNT(o.customer) AS n {FROM}",
+    ),
+    "rows without a partner": (
+        f"SELECT o.id, c.country {FROM} LEFT JOIN raw.customers AS c ON c.id = o.customer",
+        f"SELECT o.id, c.country {FROM} JOIN raw.customers AS c ON c.id = o.customer",
+    ),
+    "rows twice": (
+        f"SELECT o.customer {FROM} UNION ALL SELECT c.id FROM raw.customers AS c",
+        f"SELECT o.customer {FROM} UNION SELECT c.id FROM raw.customers AS c",
+    ),
+    "precedence": (
+        f"SELECT o.id + o.customer % 2 AS x {FROM}",
+        f"SELECT (o.id + o.customer) % 2 AS x {FROM}",
+    ),
+    "a text among others": (
+        f"SELECT o.id {FROM} WHERE o.status IN ('paid', 'sent') AND o.amount > 99",
+        f"SELECT o.id {FROM} WHERE o.status = 'paid' AND o.amount > 99",
+    ),
+    "the end of a month": (
+        f"SELECT ADD_MONTHS(o.day, 1) AS d {FROM}",
+        f"SELECT o.day + INTERVAL '30' DAY AS d {FROM}",
+    ),
+    "ties": (
+        f"SELECT o.id, RANK() OVER (ORDER BY o.amount) AS place {FROM}",
+        f"SELECT o.id, DENSE_RANK() OVER (ORDER BY o.amount) AS place {FROM}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_judge__finds_what_differs_and_shows_it_small(name: str) -> None:
+    found = judge(*DIFFERENT[name])
+
+    assert found.verdict == "differs"
+    assert found.example is not None
+    assert found.example.rows
+    assert sum(len(table.rows) for table in found.example.tables) <= 3
+
+
+ALIKE = {
+    "conditions in another order": (
+        f"SELECT o.id {FROM} WHERE o.amount > 5 AND o.status = 'paid'",
+        f"SELECT q.id FROM (SELECT o.id, o.amount {FROM} WHERE o.status = 'paid') AS q WHERE q.amount > 5",
+    ),
+    "a total in another order": (
+        f"SELECT o.customer, SUM(o.amount) AS total {FROM} GROUP BY o.customer",
+        "WITH t AS (SELECT customer, amount FROM raw.orders) "
+        "SELECT t.customer, SUM(t.amount) AS total FROM t GROUP BY t.customer",
+    ),
+    # Spark may give any of the rows that tie, before the change and after it.
+    "the first of rows that tie": (
+        f"SELECT o.id, ROW_NUMBER() OVER (PARTITION BY o.customer ORDER BY o.day) AS n {FROM}",
+        "SELECT q.id, ROW_NUMBER() OVER (PARTITION BY q.customer ORDER BY q.day) AS n "
+        f"FROM (SELECT o.id, o.customer, o.day {FROM}) AS q",
+    ),
+    "a cut without an order": (
+        f"SELECT o.id {FROM} LIMIT 2",
+        f"SELECT q.id FROM (SELECT o.id, o.status {FROM}) AS q LIMIT 2",
+    ),
+    "a list without an order": (
+        f"SELECT o.customer, COLLECT_LIST(o.id) AS ids {FROM} GROUP BY o.customer",
+        "SELECT q.customer, COLLECT_LIST(q.id) AS ids "
+        f"FROM (SELECT o.customer, o.id, o.amount {FROM}) AS q GROUP BY q.customer",
+    ),
+    "the time of the run": (
+        f"SELECT o.id, CURRENT_TIMESTAMP() AS t {FROM}",
+        f"SELECT o.id, NOW() AS t {FROM}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_judge__tells_nothing_apart_that_is_the_same_or_chance(name: str) -> None:
+    found = judge(*ALIKE[name])
+
+    assert found.verdict == "alike"
+    assert found.data_sets >= 10
+    assert found.example is None
+
+
+UNTRIED = {
+    "uuid()": f"SELECT UUID() AS x {FROM}",
+    "rand()": f"SELECT RAND() AS x {FROM}",
+    "my_udf()": f"SELECT MY_UDF(o.id) AS x {FROM}",
+    "map<string,int>": f"SELECT o.tags AS x {FROM}",
+    "whose columns are not known": "SELECT n.x FROM raw.unknown AS n",
+    "a cast from double to string": f"SELECT CAST(CAST(o.id AS DOUBLE) AS STRING) AS x {FROM}",
+    "date_format() with 'EEEE'": f"SELECT DATE_FORMAT(o.day, 'EEEE') AS x {FROM}",
+    "TABLESAMPLE": f"SELECT o.id AS x {FROM} TABLESAMPLE (10 PERCENT)",
+    "rows that no generated data let through": f"SELECT o.id AS x {FROM} WHERE 1 = 2",
+    "no column": f"SELECT o.id AS y {FROM}",
+    "characters": f"SELECT o.id AS x {FROM} WHERE o.status <> '{'x' * 10_000_000}'",
+    "nested too deeply": f"SELECT {'(' * 3_000}o.id{')' * 3_000} AS x {FROM}",
+}
+
+
+@pytest.mark.parametrize("why", UNTRIED)
+def test_judge__names_what_it_does_not_try(why: str) -> None:
+    plain = f"SELECT o.id AS x {FROM}" if "no generated" not in why else UNTRIED[why]
+
+    found = judge(plain, UNTRIED[why])
+
+    assert found.verdict == "not_tried"
+    assert found.reason
+    if why not in {"TABLESAMPLE", "no column", "nested too deeply"}:
+        assert why in found.reason
+
+
+def test_judge__shows_the_same_example_for_the_same_seed() -> None:
+    pair = DIFFERENT["rows without a partner"]
+
+    assert judge(*pair) == judge(*pair)
+
+
+def test_judge__ends_where_a_query_does_not() -> None:
+    huge = " CROSS JOIN ".join(f"raw.orders AS o{place}" for place in range(40))
+    before = f"SELECT COUNT(*) AS n FROM {huge} WHERE o1.id > 0 OR o2.id > 0"
+    started = time.monotonic()
+
+    found = judge(before, before.replace("> 0", ">= 0"), seconds=1)
+
+    assert time.monotonic() - started < 10
+    assert found.verdict == "not_tried"
+
+
+def test_session__reaches_neither_files_nor_the_network_nor_this_process(tmp_path: Any) -> None:
+    secret = [(1,)]  # a name that a table could have
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    with open_closed_session(5) as session:
+        for text in (
+            f"SELECT * FROM '{tmp_path}/x.csv'",
+            f"SELECT * FROM read_csv('{tmp_path}/x.csv')",
+            f"COPY (SELECT 1) TO '{tmp_path}/y.csv'",
+            f"ATTACH '{tmp_path}/z.db'",
+            "INSTALL httpfs",
+            "SET enable_external_access = true",
+            "SET memory_limit = '10GB'",
+            "SELECT * FROM secret",
+        ):
+            with pytest.raises(UnusableDataError):
+                session.run_query(text)
+    assert secret
+    assert [file.name for file in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_session__is_interrupted_in_time() -> None:
+    with open_closed_session(0.3) as session, pytest.raises(OutOfTimeError):
+        session.run_query("SELECT count(*) FROM range(1000000000) a, range(1000000000) b")
+
+
+@pytest.mark.parametrize("version", ["0.9.2", "2.0.0"])
+def test_judge__does_not_try_with_another_duckdb(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duckdb, "__version__", version)
+
+    found = judge(*DIFFERENT["precedence"])
+
+    assert (found.verdict, version in found.reason) == ("not_tried", True)
+
+
+def test_judge__does_not_try_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *more: Any, **named: Any) -> Any:
+        if name == "duckdb":
+            raise ImportError(name)
+        return real(name, *more, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+
+    assert judge(*DIFFERENT["precedence"]).reason == "DuckDB, which is not installed"
+
+
+def test_rows__are_few_and_take_the_values_that_queries_compare_with() -> None:
+    tree = parse_plain(
+        f"SELECT o.id {FROM} WHERE o.status = 'paid' AND o.id > 40 AND o.day < '2024-03-01'"
+    )
+    columns = {"raw.orders": read_columns({"id": "int", "status": "string", "day": "date"})}
+    rows = RowGenerator(columns, read_constants([tree]), "seed")
+    made = [rows.make_data()["raw.orders"] for _ in range(100)]
+    cells: Sequence[set[Any]] = [set(column) for column in zip(*chain(*made), strict=True)]
+
+    assert {len(one) for one in made} >= {0, 1, 2, 3}
+    assert max(map(len, made)) <= MOST_ROWS
+    assert {39, 40, 41, None} <= cells[0]
+    assert {"paid", "", None} <= cells[1]
+    assert {"2024-02-29", "2024-03-01", "2024-03-02"} <= set(map(str, cells[2]))
+
+
+def test_match_rows__puts_rows_side_by_side_that_are_most_alike() -> None:
+    before = [("a", 1), ("b", 2), ("c", 3)]
+    after = [("b", 2), ("a", 9), ("d", 8)]
+
+    assert match_rows(before, after) == (
+        (("b", 2), ("b", 2)),
+        (("a", 1), ("a", 9)),
+        (("c", 3), None),
+        (None, ("d", 8)),
+    )
+
+
+def test_judged_models__are_run_once_and_within_a_budget_of_numbers_and_time() -> None:
+    asked: list[tuple[float, int]] = []
+    now = [0.0]
+
+    def run(seconds: float, data_sets: int) -> ExecutionVerdict:
+        asked.append((seconds, data_sets))
+        now[0] += 0.5
+        return ExecutionVerdict("alike", 1)
+
+    judged = JudgedModels(seconds=10, seconds_for_a_model=2, clock=lambda: now[0])
+    verdicts = [judged.judge_once(f"m{number}", run) for number in (*range(40), 0)]
+
+    assert len(asked) == 20  # the time is over
+    assert asked[0] == (2, 60)
+    assert asked[-1] == (0.5, 15)
+    assert verdicts[-1] == verdicts[0]
+    assert {one.reason for one in verdicts[20:40]} == {"more time than a review has for it"}
