@@ -134,29 +134,29 @@ class RowGenerator:
         self._is_private = is_private
         self._columns = columns
         self._constants = constants
-        self._random = Random(seed)  # noqa: S311 - no secret, but the same rows in each review
+        self._dice = Random(seed)  # noqa: S311 - the same rows in each review  # nosec B311
         self._own: dict[tuple[str, SparkType], list[Any]] = {}
         self._all: dict[SparkType, list[Any]] = {}
 
     def make_data(self) -> DataSet:
         """Fresh rows: few values in each column, so that keys meet and rows come twice."""
-        random = self._random
-        nulls = random.choice(_NULL_SHARES)
+        dice = self._dice
+        nulls = dice.choice(_NULL_SHARES)
         narrow: dict[tuple[str, SparkType], list[Any]] = {}
         data: DataSet = {}
         for table, columns in self._columns.items():
-            size = random.choice((1, 1, 2, 2, 3, 3, 4, 5, MOST_ROWS))
-            if random.random() < _EMPTY_SHARE:
+            size = dice.choice((1, 1, 2, 2, 3, 3, 4, 5, MOST_ROWS))
+            if dice.random() < _EMPTY_SHARE:
                 size = 0
             pools = []
             for name, kind in columns.items():
                 key = (self._constants.twins.get(name, name), kind)
                 if key not in narrow:
-                    count = random.choice((1, 2, 2, 3, 4, MOST_ROWS))
+                    count = dice.choice((1, 2, 2, 3, 4, MOST_ROWS))
                     narrow[key] = [self._draw(name, kind) for _ in range(count)]
                 pools.append(narrow[key])
             rows = [
-                tuple(None if random.random() < nulls else random.choice(pool) for pool in pools)
+                tuple(None if dice.random() < nulls else dice.choice(pool) for pool in pools)
                 for _ in range(size)
             ]
             data[table] = rows
@@ -164,22 +164,22 @@ class RowGenerator:
 
     def change_data(self, data: DataSet) -> DataSet:
         """`data` with one row or cell changed."""
-        random = self._random
+        dice = self._dice
         changed = {table: list(rows) for table, rows in data.items()}
         filled = [table for table, rows in changed.items() if rows and self._columns[table]]
         if not filled:
             return self.make_data()
-        table = random.choice(filled)
+        table = dice.choice(filled)
         rows, columns = changed[table], list(self._columns[table].items())
-        place = random.randrange(len(rows))
-        how = random.random()
+        place = dice.randrange(len(rows))
+        how = dice.random()
         if how < _REMOVED and len(rows) > 1:
             del rows[place]
             return changed
         row = list(rows[place])
-        for _ in range(random.choice((1, 1, 2))):
-            cell = random.randrange(len(columns))
-            row[cell] = None if random.random() < _NULL_SHARE else self._draw(*columns[cell])
+        for _ in range(dice.choice((1, 1, 2))):
+            cell = dice.randrange(len(columns))
+            row[cell] = None if dice.random() < _NULL_SHARE else self._draw(*columns[cell])
         if how < _VARIED and len(rows) < MOST_ROWS:
             rows.append(rows[place] if how < _DOUBLED else tuple(row))
         else:
@@ -188,14 +188,14 @@ class RowGenerator:
 
     def _draw(self, name: str, kind: SparkType) -> Any:
         if self._is_private(name):
-            return self._random.choice(plain_values(kind))
+            return self._dice.choice(plain_values(kind))
         key = (name, kind)
         if key not in self._own:
             texts = self._constants.by_column.get(name, frozenset())
             self._own[key] = _values_of(sorted(texts), kind) + self._cast_values(name, kind)
         own = self._own[key]
-        if own and self._random.random() < _OWN_SHARE:
-            return self._random.choice(own)
+        if own and self._dice.random() < _OWN_SHARE:
+            return self._dice.choice(own)
         if kind not in self._all:
             self._all[kind] = [
                 *plain_values(kind),
@@ -203,7 +203,7 @@ class RowGenerator:
             ]
         # Plain values first: a text has many constants that this column never meets.
         plain = plain_values(kind)
-        return self._random.choice(plain if self._random.random() < _OWN_SHARE else self._all[kind])
+        return self._dice.choice(plain if self._dice.random() < _OWN_SHARE else self._all[kind])
 
     def _cast_values(self, name: str, kind: SparkType) -> list[Any]:
         """What a text has to be to become a value of the type that it is cast to."""
