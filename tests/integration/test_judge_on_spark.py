@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from ci_bot.worker.execution import (
-    ExecutionExample,
+    FoundExample,
     SourceTable,
     UntriedError,
     parse_plain,
@@ -287,7 +287,7 @@ def test_aggregates__give_what_spark_gives(edges: SparkJudge) -> None:
     assert differing_values(edges, texts, group=few) == ""
 
 
-def confirm(judge: SparkJudge, example: ExecutionExample, before: str, after: str) -> str:
+def confirm(judge: SparkJudge, example: FoundExample, before: str, after: str) -> str:
     """Why Spark does not give what an example shows; nothing where it does."""
     judge.create_rows(example.tables)
     for side, text in enumerate((before, after)):

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from ci_bot.worker.execution.queries import write_query
     from ci_bot.worker.execution.scopes import SourceTable
     from ci_bot.worker.execution.spark_text import parse_plain
-    from ci_bot.worker.execution.spark_types import SparkType, UntriedError, read_columns
+    from ci_bot.worker.execution.spark_types import UntriedError, ValueType, read_columns
     from ci_bot.worker.execution.verdict import (
         DATA_SETS,
         SECONDS_FOR_A_MODEL,
         ExampleTable,
-        ExecutionExample,
         ExecutionVerdict,
+        FoundExample,
         judge_queries,
     )
 
@@ -24,11 +24,11 @@ __all__ = [
     "DATA_SETS",
     "SECONDS_FOR_A_MODEL",
     "ExampleTable",
-    "ExecutionExample",
     "ExecutionVerdict",
+    "FoundExample",
     "SourceTable",
-    "SparkType",
     "UntriedError",
+    "ValueType",
     "judge_queries",
     "parse_plain",
     "read_columns",
@@ -41,12 +41,12 @@ __getattr__ = open_on_demand(
         "queries": ["write_query"],
         "scopes": ["SourceTable"],
         "spark_text": ["parse_plain"],
-        "spark_types": ["SparkType", "UntriedError", "read_columns"],
+        "spark_types": ["ValueType", "UntriedError", "read_columns"],
         "verdict": [
             "DATA_SETS",
             "SECONDS_FOR_A_MODEL",
             "ExampleTable",
-            "ExecutionExample",
+            "FoundExample",
             "ExecutionVerdict",
             "judge_queries",
         ],

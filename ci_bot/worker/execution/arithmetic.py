@@ -6,8 +6,8 @@ from ci_bot.worker.execution.casts import write_cast
 from ci_bot.worker.execution.spark_types import (
     BIGINT,
     DOUBLE,
-    SparkType,
     UntriedError,
+    ValueType,
     as_decimal,
     common_type,
     decimal,
@@ -29,8 +29,8 @@ _LEAST_QUOTIENT_SCALE = 6
 
 
 def write_arithmetic(
-    sign: str, one: str, first: SparkType, other: str, second: SparkType
-) -> tuple[str, SparkType]:
+    sign: str, one: str, first: ValueType, other: str, second: ValueType
+) -> tuple[str, ValueType]:
     """DuckDB's text for `one sign other` and its type. Raises UntriedError for other types."""
     if not all(kind.is_numeric or kind.name == "null" for kind in (first, second)):
         raise UntriedError(f"`{sign}` between {first} and {second}")
@@ -53,8 +53,8 @@ def write_arithmetic(
 
 
 def _write_decimals(
-    sign: str, one: str, first: SparkType, other: str, second: SparkType
-) -> tuple[str, SparkType]:
+    sign: str, one: str, first: ValueType, other: str, second: ValueType
+) -> tuple[str, ValueType]:
     left = f"CAST({one} AS {first.duckdb})"
     right = f"CAST({other} AS {second.duckdb})"
     whole = max(first.digits - first.scale, second.digits - second.scale)
@@ -87,12 +87,12 @@ def _write_decimals(
     raise UntriedError(f"`{sign}` between {first} and {second}")
 
 
-def _read_units(text: str, scale: int, kind: SparkType) -> str:
+def _read_units(text: str, scale: int, kind: ValueType) -> str:
     """The decimal of so many units of the last of `scale` digits."""
     return f"TRY_CAST(ci_from_units({text}, {scale}) AS {kind.duckdb})"
 
 
-def write_average(total: str, count: str, kind: SparkType) -> tuple[str, SparkType]:
+def write_average(total: str, count: str, kind: ValueType) -> tuple[str, ValueType]:
     """The average of decimals, from their sum and number."""
     found = decimal(kind.digits + 4, kind.scale + 4)
     shift = found.scale - kind.scale
@@ -102,7 +102,7 @@ def write_average(total: str, count: str, kind: SparkType) -> tuple[str, SparkTy
     ), found
 
 
-def write_round(text: str, kind: SparkType, places: int) -> tuple[str, SparkType]:
+def write_round(text: str, kind: ValueType, places: int) -> tuple[str, ValueType]:
     """Spark's `round(text, places)`: away from zero from one half on, decimals by their digits."""
     if kind.is_whole and places >= 0:
         return text, kind

@@ -19,15 +19,15 @@ from ci_bot.worker.execution.functions import (
     FunctionRow,
     read_constant,
 )
-from ci_bot.worker.execution.scopes import Scope, TypedText
+from ci_bot.worker.execution.scopes import QueryScope, TypedText
 from ci_bot.worker.execution.spark_types import (
     BIGINT,
     DATE,
     DOUBLE,
     INT,
     STRING,
-    SparkType,
     UntriedError,
+    ValueType,
     array_of,
     common_type,
     decimal,
@@ -35,7 +35,7 @@ from ci_bot.worker.execution.spark_types import (
 )
 
 _NUMBERED = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"}
-_MOMENT = SparkType("timestamp")
+_MOMENT = ValueType("timestamp")
 _MOVED = {"lag", "lead"}
 _CASTS = {"string", "int", "bigint", "double", "boolean", "tinyint", "smallint", "decimal"}
 # Stands where the window of a function follows.
@@ -46,16 +46,16 @@ _PARTS = {"year", "quarter", "month", "day", "hour", "minute", "dayofweek", "day
 class ExpressionWriter(OperatorWriter):
     """Writes expressions; what is no operator is a call."""
 
-    def _write_extract(self, node: Any, scope: Scope) -> TypedText:
+    def _write_extract(self, node: Any, scope: QueryScope) -> TypedText:
         unit = {"dow": "dayofweek", "doy": "dayofyear"}.get(node.name.lower(), node.name.lower())
         if unit not in _PARTS:
             raise UntriedError(f"EXTRACT of {unit}")
         return self._write_named(unit, [node.expression], scope)
 
-    def _write_anonymous(self, node: Any, scope: Scope) -> TypedText:
+    def _write_anonymous(self, node: Any, scope: QueryScope) -> TypedText:
         return self._write_named(str(node.this).lower(), node.expressions, scope)
 
-    def _write_named(self, name: str, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _write_named(self, name: str, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
         if name in AGGREGATE_NAMES:
             return self._write_aggregate(name, arguments, scope)
         special = getattr(self, f"_call_{name}", None)
@@ -74,7 +74,9 @@ class ExpressionWriter(OperatorWriter):
                 continue
         return self._write_row(rows[-1], arguments, scope)
 
-    def _write_row(self, row: FunctionRow, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _write_row(
+        self, row: FunctionRow, arguments: Sequence[Any], scope: QueryScope
+    ) -> TypedText:
         takes = [*row.takes, *(row.takes[-1:] * (len(arguments) - len(row.takes)))]
         texts: list[str] = []
         typed: list[TypedText] = []
@@ -95,7 +97,7 @@ class ExpressionWriter(OperatorWriter):
         )
         return TypedText(text, kind)
 
-    def _take(self, row: FunctionRow, wanted: str, value: TypedText, first: SparkType) -> str:
+    def _take(self, row: FunctionRow, wanted: str, value: TypedText, first: ValueType) -> str:
         """The text of an argument as the type that a function takes."""
         fits = {
             "T": True,
@@ -114,20 +116,20 @@ class ExpressionWriter(OperatorWriter):
             return value.text
         return self.coerce(value, _MOMENT if wanted == "moment" else parse_type(wanted), row.name)
 
-    def _call_round(self, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _call_round(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
         value = self.write(arguments[0], scope)
         places = self.write(arguments[1], scope).literal if len(arguments) > 1 else "0"
         if places is None or not re.fullmatch(r"-?[0-9]{1,2}", places):
             raise UntriedError("round() to places that are no number")
         return TypedText(*write_round(value.text, value.kind, int(places)))
 
-    def _call_ceil(self, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _call_ceil(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
         return self._whole_part("ceil", arguments, scope)
 
-    def _call_floor(self, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _call_floor(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
         return self._whole_part("floor", arguments, scope)
 
-    def _whole_part(self, name: str, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _whole_part(self, name: str, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
         if len(arguments) != 1:
             raise UntriedError(f"{name}() to places")
         value = self.write(arguments[0], scope)
@@ -138,31 +140,31 @@ class ExpressionWriter(OperatorWriter):
         kind = decimal(value.kind.digits - value.kind.scale + 1, 0)
         return TypedText(f"CAST({name}({value.text}) AS {kind.duckdb})", kind)
 
-    def _call_nullif(self, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _call_nullif(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
         value, other = (self.write(argument, scope) for argument in arguments)
         one, two = self.compare(value, other)
         return TypedText(f"(CASE WHEN {one} = {two} THEN NULL ELSE {value.text} END)", value.kind)
 
-    def _call_if(self, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _call_if(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
         condition, yes, no = arguments
         return self._write_case(exp.Case(ifs=[exp.If(this=condition, true=yes)], default=no), scope)
 
-    def _call_mod(self, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _call_mod(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
         return self._write_computed(exp.Mod(this=arguments[0], expression=arguments[1]), scope)
 
-    def _call_array(self, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _call_array(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
         kind, texts = self.unify([self.write(argument, scope) for argument in arguments])
         if kind.name == "null":
             raise UntriedError("array() without a type")
         return TypedText(f"[{', '.join(texts)}]", array_of(kind))
 
-    def _call_element_at(self, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _call_element_at(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
         value, place = (self.write(argument, scope) for argument in arguments)
         if value.kind.item is None or not place.kind.is_whole or place.literal in {None, "0"}:
             raise UntriedError("element_at()")
         return TypedText(f"{value.text}[{place.text}]", value.kind.item)
 
-    def _call_to_date(self, arguments: Sequence[Any], scope: Scope) -> TypedText:
+    def _call_to_date(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
         value = self.write(arguments[0], scope)
         if len(arguments) > 1:
             pattern = self.write(arguments[1], scope).literal
@@ -173,7 +175,7 @@ class ExpressionWriter(OperatorWriter):
     # Aggregates and windows.
 
     def _write_aggregate(
-        self, name: str, arguments: Sequence[Any], scope: Scope, *, over: str = ""
+        self, name: str, arguments: Sequence[Any], scope: QueryScope, *, over: str = ""
     ) -> TypedText:
         called = AGGREGATE_NAMES[name]
         distinct = ""
@@ -199,7 +201,7 @@ class ExpressionWriter(OperatorWriter):
         return TypedText(f"{text}{over}", row.gives(values[0].kind))
 
     def _count_rows(
-        self, arguments: Sequence[Any], distinct: str, scope: Scope, over: str
+        self, arguments: Sequence[Any], distinct: str, scope: QueryScope, over: str
     ) -> TypedText:
         if any(isinstance(argument, exp.Star) for argument in arguments) or not arguments:
             return TypedText(f"count(*){over}", BIGINT)
@@ -223,7 +225,7 @@ class ExpressionWriter(OperatorWriter):
             return TypedText(*write_average(total, f"count({distinct}{text}){over}", kind))
         return TypedText(f"avg({distinct}{text}){over}", DOUBLE)
 
-    def _write_filter(self, node: Any, scope: Scope) -> TypedText:
+    def _write_filter(self, node: Any, scope: QueryScope) -> TypedText:
         # Inside of an aggregate what does not count is NULL.
         name = str(node.this.this).lower() if isinstance(node.this, exp.Anonymous) else ""
         arguments = node.this.expressions
@@ -239,7 +241,7 @@ class ExpressionWriter(OperatorWriter):
             name, [exp.Distinct(expressions=[kept]) if distinct else kept], scope
         )
 
-    def _write_window(self, node: Any, scope: Scope) -> TypedText:
+    def _write_window(self, node: Any, scope: QueryScope) -> TypedText:
         if node.args.get("alias") is not None:
             node = self._named_window(node)
         function, ignores = node.this, ""
@@ -283,7 +285,7 @@ class ExpressionWriter(OperatorWriter):
         raise UntriedError("a window with a name")
 
     def _write_over(
-        self, name: str, arguments: Sequence[Any], ignores: str, scope: Scope, ordered: bool
+        self, name: str, arguments: Sequence[Any], ignores: str, scope: QueryScope, ordered: bool
     ) -> TypedText:
         """The function of a window, with `_OVER` where the window follows."""
         if name in _NUMBERED:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ci_bot.worker.execution.spark_types import SparkType, UntriedError
+from ci_bot.worker.execution.spark_types import UntriedError, ValueType
 
 # Entered into each session. What only some texts can mean in Spark (a zone, `NaN`) is an error, and
 # data on which one side fails say nothing.
@@ -42,12 +42,13 @@ CAST_MACROS = (
         WHEN lower(trim(s)) IN ('f', 'false', 'n', 'no', '0') THEN FALSE END""",
 )
 _PLAIN, _MAYBE = "CAST({0} AS {1})", "TRY_CAST({0} AS {1})"
+_NUMBER = "TRY_CAST(ci_number({0}) AS {1})"
 # Cut, where DuckDB would round.
 _CUT = "CAST(trunc({0}) AS {1})"
 _CASTS: Mapping[tuple[str, str], str] = {
     ("string", "whole"): "TRY_CAST(ci_whole({0}) AS {1})",
-    ("string", "decimal"): "TRY_CAST(ci_number({0}) AS {1})",
-    ("string", "double"): "TRY_CAST(ci_number({0}) AS {1})",
+    ("string", "decimal"): _NUMBER,
+    ("string", "double"): _NUMBER,
     ("string", "boolean"): "ci_boolean({0})",
     ("string", "date"): "ci_date({0})",
     ("string", "timestamp"): "ci_timestamp({0})",
@@ -74,7 +75,7 @@ _CASTS: Mapping[tuple[str, str], str] = {
 }
 
 
-def write_cast(text: str, source: SparkType, target: SparkType) -> str:
+def write_cast(text: str, source: ValueType, target: ValueType) -> str:
     """DuckDB's text for Spark's cast of `text`. Raises UntriedError where there is none."""
     if source == target:
         return text
@@ -86,5 +87,5 @@ def write_cast(text: str, source: SparkType, target: SparkType) -> str:
     return template.format(text, target.duckdb)
 
 
-def _family_of(kind: SparkType) -> str:
+def _family_of(kind: ValueType) -> str:
     return "whole" if kind.is_whole else kind.name

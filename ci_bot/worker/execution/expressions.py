@@ -11,7 +11,7 @@ from sqlglot import exp
 from ci_bot.worker.execution.arithmetic import write_arithmetic
 from ci_bot.worker.execution.casts import write_cast
 from ci_bot.worker.execution.functions import PLAIN_PATTERN
-from ci_bot.worker.execution.scopes import Relation, Scope, TypedText, select_from
+from ci_bot.worker.execution.scopes import QueryScope, TypedText, WrittenRelation, select_from
 from ci_bot.worker.execution.spark_types import (
     BIGINT,
     BOOLEAN,
@@ -21,8 +21,8 @@ from ci_bot.worker.execution.spark_types import (
     NULL,
     STRING,
     TIMESTAMP,
-    SparkType,
     UntriedError,
+    ValueType,
     common_type,
     decimal,
     read_type,
@@ -57,12 +57,12 @@ def name_of(node: Any) -> str:
 class OperatorWriter:
     """Writes expressions; `hangs_on_order` once a result may hang on the order of rows."""
 
-    def __init__(self, write_query: Callable[[Any, Scope], Relation]) -> None:
+    def __init__(self, write_query: Callable[[Any, QueryScope], WrittenRelation]) -> None:
         self._write_query = write_query
         self.hangs_on_order = False
         self._windows: dict[str, Any] = {}
 
-    def write(self, node: Any, scope: Scope) -> TypedText:
+    def write(self, node: Any, scope: QueryScope) -> TypedText:
         """The text and type of an expression. Raises UntriedError."""
         if type(node) in _COMPUTED:
             return self._write_computed(node, scope)
@@ -77,7 +77,7 @@ class OperatorWriter:
         found: TypedText = rule(node, scope)
         return found
 
-    def write_condition(self, node: Any, scope: Scope) -> str:
+    def write_condition(self, node: Any, scope: QueryScope) -> str:
         found = self.write(node, scope)
         if found.kind.name not in {"boolean", "null"}:
             raise UntriedError(f"a condition of type {found.kind}")
@@ -85,19 +85,19 @@ class OperatorWriter:
 
     # Leaves.
 
-    def _write_paren(self, node: Any, scope: Scope) -> TypedText:
+    def _write_paren(self, node: Any, scope: QueryScope) -> TypedText:
         return self.write(node.this, scope)
 
-    def _write_alias(self, node: Any, scope: Scope) -> TypedText:
+    def _write_alias(self, node: Any, scope: QueryScope) -> TypedText:
         return self.write(node.this, scope)
 
-    def _write_null(self, node: Any, scope: Scope) -> TypedText:
+    def _write_null(self, node: Any, scope: QueryScope) -> TypedText:
         return TypedText("NULL", NULL)
 
-    def _write_boolean(self, node: Any, scope: Scope) -> TypedText:
+    def _write_boolean(self, node: Any, scope: QueryScope) -> TypedText:
         return TypedText("TRUE" if node.this else "FALSE", BOOLEAN)
 
-    def _write_literal(self, node: Any, scope: Scope) -> TypedText:
+    def _write_literal(self, node: Any, scope: QueryScope) -> TypedText:
         text = str(node.this)
         if node.is_string:
             return TypedText(quote_text(text), STRING, text)
@@ -114,14 +114,14 @@ class OperatorWriter:
             return TypedText(f"CAST('{text}' AS DOUBLE)", DOUBLE, text)
         raise UntriedError(f"the number {text}")
 
-    def _write_column(self, node: Any, scope: Scope) -> TypedText:
+    def _write_column(self, node: Any, scope: QueryScope) -> TypedText:
         if isinstance(node.this, exp.Star):
             raise UntriedError("a star inside an expression")
         return scope.find_column(node.table.lower(), node.name.lower())
 
     # Operators.
 
-    def _write_computed(self, node: Any, scope: Scope) -> TypedText:
+    def _write_computed(self, node: Any, scope: QueryScope) -> TypedText:
         sign = _COMPUTED[type(node)]
         if isinstance(node.expression, exp.Interval):
             return self._write_moved(sign, node, scope)
@@ -133,7 +133,7 @@ class OperatorWriter:
             kinds = [side.least or side.kind for side in (one, other)]
         return TypedText(*write_arithmetic(sign, one.text, kinds[0], other.text, kinds[1]))
 
-    def _write_moved(self, sign: str, node: Any, scope: Scope) -> TypedText:
+    def _write_moved(self, sign: str, node: Any, scope: QueryScope) -> TypedText:
         """A date or time plus or minus an interval."""
         base, interval = self.write(node.this, scope), node.expression
         unit = str(interval.args.get("unit") or "").lower().removesuffix("s")
@@ -153,43 +153,43 @@ class OperatorWriter:
             return TypedText(f"({text} {sign} INTERVAL {amount.name} {unit})", TIMESTAMP)
         raise UntriedError(f"{base.kind} {sign} an interval of {unit or 'no unit'}")
 
-    def _write_neg(self, node: Any, scope: Scope) -> TypedText:
+    def _write_neg(self, node: Any, scope: QueryScope) -> TypedText:
         inner = self.write(node.this, scope)
         if not inner.kind.is_numeric:
             raise UntriedError(f"minus before {inner.kind}")
         literal = f"-{inner.literal}" if inner.literal is not None else None
         return TypedText(f"(-{inner.text})", inner.kind, literal, inner.least)
 
-    def _write_bitwiseand(self, node: Any, scope: Scope) -> TypedText:
+    def _write_bitwiseand(self, node: Any, scope: QueryScope) -> TypedText:
         return self._write_bits("{0} & {1}", node, scope)
 
-    def _write_bitwiseor(self, node: Any, scope: Scope) -> TypedText:
+    def _write_bitwiseor(self, node: Any, scope: QueryScope) -> TypedText:
         return self._write_bits("{0} | {1}", node, scope)
 
-    def _write_bitwisexor(self, node: Any, scope: Scope) -> TypedText:
+    def _write_bitwisexor(self, node: Any, scope: QueryScope) -> TypedText:
         return self._write_bits("xor({0}, {1})", node, scope)
 
-    def _write_bits(self, text: str, node: Any, scope: Scope) -> TypedText:
+    def _write_bits(self, text: str, node: Any, scope: QueryScope) -> TypedText:
         sides = self.write(node.this, scope), self.write(node.expression, scope)
         kind, texts = self.unify(sides)
         if not kind.is_whole:
             raise UntriedError(f"{name_of(node)} of {kind}")
         return TypedText(f"({text.format(*texts)})", kind)
 
-    def _write_not(self, node: Any, scope: Scope) -> TypedText:
+    def _write_not(self, node: Any, scope: QueryScope) -> TypedText:
         return TypedText(f"(NOT {self.write_condition(node.this, scope)})", BOOLEAN)
 
-    def _write_and(self, node: Any, scope: Scope) -> TypedText:
+    def _write_and(self, node: Any, scope: QueryScope) -> TypedText:
         return self._connect("AND", node, scope)
 
-    def _write_or(self, node: Any, scope: Scope) -> TypedText:
+    def _write_or(self, node: Any, scope: QueryScope) -> TypedText:
         return self._connect("OR", node, scope)
 
-    def _connect(self, word: str, node: Any, scope: Scope) -> TypedText:
+    def _connect(self, word: str, node: Any, scope: QueryScope) -> TypedText:
         parts = [self.write_condition(part, scope) for part in _flatten(node, type(node))]
         return TypedText(f"({f' {word} '.join(parts)})", BOOLEAN)
 
-    def _write_is(self, node: Any, scope: Scope) -> TypedText:
+    def _write_is(self, node: Any, scope: QueryScope) -> TypedText:
         word = {exp.Null: "NULL", exp.Boolean: str(node.expression.this).upper()}.get(
             type(node.expression)
         )
@@ -197,20 +197,20 @@ class OperatorWriter:
             raise UntriedError("IS")
         return TypedText(f"({self.write(node.this, scope).text} IS {word})", BOOLEAN)
 
-    def _write_nullsafeeq(self, node: Any, scope: Scope) -> TypedText:
+    def _write_nullsafeeq(self, node: Any, scope: QueryScope) -> TypedText:
         one, other = self.compare(self.write(node.this, scope), self.write(node.expression, scope))
         return TypedText(f"({one} IS NOT DISTINCT FROM {other})", BOOLEAN)
 
-    def _write_nullsafeneq(self, node: Any, scope: Scope) -> TypedText:
+    def _write_nullsafeneq(self, node: Any, scope: QueryScope) -> TypedText:
         return TypedText(f"(NOT {self._write_nullsafeeq(node, scope).text})", BOOLEAN)
 
-    def _write_between(self, node: Any, scope: Scope) -> TypedText:
+    def _write_between(self, node: Any, scope: QueryScope) -> TypedText:
         value = self.write(node.this, scope)
         bounds = (self.write(node.args[name], scope) for name in ("low", "high"))
         (first, low), (second, high) = (self.compare(value, bound) for bound in bounds)
         return TypedText(f"({first} >= {low} AND {second} <= {high})", BOOLEAN)
 
-    def _write_in(self, node: Any, scope: Scope) -> TypedText:
+    def _write_in(self, node: Any, scope: QueryScope) -> TypedText:
         value = self.write(node.this, scope)
         query = node.args.get("query")
         if query is not None:
@@ -228,36 +228,36 @@ class OperatorWriter:
         _kind, texts = self.unify([value, *items])
         return TypedText(f"({texts[0]} IN ({', '.join(texts[1:])}))", BOOLEAN)
 
-    def _write_like(self, node: Any, scope: Scope) -> TypedText:
+    def _write_like(self, node: Any, scope: QueryScope) -> TypedText:
         return self._like("LIKE", node, scope)
 
-    def _write_ilike(self, node: Any, scope: Scope) -> TypedText:
+    def _write_ilike(self, node: Any, scope: QueryScope) -> TypedText:
         return self._like("ILIKE", node, scope)
 
-    def _like(self, word: str, node: Any, scope: Scope) -> TypedText:
+    def _like(self, word: str, node: Any, scope: QueryScope) -> TypedText:
         value, pattern = self.write(node.this, scope), self.write(node.expression, scope)
         if value.kind != STRING or pattern.literal is None or _LIKE_ESCAPE in pattern.literal:
             raise UntriedError(f"{word} with a pattern that is no plain text")
         return TypedText(f"({value.text} {word} {pattern.text})", BOOLEAN)
 
-    def _write_regexplike(self, node: Any, scope: Scope) -> TypedText:
+    def _write_regexplike(self, node: Any, scope: QueryScope) -> TypedText:
         value, pattern = self.write(node.this, scope), self.write(node.expression, scope)
         if value.kind != STRING or not re.fullmatch(PLAIN_PATTERN, pattern.literal or "\0"):
             raise UntriedError("RLIKE with a pattern of other signs")
         return TypedText(f"regexp_matches({value.text}, {pattern.text})", BOOLEAN)
 
-    def _write_dpipe(self, node: Any, scope: Scope) -> TypedText:
+    def _write_dpipe(self, node: Any, scope: QueryScope) -> TypedText:
         parts = [self.coerce(self.write(part, scope), STRING) for part in _flatten(node, exp.DPipe)]
         return TypedText(f"({' || '.join(parts)})", STRING)
 
-    def _write_cast(self, node: Any, scope: Scope) -> TypedText:
+    def _write_cast(self, node: Any, scope: QueryScope) -> TypedText:
         inner, kind = self.write(node.this, scope), read_type(node.to)
         return TypedText(write_cast(inner.text, inner.kind, kind), kind)
 
-    def _write_trycast(self, node: Any, scope: Scope) -> TypedText:
+    def _write_trycast(self, node: Any, scope: QueryScope) -> TypedText:
         return self._write_cast(node, scope)
 
-    def _write_case(self, node: Any, scope: Scope) -> TypedText:
+    def _write_case(self, node: Any, scope: QueryScope) -> TypedText:
         compared = self.write(node.this, scope) if node.this is not None else None
         conditions, values = [], []
         for branch in node.args["ifs"]:
@@ -279,10 +279,10 @@ class OperatorWriter:
         )
         return TypedText(f"(CASE {whens} ELSE {texts[-1]} END)", kind)
 
-    def _write_if(self, node: Any, scope: Scope) -> TypedText:
+    def _write_if(self, node: Any, scope: QueryScope) -> TypedText:
         return self._write_case(exp.Case(ifs=[node], default=node.args.get("false")), scope)
 
-    def _write_bracket(self, node: Any, scope: Scope) -> TypedText:
+    def _write_bracket(self, node: Any, scope: QueryScope) -> TypedText:
         items = node.expressions
         value = self.write(node.this, scope)
         if value.kind.item is None or len(items) != 1:
@@ -295,16 +295,16 @@ class OperatorWriter:
 
     # Subqueries.
 
-    def _write_subquery(self, node: Any, scope: Scope) -> TypedText:
+    def _write_subquery(self, node: Any, scope: QueryScope) -> TypedText:
         inner = self._write_query(node.this, scope)
         if len(inner.columns) != 1:
             raise UntriedError("a subquery of several columns")
         return TypedText(f"({inner.text})", inner.columns[0][1])
 
-    def _write_exists(self, node: Any, scope: Scope) -> TypedText:
+    def _write_exists(self, node: Any, scope: QueryScope) -> TypedText:
         return TypedText(f"EXISTS ({self._write_query(node.this, scope).text})", BOOLEAN)
 
-    def write_ordered(self, node: Any, scope: Scope) -> str:
+    def write_ordered(self, node: Any, scope: QueryScope) -> str:
         """A key of ORDER BY, with the place of NULL that Spark gives it."""
         inner = node.this if isinstance(node, exp.Ordered) else node
         descends = bool(node.args.get("desc")) if isinstance(node, exp.Ordered) else False
@@ -315,7 +315,7 @@ class OperatorWriter:
 
     # Types that meet.
 
-    def coerce(self, value: TypedText, kind: SparkType, name: str = "") -> str:
+    def coerce(self, value: TypedText, kind: ValueType, name: str = "") -> str:
         """The text of a value as a type that Spark brings it to by itself."""
         source = value.kind
         is_known = (
@@ -351,7 +351,7 @@ class OperatorWriter:
                 raise UntriedError(f"a comparison of {one.kind} with {other.kind}")
         return write_cast(one.text, one.kind, kind), write_cast(other.text, other.kind, kind)
 
-    def unify(self, values: Sequence[TypedText]) -> tuple[SparkType, list[str]]:
+    def unify(self, values: Sequence[TypedText]) -> tuple[ValueType, list[str]]:
         """The type that Spark makes of several, and their texts as that."""
         kind = NULL
         for value in values:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ci_bot.worker.execution.spark_types import SparkType, parse_type
+from ci_bot.worker.execution.spark_types import ValueType, parse_type
 
 FUNCTION_MACROS = (
     # Days that a month lacks become its last, in both engines.
@@ -130,7 +130,7 @@ class FunctionRow:
 
     name: str
     takes: tuple[str, ...]
-    gives: SparkType | None
+    gives: ValueType | None
     text: str
     repeats: bool = False
 
@@ -206,7 +206,7 @@ class AggregateRow:
     """
 
     takes: tuple[str, ...]
-    gives: Callable[[SparkType], SparkType]
+    gives: Callable[[ValueType], ValueType]
     text: str
 
     @property
@@ -214,12 +214,12 @@ class AggregateRow:
         return "{tie}" in self.text
 
 
-def _always(name: str) -> Callable[[SparkType], SparkType]:
-    kind = SparkType(name)
+def _always(name: str) -> Callable[[ValueType], ValueType]:
+    kind = ValueType(name)
     return lambda argument: kind
 
 
-def _same(argument: SparkType) -> SparkType:
+def _same(argument: ValueType) -> ValueType:
     return argument
 
 
@@ -235,7 +235,7 @@ AGGREGATES: Mapping[str, AggregateRow] = {
     "first": AggregateRow(("any",), _same, "first({0} ORDER BY {tie})"),
     "last": AggregateRow(("any",), _same, "last({0} ORDER BY {tie})"),
     "collect_list": AggregateRow(
-        ("any",), lambda argument: SparkType("array", item=argument), f"coalesce({_LIST}, [])"
+        ("any",), lambda argument: ValueType("array", item=argument), f"coalesce({_LIST}, [])"
     ),
     "max_by": AggregateRow(("any", "any"), _same, f"(list({{0}} ORDER BY {{1}} DESC, {_TIE_KNOWN}"),
     "min_by": AggregateRow(("any", "any"), _same, f"(list({{0}} ORDER BY {{1}} ASC, {_TIE_KNOWN}"),

@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.spark_types import SparkType, UntriedError, read_type
+from ci_bot.worker.execution.spark_types import UntriedError, ValueType, read_type
 
 MOST_ROWS = 8
 # By table the columns that queries read, and by table the rows, in the order of these columns.
-ReadColumns = Mapping[str, Mapping[str, SparkType]]
+ReadColumns = Mapping[str, Mapping[str, ValueType]]
 DataSet = dict[str, list[tuple[Any, ...]]]
 
 _PLAIN: Mapping[str, Sequence[Any]] = {
@@ -74,7 +74,7 @@ class QueryConstants:
 
     by_column: Mapping[str, frozenset[str]]
     others: frozenset[str]
-    casts: Mapping[str, frozenset[SparkType]]
+    casts: Mapping[str, frozenset[ValueType]]
     twins: Mapping[str, str]
 
 
@@ -82,7 +82,7 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
     """The constants of queries, with the columns that they stand beside."""
     by_column: dict[str, set[str]] = {}
     others: set[str] = set()
-    casts: dict[str, set[SparkType]] = {}
+    casts: dict[str, set[ValueType]] = {}
     twins: dict[str, str] = {}
     for tree in trees:
         for literal in tree.find_all(exp.Literal):
@@ -135,14 +135,14 @@ class RowGenerator:
         self._columns = columns
         self._constants = constants
         self._dice = Random(seed)  # noqa: S311 - the same rows in each review  # nosec B311
-        self._own: dict[tuple[str, SparkType], list[Any]] = {}
-        self._all: dict[SparkType, list[Any]] = {}
+        self._own: dict[tuple[str, ValueType], list[Any]] = {}
+        self._all: dict[ValueType, list[Any]] = {}
 
     def make_data(self) -> DataSet:
         """Fresh rows: few values in each column, so that keys meet and rows come twice."""
         dice = self._dice
         nulls = dice.choice(_NULL_SHARES)
-        narrow: dict[tuple[str, SparkType], list[Any]] = {}
+        narrow: dict[tuple[str, ValueType], list[Any]] = {}
         data: DataSet = {}
         for table, columns in self._columns.items():
             size = dice.choice((1, 1, 2, 2, 3, 3, 4, 5, MOST_ROWS))
@@ -186,7 +186,7 @@ class RowGenerator:
             rows[place] = tuple(row)
         return changed
 
-    def _draw(self, name: str, kind: SparkType) -> Any:
+    def _draw(self, name: str, kind: ValueType) -> Any:
         if self._is_private(name):
             return self._dice.choice(plain_values(kind))
         key = (name, kind)
@@ -205,7 +205,7 @@ class RowGenerator:
         plain = plain_values(kind)
         return self._dice.choice(plain if self._dice.random() < _OWN_SHARE else self._all[kind])
 
-    def _cast_values(self, name: str, kind: SparkType) -> list[Any]:
+    def _cast_values(self, name: str, kind: ValueType) -> list[Any]:
         """What a text has to be to become a value of the type that it is cast to."""
         if kind.name != "string":
             return []
@@ -213,7 +213,7 @@ class RowGenerator:
         return [str(value) for target in sorted(targets, key=str) for value in plain_values(target)]
 
 
-def plain_values(kind: SparkType) -> list[Any]:
+def plain_values(kind: ValueType) -> list[Any]:
     """Values of a type, the plainest first. Raises UntriedError for types without any."""
     if kind.name == "decimal":
         unit = Decimal(1).scaleb(-kind.scale)
@@ -227,7 +227,7 @@ def plain_values(kind: SparkType) -> list[Any]:
     raise UntriedError(f"a table with a column of type {kind}")
 
 
-def _values_of(texts: Sequence[str], kind: SparkType) -> list[Any]:
+def _values_of(texts: Sequence[str], kind: ValueType) -> list[Any]:
     """The values that constants have as a type, each with its neighbours."""
     found: list[Any] = []
     for text in texts:
@@ -238,7 +238,7 @@ def _values_of(texts: Sequence[str], kind: SparkType) -> list[Any]:
     return list(dict.fromkeys(found))
 
 
-def _neighbours(text: str, kind: SparkType) -> Iterator[Any]:
+def _neighbours(text: str, kind: ValueType) -> Iterator[Any]:
     if kind.is_whole:
         number = int(Decimal(text))
         yield from (number, number + 1, number - 1)
@@ -268,7 +268,7 @@ def _neighbours(text: str, kind: SparkType) -> Iterator[Any]:
         yield from (str(day + timedelta(days=1)), str(day - timedelta(days=1)))
 
 
-def _fits(value: Any, kind: SparkType) -> bool:
+def _fits(value: Any, kind: ValueType) -> bool:
     """Whether a type holds a value; far numbers, whose sums run over, are left out."""
     if kind.name == "decimal":
         return bool(abs(value) < Decimal(10) ** (kind.digits - kind.scale))

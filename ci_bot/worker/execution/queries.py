@@ -14,19 +14,19 @@ from ci_bot.worker.execution.casts import write_cast
 from ci_bot.worker.execution.expressions import name_of
 from ci_bot.worker.execution.functions import AGGREGATE_NAMES
 from ci_bot.worker.execution.scopes import (
-    Columns,
-    Relation,
-    Scope,
-    Source,
+    QueryScope,
+    ScopedSource,
     SourceTable,
+    TypedColumns,
     TypedText,
+    WrittenRelation,
     quote,
     select_from,
 )
 from ci_bot.worker.execution.spark_types import (
     INT,
-    SparkType,
     UntriedError,
+    ValueType,
 )
 from ci_bot.worker.sql import table_name
 
@@ -44,7 +44,7 @@ class WrittenQuery:
     """
 
     text: str
-    columns: Columns
+    columns: TypedColumns
     hangs_on_order: bool
     reads: Mapping[str, frozenset[str]]
 
@@ -60,7 +60,7 @@ def write_query(tree: Any, tables: Mapping[str, SourceTable]) -> WrittenQuery:
     """
     writer = QueryWriter(tables)
     try:
-        found = writer.write_query(tree, Scope())
+        found = writer.write_query(tree, QueryScope())
     except RecursionError as error:
         raise UntriedError("a query that is nested too deeply") from error
     names = [name for name, _ in found.columns]
@@ -77,9 +77,9 @@ class QueryWriter:
         self._tables = tables
         self.expressions = ExpressionWriter(self.write_query)
         self.reads: dict[str, set[str]] = {}
-        self._known: list[dict[str, Relation]] = [{}]
+        self._known: list[dict[str, WrittenRelation]] = [{}]
 
-    def write_query(self, node: Any, outer: Scope) -> Relation:
+    def write_query(self, node: Any, outer: QueryScope) -> WrittenRelation:
         """The text and columns of a query inside of `outer`."""
         with_ = node.args.get("with_") or node.args.get("with")
         if with_ is None:
@@ -98,12 +98,12 @@ class QueryWriter:
             body = self._write_body(node, outer)
         finally:
             self._known.pop()
-        return Relation(f"WITH {', '.join(texts)} {body.text}", body.columns)
+        return WrittenRelation(f"WITH {', '.join(texts)} {body.text}", body.columns)
 
-    def _write_body(self, node: Any, outer: Scope) -> Relation:
+    def _write_body(self, node: Any, outer: QueryScope) -> WrittenRelation:
         if isinstance(node, exp.Subquery) and not node.args.get("joins"):
             inner = self.write_query(node.this, outer)
-            found = Relation(select_from("*", f"({inner.text})"), inner.columns)
+            found = WrittenRelation(select_from("*", f"({inner.text})"), inner.columns)
             return self._end_query(found, node, outer)
         if isinstance(node, exp.SetOperation):
             return self._write_set(node, outer)
@@ -113,13 +113,13 @@ class QueryWriter:
             return self._write_values(node, outer)
         raise UntriedError(name_of(node))
 
-    def _write_set(self, node: Any, outer: Scope) -> Relation:
+    def _write_set(self, node: Any, outer: QueryScope) -> WrittenRelation:
         if node.args.get("by_name") or node.args.get("side") or node.args.get("kind"):
             raise UntriedError("a set operation by name")
         one, other = (self.write_query(side, outer) for side in (node.this, node.expression))
         if len(one.columns) != len(other.columns):
             raise UntriedError("branches with other numbers of columns")
-        columns: list[tuple[str, SparkType]] = []
+        columns: list[tuple[str, ValueType]] = []
         for (name, first), (_, second) in zip(one.columns, other.columns, strict=True):
             kind, _ = self.expressions.unify([TypedText("", first), TypedText("", second)])
             columns.append((name, kind))
@@ -127,10 +127,10 @@ class QueryWriter:
         kept = "" if node.args.get("distinct") else " ALL"
         left, right = (_cast_columns(side, columns) for side in (one, other))
         text = select_from("*", f"(({left}) {word}{kept} ({right}))")
-        found = Relation(text, tuple(columns))
+        found = WrittenRelation(text, tuple(columns))
         return self._end_query(found, node, outer)
 
-    def _write_values(self, node: Any, outer: Scope) -> Relation:
+    def _write_values(self, node: Any, outer: QueryScope) -> WrittenRelation:
         rows = [
             [
                 self.expressions.write(cell, outer)
@@ -145,11 +145,11 @@ class QueryWriter:
             columns.append((f"col{place}", kind))
         lines = ", ".join(f"({', '.join(row)})" for row in zip(*kinds, strict=True))
         names = ", ".join(quote(name) for name, _ in columns)
-        return Relation(select_from("*", f"(VALUES {lines}) AS v({names})"), tuple(columns))
+        return WrittenRelation(select_from("*", f"(VALUES {lines}) AS v({names})"), tuple(columns))
 
     # FROM.
 
-    def _write_sources(self, node: Any, scope: Scope) -> str:
+    def _write_sources(self, node: Any, scope: QueryScope) -> str:
         first = node.args.get("from_") or node.args.get("from")
         if first is None:
             return ""
@@ -159,7 +159,7 @@ class QueryWriter:
         texts += [self._write_lateral(view, scope) for view in node.args.get("laterals") or ()]
         return " ".join(texts)
 
-    def _write_source(self, node: Any, scope: Scope) -> str:
+    def _write_source(self, node: Any, scope: QueryScope) -> str:
         if node.args.get("sample") or node.args.get("pivots") or node.args.get("version"):
             raise UntriedError("a table with PIVOT, a sample or a version")
         alias = node.args.get("alias")
@@ -167,10 +167,10 @@ class QueryWriter:
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             text, found, name = self._write_table(node)
         elif isinstance(node, exp.Subquery):
-            found = self.write_query(node.this, scope.parent or Scope())
+            found = self.write_query(node.this, scope.parent or QueryScope())
             text, name = f"({found.text})", "q"
         elif isinstance(node, exp.Values):
-            found = self._write_values(node, scope.parent or Scope())
+            found = self._write_values(node, scope.parent or QueryScope())
             text, name = f"({found.text})", "v"
         else:
             raise UntriedError(f"{name_of(node)} as a table")
@@ -180,23 +180,23 @@ class QueryWriter:
         name = (node.alias or name).lower()
         is_stored = isinstance(node, exp.Table) and table_name(node) in self._tables
         self._add_source(
-            scope, Source(name, found.columns, table=table_name(node) if is_stored else "")
+            scope, ScopedSource(name, found.columns, table=table_name(node) if is_stored else "")
         )
         texts = [f"{text} AS {quote(name)}"]
         texts += [self._write_lateral(view, scope) for view in node.args.get("laterals") or ()]
         texts += [self._write_join(join, scope) for join in node.args.get("joins") or ()]
         return " ".join(texts)
 
-    def _add_source(self, scope: Scope, source: Source) -> None:
+    def _add_source(self, scope: QueryScope, source: ScopedSource) -> None:
         if any(other.alias == source.alias for other in scope.sources):
             raise UntriedError("two tables of one name")
         scope.sources.append(source)
 
-    def _write_table(self, node: Any) -> tuple[str, Relation, str]:
+    def _write_table(self, node: Any) -> tuple[str, WrittenRelation, str]:
         name = table_name(node)
         if "." not in name and name in self._known[-1]:
             known = self._known[-1][name]
-            return quote(name), Relation(select_from("*", quote(name)), known.columns), name
+            return quote(name), WrittenRelation(select_from("*", quote(name)), known.columns), name
         table = self._tables.get(name)
         if table is None:
             raise UntriedError(f"{name}, whose columns are not known")
@@ -204,11 +204,11 @@ class QueryWriter:
         columns = tuple(table.columns.items())
         return (
             quote(table.name),
-            Relation(select_from("*", quote(table.name)), columns),
+            WrittenRelation(select_from("*", quote(table.name)), columns),
             (node.name.lower()),
         )
 
-    def _write_join(self, join: Any, scope: Scope) -> str:
+    def _write_join(self, join: Any, scope: QueryScope) -> str:
         if isinstance(join.this, exp.Lateral):
             return self._write_lateral(join.this, scope)
         side = str(join.side or "").upper()
@@ -231,7 +231,9 @@ class QueryWriter:
                 if kind_ is None or one.kind != kind_:
                     raise UntriedError("USING with columns of other types")
                 conditions.append(f"{one.text} = {quote(added.alias)}.{quote(name)}")
-            scope.sources[-1] = Source(added.alias, added.columns, frozenset(names), added.table)
+            scope.sources[-1] = ScopedSource(
+                added.alias, added.columns, frozenset(names), added.table
+            )
             return f"{word} {text} ON {' AND '.join(conditions)}"
         if on is None:
             if word not in {"JOIN", "CROSS JOIN"}:
@@ -242,7 +244,7 @@ class QueryWriter:
             scope.sources[:] = known
         return f"{'JOIN' if word == 'CROSS JOIN' else word} {text} ON {condition}"
 
-    def _write_lateral(self, view: Any, scope: Scope) -> str:
+    def _write_lateral(self, view: Any, scope: QueryScope) -> str:
         """LATERAL VIEW of an array's items."""
         call = view.this
         name = str(call.this).lower() if isinstance(call, exp.Anonymous) else ""
@@ -254,7 +256,7 @@ class QueryWriter:
         value = self.expressions.write(call.expressions[0], scope)
         if value.kind.item is None:
             raise UntriedError(f"{name}() of {value.kind}")
-        columns: list[tuple[str, SparkType]] = [("col", value.kind.item)]
+        columns: list[tuple[str, ValueType]] = [("col", value.kind.item)]
         items = f'unnest({value.text}) AS "col"'
         if name == "posexplode":
             columns = [("pos", INT), *columns]
@@ -266,19 +268,19 @@ class QueryWriter:
             raise UntriedError("a LATERAL VIEW with other columns")
         table = (alias.name or "q").lower()
         kinds = tuple((new, kind) for new, (_, kind) in zip(names, columns, strict=True))
-        self._add_source(scope, Source(table, kinds))
+        self._add_source(scope, ScopedSource(table, kinds))
         shown = f"{quote(table)}({', '.join(map(quote, names))})"
         word, end = ("LEFT JOIN", " ON TRUE") if outer else ("CROSS JOIN", "")
         return f"{word} LATERAL (SELECT {items}) AS {shown}{end}"
 
     # SELECT.
 
-    def _write_select(self, node: Any, outer: Scope) -> Relation:
+    def _write_select(self, node: Any, outer: QueryScope) -> WrittenRelation:
         for name, what in _REFUSED.items():
             if node.args.get(name):
                 raise UntriedError(what)
         expressions = self.expressions
-        scope = Scope(parent=outer, reads=self.reads)
+        scope = QueryScope(parent=outer, reads=self.reads)
         sources = self._write_sources(node, scope)
         items = self._list_items(node, scope)
         scope.aliases |= {
@@ -289,7 +291,7 @@ class QueryWriter:
         where, having, qualify = (node.args.get(name) for name in ("where", "having", "qualify"))
         filtered = f"WHERE {expressions.write_condition(where.this, scope)}" if where else ""
         grouping = self._write_groups(node, scope, items)
-        columns: list[tuple[str, SparkType]] = []
+        columns: list[tuple[str, ValueType]] = []
         shown: list[str] = []
         for name, item in items:
             typed = item if isinstance(item, TypedText) else expressions.write(item, scope)
@@ -307,15 +309,15 @@ class QueryWriter:
             f"HAVING {' AND '.join(kept)}" if kept else "",
             f"QUALIFY {expressions.write_condition(qualify.this, scope)}" if qualify else "",
         ]
-        found = Relation(" ".join(part for part in parts if part), tuple(columns))
+        found = WrittenRelation(" ".join(part for part in parts if part), tuple(columns))
         if distinct:
             return self._end_query(found, node, outer)
         if node.args.get("limit") is None:
             return found
         scope.aliases_first = True
-        return Relation(f"{found.text} {self._write_end(node, scope)}", found.columns)
+        return WrittenRelation(f"{found.text} {self._write_end(node, scope)}", found.columns)
 
-    def _list_items(self, node: Any, scope: Scope) -> list[tuple[str, Any]]:
+    def _list_items(self, node: Any, scope: QueryScope) -> list[tuple[str, Any]]:
         """The SELECT list by name: expressions, and columns that stars stand for."""
         found: list[tuple[str, Any]] = []
         for place, item in enumerate(node.expressions):
@@ -333,7 +335,7 @@ class QueryWriter:
             found += columns
         return found
 
-    def _write_groups(self, node: Any, scope: Scope, items: list[tuple[str, Any]]) -> str:
+    def _write_groups(self, node: Any, scope: QueryScope, items: list[tuple[str, Any]]) -> str:
         group = node.args.get("group")
         if group is None:
             parts = [item for _, item in items if not isinstance(item, TypedText)]
@@ -373,15 +375,15 @@ class QueryWriter:
         scope.groups = list(dict.fromkeys(keys))
         return f"GROUP BY {', '.join(texts)}"
 
-    def _end_query(self, found: Relation, node: Any, outer: Scope) -> Relation:
+    def _end_query(self, found: WrittenRelation, node: Any, outer: QueryScope) -> WrittenRelation:
         """A query whose rows are sorted and cut by its own columns."""
         if node.args.get("limit") is None and node.args.get("offset") is None:
             return found
-        scope = Scope([Source("q", found.columns)], parent=outer)
+        scope = QueryScope([ScopedSource("q", found.columns)], parent=outer)
         end = self._write_end(node, scope)
-        return Relation(select_from("*", f"({found.text}) AS q {end}"), found.columns)
+        return WrittenRelation(select_from("*", f"({found.text}) AS q {end}"), found.columns)
 
-    def _write_end(self, node: Any, scope: Scope) -> str:
+    def _write_end(self, node: Any, scope: QueryScope) -> str:
         order, limit = node.args.get("order"), node.args["limit"]
         count = limit.expression if limit is not None else None
         if not isinstance(count, exp.Literal) or node.args.get("offset") is not None:
@@ -445,7 +447,7 @@ def _has_aggregate(node: Any) -> bool:
     return False
 
 
-def _rename_columns(found: Relation, names: Any) -> Relation:
+def _rename_columns(found: WrittenRelation, names: Any) -> WrittenRelation:
     """The query with the names of an alias list."""
     if not names:
         return found
@@ -454,10 +456,10 @@ def _rename_columns(found: Relation, names: Any) -> Relation:
     renamed = [name.name.lower() for name in names]
     shown = ", ".join(map(quote, renamed))
     columns = tuple((new, kind) for new, (_, kind) in zip(renamed, found.columns, strict=True))
-    return Relation(select_from("*", f"({found.text}) AS q({shown})"), columns)
+    return WrittenRelation(select_from("*", f"({found.text}) AS q({shown})"), columns)
 
 
-def _cast_columns(side: Relation, columns: list[tuple[str, SparkType]]) -> str:
+def _cast_columns(side: WrittenRelation, columns: list[tuple[str, ValueType]]) -> str:
     names = [f"c{place}" for place in range(len(columns))]
     items = ", ".join(
         f"{write_cast(f'q.{own}', kind, wanted)} AS {quote(name)}"
@@ -466,5 +468,5 @@ def _cast_columns(side: Relation, columns: list[tuple[str, SparkType]]) -> str:
     return select_from(items, f"({side.text}) AS q({', '.join(names)})")
 
 
-def _find_in(sources: list[Source], name: str) -> TypedText:
-    return Scope(sources).find_column("", name)
+def _find_in(sources: list[ScopedSource], name: str) -> TypedText:
+    return QueryScope(sources).find_column("", name)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ci_bot.worker.execution.spark_types import SparkType, UntriedError
+from ci_bot.worker.execution.spark_types import UntriedError, ValueType
 
 # Stands in DuckDB's text for the number of the run; another one breaks ties in another way.
 MODE = "/*mode*/0"
-Columns = tuple[tuple[str, SparkType], ...]
+TypedColumns = tuple[tuple[str, ValueType], ...]
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,17 @@ class TypedText:
     """
 
     text: str
-    kind: SparkType
+    kind: ValueType
     literal: str | None = None
-    least: SparkType | None = None
+    least: ValueType | None = None
 
 
 @dataclass(frozen=True)
-class Relation:
+class WrittenRelation:
     """DuckDB's text of a query, and its columns in their order."""
 
     text: str
-    columns: Columns
+    columns: TypedColumns
 
 
 def select_from(items: str, source: str) -> str:
@@ -46,7 +46,7 @@ def quote(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Source:
+class ScopedSource:
     """A table or query in FROM.
 
     Attributes:
@@ -55,13 +55,13 @@ class Source:
     """
 
     alias: str
-    columns: Columns
+    columns: TypedColumns
     shared: frozenset[str] = frozenset()
     table: str = ""
 
 
 @dataclass
-class Scope:
+class QueryScope:
     """The names that an expression may use.
 
     Attributes:
@@ -71,8 +71,8 @@ class Scope:
         reads: the columns that were asked for, by source table.
     """
 
-    sources: list[Source] = field(default_factory=list)
-    parent: Scope | None = None
+    sources: list[ScopedSource] = field(default_factory=list)
+    parent: QueryScope | None = None
     aliases: dict[str, Callable[[], TypedText]] = field(default_factory=dict)
     groups: list[str] | None = None
     aliases_first: bool = False
@@ -105,7 +105,7 @@ class Scope:
             f"the column {f'{table}.' if table else ''}{name}, whose table is not known"
         )
 
-    def _note_read(self, source: Source, name: str, kind: SparkType) -> None:
+    def _note_read(self, source: ScopedSource, name: str, kind: ValueType) -> None:
         if not kind.is_known:
             raise UntriedError(f"a column of type {kind}")
         if source.table:
@@ -149,4 +149,4 @@ class SourceTable:
     """A table that queries read: DuckDB's name for it, and its columns by name."""
 
     name: str
-    columns: Mapping[str, SparkType]
+    columns: Mapping[str, ValueType]

@@ -18,13 +18,13 @@ class UntriedError(Exception):
 
 
 @dataclass(frozen=True)
-class SparkType:
+class ValueType:
     """A type: `decimal` with its digits and scale, `array` with the type of its items."""
 
     name: str
     digits: int = 0
     scale: int = 0
-    item: SparkType | None = None
+    item: ValueType | None = None
 
     @property
     def is_numeric(self) -> bool:
@@ -70,13 +70,13 @@ _DUCKDB = {
 # How many digits a whole number of a type has at most, which is the decimal that holds it.
 _WHOLE_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 NULL, BOOLEAN, STRING, DATE, TIMESTAMP = map(
-    SparkType, ("null", "boolean", "string", "date", "timestamp")
+    ValueType, ("null", "boolean", "string", "date", "timestamp")
 )
-INT, BIGINT, DOUBLE = map(SparkType, ("int", "bigint", "double"))
+INT, BIGINT, DOUBLE = map(ValueType, ("int", "bigint", "double"))
 _READ = {
     "BOOLEAN": BOOLEAN,
-    "TINYINT": SparkType("tinyint"),
-    "SMALLINT": SparkType("smallint"),
+    "TINYINT": ValueType("tinyint"),
+    "SMALLINT": ValueType("smallint"),
     "INT": INT,
     "BIGINT": BIGINT,
     "DOUBLE": DOUBLE,
@@ -89,25 +89,25 @@ _READ = {
 }
 
 
-def array_of(item: SparkType) -> SparkType:
-    return SparkType("array", item=item)
+def array_of(item: ValueType) -> ValueType:
+    return ValueType("array", item=item)
 
 
-def decimal(digits: int, scale: int) -> SparkType:
+def decimal(digits: int, scale: int) -> ValueType:
     """A decimal whose digits Spark adjusts where they are too many (`adjustPrecisionScale`)."""
     if digits > MOST_DIGITS:
         scale = max(MOST_DIGITS - (digits - scale), min(scale, _LEAST_SCALE))
         digits = MOST_DIGITS
-    return SparkType("decimal", digits, scale)
+    return ValueType("decimal", digits, scale)
 
 
-def read_type(kind: Any) -> SparkType:
+def read_type(kind: Any) -> ValueType:
     """The type that SQLGlot's `DataType` stands for. Raises UntriedError for others."""
     name = str(getattr(kind.this, "value", kind.this))
     if name == "DECIMAL":
         sizes = [int(size.name) for size in kind.expressions]
         digits, scale = (sizes + [10, 0][len(sizes) :])[:2]
-        return SparkType("decimal", digits, scale)
+        return ValueType("decimal", digits, scale)
     if name == "ARRAY" and len(kind.expressions) == 1:
         return array_of(read_type(kind.expressions[0]))
     # Of VARCHAR(n) Spark cuts or refuses what is longer.
@@ -116,35 +116,35 @@ def read_type(kind: Any) -> SparkType:
     raise UntriedError(f"the type {kind.sql(dialect='spark').lower()}")
 
 
-def parse_type(text: str) -> SparkType:
+def parse_type(text: str) -> ValueType:
     """The type of a text such as `decimal(10,2)`. Raises UntriedError for others."""
     return read_type(exp.DataType.build(text, dialect="spark"))
 
 
-def read_columns(columns: Mapping[str, Any]) -> dict[str, SparkType]:
+def read_columns(columns: Mapping[str, Any]) -> dict[str, ValueType]:
     """The columns of a table, by name in lower case: those of other types are known by name only.
 
     Args:
         columns: SQLGlot's `DataType` or a text, by name.
     """
-    found: dict[str, SparkType] = {}
+    found: dict[str, ValueType] = {}
     for name, kind in columns.items():
         try:
             found[name.lower()] = parse_type(kind) if isinstance(kind, str) else read_type(kind)
         except UntriedError:
             text = kind if isinstance(kind, str) else kind.sql(dialect="spark")
-            found[name.lower()] = SparkType(text.lower())
+            found[name.lower()] = ValueType(text.lower())
     return found
 
 
-def as_decimal(kind: SparkType) -> SparkType:
+def as_decimal(kind: ValueType) -> ValueType:
     """The decimal that holds every value of a whole number's type."""
     if kind.is_whole:
-        return SparkType("decimal", _WHOLE_DIGITS[kind.name], 0)
+        return ValueType("decimal", _WHOLE_DIGITS[kind.name], 0)
     return kind
 
 
-def common_type(one: SparkType, other: SparkType) -> SparkType | None:
+def common_type(one: ValueType, other: ValueType) -> ValueType | None:
     """The type to which Spark brings two values that meet; None where it is none of these."""
     if one == other or other.name == "null":
         return one
@@ -158,7 +158,7 @@ def common_type(one: SparkType, other: SparkType) -> SparkType | None:
     return TIMESTAMP if {one.name, other.name} == {"date", "timestamp"} else None
 
 
-def _common_number(one: SparkType, other: SparkType) -> SparkType:
+def _common_number(one: ValueType, other: ValueType) -> ValueType:
     if "double" in {one.name, other.name}:
         return DOUBLE
     if one.is_whole and other.is_whole:
@@ -167,4 +167,4 @@ def _common_number(one: SparkType, other: SparkType) -> SparkType:
     scale = max(first.scale, second.scale)
     whole = max(first.digits - first.scale, second.digits - second.scale)
     # Not adjusted, but cut: `DecimalPrecision.widerDecimalType`.
-    return SparkType("decimal", min(whole + scale, MOST_DIGITS), min(scale, MOST_DIGITS))
+    return ValueType("decimal", min(whole + scale, MOST_DIGITS), min(scale, MOST_DIGITS))

@@ -24,7 +24,7 @@ from ci_bot.worker.execution.generated_rows import (
 from ci_bot.worker.execution.queries import WrittenQuery, write_query
 from ci_bot.worker.execution.scopes import MODE, SourceTable
 from ci_bot.worker.execution.spark_text import parse_plain
-from ci_bot.worker.execution.spark_types import SparkType, UntriedError
+from ci_bot.worker.execution.spark_types import UntriedError, ValueType
 
 Row = tuple[Any, ...]
 Verdict = Literal["differs", "alike", "not_tried"]
@@ -41,12 +41,12 @@ class ExampleTable:
     """The generated rows of a table that a query reads, by the columns that it reads."""
 
     name: str
-    columns: tuple[tuple[str, SparkType], ...]
+    columns: tuple[tuple[str, ValueType], ...]
     rows: tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True)
-class ExecutionExample:
+class FoundExample:
     """The smallest rows that were found to tell two queries apart, and what these give.
 
     Attributes:
@@ -73,13 +73,13 @@ class ExecutionVerdict:
     verdict: Verdict
     data_sets: int = 0
     reason: str = ""
-    example: ExecutionExample | None = None
+    example: FoundExample | None = None
 
 
 def judge_queries(
     before: str,
     after: str,
-    tables: Mapping[str, Mapping[str, SparkType]],
+    tables: Mapping[str, Mapping[str, ValueType]],
     *,
     seed: str,
     seconds: float = SECONDS_FOR_A_MODEL,
@@ -248,7 +248,7 @@ class _Judge:
                         changed = (*row[:cell], value, *row[cell + 1 :])
                         yield {**data, name: [*rows[:place], changed, *rows[place + 1 :]]}
 
-    def _describe(self, data: DataSet, results: Any) -> ExecutionExample:
+    def _describe(self, data: DataSet, results: Any) -> FoundExample:
         pairs = match_rows(*(sorted(side.elements(), key=repr) for side in results))
         differing = {
             name
@@ -256,7 +256,7 @@ class _Judge:
             for one, other in pairs
             if one is not None and other is not None and one[place] != other[place]
         }
-        return ExecutionExample(
+        return FoundExample(
             tables=tuple(
                 ExampleTable(name, tuple(self._read[name].items()), tuple(rows))
                 for name, rows in data.items()

@@ -15,7 +15,7 @@ from ci_bot.protocol.executions import (
 )
 from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker import execution
-from ci_bot.worker.execution import ExecutionVerdict, SparkType, judge_queries, read_columns
+from ci_bot.worker.execution import ExecutionVerdict, ValueType, judge_queries, read_columns
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, rename_tables
 from ci_bot.worker.sql import is_personal, plain_name, table_name, with_queries
@@ -53,9 +53,7 @@ def list_executions(inputs: RuleInputs) -> list[ModelExecution]:
     return sorted(found, key=lambda one: (one.example is None, one.model))[:MOST_EXECUTIONS]
 
 
-def _show_example(
-    example: execution.ExecutionExample, shown: Mapping[str, str]
-) -> ExecutionExample:
+def _show_example(example: execution.FoundExample, shown: Mapping[str, str]) -> ExecutionExample:
     return ExecutionExample(
         inputs=[
             ExampleInput(
@@ -125,18 +123,18 @@ def _untried(reason: str) -> ExecutionVerdict:
 
 def _read_tables(
     models: Iterable[Any], new_names: Mapping[str, str]
-) -> Mapping[str, Mapping[str, SparkType]]:
+) -> Mapping[str, Mapping[str, ValueType]]:
     """The columns of all tables that models read, as SQLMesh knows them.
 
     A column that has one type before the change and another one after it has none here.
     """
-    found: dict[str, dict[str, SparkType]] = {}
+    found: dict[str, dict[str, ValueType]] = {}
     for model in models:
         for name, columns in _iterate_tables(model.mapping_schema):
             known = found.setdefault(new_names.get(name, name), {})
             for column, kind in read_columns(columns).items():
                 if known.setdefault(column, kind) != kind:
-                    known[column] = SparkType(f"{known[column]} and {kind}")
+                    known[column] = ValueType(f"{known[column]} and {kind}")
     return found
 
 

@@ -122,7 +122,7 @@ def _make_example_parts(sources: ReviewedReport) -> list[PageItem]:
     unproved = execution_examples.list_unproved(report)
     parts: list[PageItem] = []
     if examples or unproved:
-        title = "What the changed queries give on generated rows"
+        title = "On generated rows"
         parts += cells.prose_part(execution_examples.GENERATED, *unproved, title=title)
     for one in examples:
         if one.example is None:
