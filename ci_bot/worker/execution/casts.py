@@ -76,7 +76,7 @@ _CASTS: Mapping[tuple[str, str], str] = {
 
 
 def write_cast(text: str, source: ValueType, target: ValueType) -> str:
-    """DuckDB's text for Spark's cast of `text`. Raises UntriedError where there is none."""
+    """DuckDB's text for Spark's cast of `text`. Raises UntriedError if it has none."""
     if source == target:
         return text
     if source.name == "null":

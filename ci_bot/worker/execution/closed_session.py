@@ -1,4 +1,4 @@
-"""A session of DuckDB that reads and writes nothing but its own memory, and ends in time."""
+"""A session of DuckDB that reads and writes only its own memory, and ends in time."""
 
 from __future__ import annotations
 

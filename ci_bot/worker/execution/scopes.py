@@ -79,7 +79,7 @@ class QueryScope:
     reads: dict[str, set[str]] = field(default_factory=dict)
 
     def find_column(self, table: str, name: str) -> TypedText:
-        """The column that a name means. Raises UntriedError where that is not known."""
+        """The column that a name means. Raises UntriedError if its table is not known."""
         if not table and self.aliases_first and name in self.aliases:
             return self.aliases[name]()
         found = [

@@ -316,7 +316,7 @@ def _model_text(model: Any, known: Mapping[str, str]) -> str:
 
 
 def rename_tables(query: Any, names: Mapping[str, str]) -> Any:
-    """The query with tables called by their new `names`; itself where there are none."""
+    """The query with tables called by their new `names`; itself without any."""
     if not names:
         return query
     query = query.copy()

@@ -65,7 +65,7 @@ def list_examples(report: Report) -> list[ModelExecution]:
 
 
 def list_unproved(report: Report) -> list[str]:
-    """What is said of changed models without an example and without a proof, as sentences."""
+    """Sentences about the changed models without an example and without a proof."""
     proved = {risk.model for risk in (*report.risks, *report.set_aside) if risk.rule == _SAME_RULE}
     left = [one for one in report.executions if one.example is None and one.model not in proved]
     alike = [one for one in left if one.result == "alike"]

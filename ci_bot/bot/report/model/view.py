@@ -149,7 +149,7 @@ class ReviewView(PlannedWork):
 
     @cached_property
     def unproved(self) -> list[str]:
-        """What is said of the changed models for which there is neither an example nor a proof."""
+        """Sentences about the changed models without an example and without a proof."""
         return execution_examples.list_unproved(self.report)
 
     @cached_property

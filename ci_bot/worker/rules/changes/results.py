@@ -304,7 +304,7 @@ def _in_words(bag: Counter[str]) -> str:
 def is_called_the_same(pair: ModelPair, inputs: RuleInputs) -> bool:
     """Whether a proof and an execution agree that both versions give the same.
 
-    What cannot be run is the same only where the engine gets the same text.
+    What cannot be run is the same only if the engine gets the same text.
     """
     executed = judge_pair(pair, inputs)
     confirmed = executed.verdict == "alike" or (executed.verdict == "not_tried" and pair.same_text)
