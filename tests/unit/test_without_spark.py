@@ -29,6 +29,7 @@ WITHOUT = [
         run_id=1, head_sha="1", head_repository=None, head_branch=None, fork=True
     ),
     activities.Doctor(branch="main"),
+    activities.Drift(),
     activities.NothingToDo("nothing"),
 ]
 

@@ -65,7 +65,7 @@ def sections(workspace: Path) -> dict[str, dict[str, Any]]:
 def test_review__leaves_its_page_beside_the_document(publisher: Publisher, tmp_path: Path) -> None:
     report = recorded("small_change")
     publish(report, publisher)
-    assert files(tmp_path) == ["report.html", "report.json", "report.md"]
+    assert files(tmp_path) == ["report.html", "report.json", "report.md", "report.sarif"]
     found = sections(tmp_path)
     written = json.loads((tmp_path / REPORT_DIRECTORY / "report.json").read_text("utf-8"))
     assert found["models"]["count"] == len(written["changes"])
@@ -90,7 +90,7 @@ def test_apply__replaces_the_page_by_one_with_the_review(
     apply_evidence.publish_apply(cast(ApplyDocument, read("applied")), publisher, marker)
     assert files(tmp_path) == [
         *("apply.json", "apply.md"),
-        *("report.html", "report.json", "report.md"),
+        *("report.html", "report.json", "report.md", "report.sarif"),
     ]
     assert list(sections(tmp_path))[:3] == ["data", "built", "findings"]
 
