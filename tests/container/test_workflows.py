@@ -43,7 +43,7 @@ CONNECTION = """\
         spark.shop.password: "{{ env_var('STATE_PASSWORD') }}"
         spark.shop.token: "{% if env_var('STATE_USER') == 'writer' %}{{ env_var('WAREHOUSE_TOKEN') }}{% endif %}"
 """
-REPORT = {"report.json", "report.md", "report.html"}
+REPORT = {"report.json", "report.md", "report.html", "report.sarif"}
 
 
 @dataclass

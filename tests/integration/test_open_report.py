@@ -32,5 +32,5 @@ def test_review__opened_in_a_browser(tmp_path: Path) -> None:
     assert page.read_text("utf-8").startswith("<!doctype html>")
     assert told.read_text() in done.stderr
     assert sorted(path.name for path in output.iterdir()) == [
-        *("report.html", "report.json", "report.md")
+        *("report.html", "report.json", "report.md", "report.sarif")
     ]
