@@ -146,6 +146,6 @@ def test_apply__says_which_decision_counted(scene: Scene) -> None:
     assert change.marker().decision == "review"
     top = change.sticky().partition("<!-- review -->")[0]
     assert re.search(r"the comment said .*Go.*reviewed the plan once more: .*Review", top)
-    assert "by the review of this run" in top
+    assert re.search(r"Decision with this data: .*Review", top)
     assert outcome.document("report")["decision"] == "review"
     assert decode_marker(change.sticky()) is not None

@@ -85,7 +85,7 @@ def test_review__looks_at_what_is_not_committed_yet(team: Repository) -> None:
     assert (code, report.decision) == (1, "no_go")
     leaks = [risk.path for risk in report.risks if risk.rule == "hardcoded-secret"]
     assert leaks == ["project/keys.yaml"]
-    assert "and of what is not committed yet" in log
+    assert "and of files that are not committed yet" in log
     assert KEY not in report.to_json()
 
 
