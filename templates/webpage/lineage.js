@@ -239,6 +239,10 @@
 
     const button = (label, title, action) =>
       el("button", { type: "button", title, "aria-label": title, onclick: action }, label);
+    // A browser fills the screen only for a person; another click would be an error in its log.
+    const fillScreen = (part) => {
+      if (navigator.userActivation?.isActive !== false) part.requestFullscreen().catch(() => {});
+    };
     const next = button("Next match", "Show the next match", () => Page.showFound());
     next.hidden = true;
     const hits = el("span", { class: "faint", role: "status" });
@@ -248,7 +252,7 @@
       button("+", "Zoom in", () => zoom(1.5)),
       button("−", "Zoom out", () => zoom(1 / 1.5)),
       button("All", "Show all", fit),
-      document.fullscreenEnabled ? button("Full screen", "Fill the screen; Escape ends it", () => made.requestFullscreen()) : null,
+      document.fullscreenEnabled ? button("Full screen", "Fill the screen; Escape ends it", () => fillScreen(made)) : null,
       next,
       hits,
       el("span", { class: "faint hint" }, "drag to move · Ctrl and wheel to zoom · click a model for its readers"),
