@@ -56,7 +56,7 @@ def test_reproduce__the_printed_command_gives_the_same_decision(
     again = run_printed(change, tmp_path)
 
     assert again.returncode == reviewed.exit_code == 0, again.stderr
-    assert again.stdout.startswith("🟢 Go"), again.stdout
+    assert again.stdout.rstrip().splitlines()[-1].startswith("🟢 Go"), again.stdout
     assert "1 modified · 1 downstream" in again.stdout
     assert "Changed files: not known" not in again.stdout
     if baseline == "state":
