@@ -211,7 +211,7 @@ def test_laptop__shows_nothing_either(form: str, shop: Shop, tmp_path: Path) -> 
 
     assert done.returncode == 1
     written = [path.read_text("utf-8") for path in (tmp_path / "out").iterdir()]
-    assert len(written) == 3, "report.json, report.md and report.html"
+    assert len(written) == 4, "report.json, report.md, report.html and report.sarif"
     assert "cannot connect with" in done.stdout
     assert_hidden("\n".join([done.stdout, done.stderr, *written]))
 
