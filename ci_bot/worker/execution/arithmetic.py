@@ -10,7 +10,7 @@ from ci_bot.worker.execution.spark_types import (
     ValueType,
     as_decimal,
     common_type,
-    decimal,
+    make_decimal,
 )
 
 # Decimals are computed as whole numbers of their last digit.
@@ -60,7 +60,7 @@ def _write_decimals(
     whole = max(first.digits - first.scale, second.digits - second.scale)
     scale = max(first.scale, second.scale)
     if sign in {"+", "-"}:
-        kind = decimal(whole + scale + 1, scale)
+        kind = make_decimal(whole + scale + 1, scale)
         wide = f"DECIMAL(38, {scale})"
         return (
             f"TRY_CAST(CAST({left} AS {wide}) {sign} CAST({right} AS {wide}) AS {kind.duckdb})",
@@ -68,19 +68,19 @@ def _write_decimals(
         )
     units, divisor = f"ci_units({left})", f"ci_units({right})"
     if sign == "*":
-        kind = decimal(first.digits + second.digits + 1, first.scale + second.scale)
+        kind = make_decimal(first.digits + second.digits + 1, first.scale + second.scale)
         product = f"({units} * {divisor})"
         return _read_units(product, first.scale + second.scale, kind), kind
     if sign == "/":
         scale = max(_LEAST_QUOTIENT_SCALE, first.scale + second.digits + 1)
-        kind = decimal(first.digits - first.scale + second.scale + scale, scale)
+        kind = make_decimal(first.digits - first.scale + second.scale + scale, scale)
         shift = kind.scale - first.scale + second.scale
         above, below = (shift, 0) if shift >= 0 else (0, -shift)
         quotient = f"ci_quotient({units} * ci_power({above}), {divisor} * ci_power({below}))"
         return _read_units(quotient, kind.scale, kind), kind
     if sign == "%":
         least = min(first.digits - first.scale, second.digits - second.scale)
-        kind = decimal(least + scale, scale)
+        kind = make_decimal(least + scale, scale)
         wide = f"DECIMAL(38, {scale})"
         units, divisor = (f"ci_units(CAST({side} AS {wide}))" for side in (left, right))
         return _read_units(f"({units} % NULLIF({divisor}, 0))", scale, kind), kind
@@ -94,7 +94,7 @@ def _read_units(text: str, scale: int, kind: ValueType) -> str:
 
 def write_average(total: str, count: str, kind: ValueType) -> tuple[str, ValueType]:
     """The average of decimals, from their sum and number."""
-    found = decimal(kind.digits + 4, kind.scale + 4)
+    found = make_decimal(kind.digits + 4, kind.scale + 4)
     shift = found.scale - kind.scale
     units = f"ci_units(CAST({total} AS DECIMAL(38, {kind.scale})))"
     return _read_units(
@@ -114,7 +114,5 @@ def write_round(text: str, kind: ValueType, places: int) -> tuple[str, ValueType
     if kind.name != "decimal" or places < 0:
         raise UntriedError(f"round of {kind}")
     kept = min(places, kind.scale)
-    found = decimal(kind.digits - kind.scale + kept + (1 if kept < kind.scale else 0), kept)
-    if kept == kind.scale:
-        return f"CAST({text} AS {found.duckdb})", kind if found == kind else found
+    found = make_decimal(kind.digits - kind.scale + kept + (1 if kept < kind.scale else 0), kept)
     return f"CAST({text} AS {found.duckdb})", found

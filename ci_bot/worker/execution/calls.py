@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from ci_bot.worker.execution.arithmetic import write_average, write_round
 from ci_bot.worker.execution.casts import write_cast
-from ci_bot.worker.execution.expressions import OperatorWriter, name_of, quote_text
+from ci_bot.worker.execution.expressions import OperatorWriter, name_construct, quote_text
 from ci_bot.worker.execution.functions import (
     AGGREGATE_NAMES,
     AGGREGATES,
@@ -26,16 +26,16 @@ from ci_bot.worker.execution.spark_types import (
     DOUBLE,
     INT,
     STRING,
+    TIMESTAMP,
     UntriedError,
     ValueType,
     array_of,
     common_type,
-    decimal,
+    make_decimal,
     parse_type,
 )
 
 _NUMBERED = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"}
-_MOMENT = ValueType("timestamp")
 _MOVED = {"lag", "lead"}
 _CASTS = {"string", "int", "bigint", "double", "boolean", "tinyint", "smallint", "decimal"}
 # Stands where the window of a function follows.
@@ -84,20 +84,22 @@ class ExpressionWriter(OperatorWriter):
             if wanted in CONSTANTS:
                 texts.append(_write_constant(row, wanted, argument))
                 continue
-            value = self.write(argument, scope)
+            value = self.write_expression(argument, scope)
             typed.append(value)
-            texts.append(self._take(row, wanted, value, typed[0].kind))
+            texts.append(self._write_argument(row, wanted, value, typed[0].kind))
         kind = row.gives or typed[0].kind
         if "T" in takes:  # all of them, or all but the first
             first = takes.index("T")
-            found, texts[first:] = self.unify(typed[first:])
+            found, texts[first:] = self.unify_types(typed[first:])
             kind = row.gives or found
         text = row.text.format(
             *texts, all=", ".join(texts), joined=" || ".join(texts), name=row.name
         )
         return TypedText(text, kind)
 
-    def _take(self, row: FunctionRow, wanted: str, value: TypedText, first: ValueType) -> str:
+    def _write_argument(
+        self, row: FunctionRow, wanted: str, value: TypedText, first: ValueType
+    ) -> str:
         """The text of an argument as the type that a function takes."""
         fits = {
             "T": True,
@@ -114,35 +116,39 @@ class ExpressionWriter(OperatorWriter):
             return write_cast(value.text, value.kind, first.item)
         if fits:
             return value.text
-        return self.coerce(value, _MOMENT if wanted == "moment" else parse_type(wanted), row.name)
+        return self.coerce_value(
+            value, TIMESTAMP if wanted == "moment" else parse_type(wanted), row.name
+        )
 
     def _call_round(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
-        value = self.write(arguments[0], scope)
-        places = self.write(arguments[1], scope).literal if len(arguments) > 1 else "0"
+        value = self.write_expression(arguments[0], scope)
+        places = self.write_expression(arguments[1], scope).literal if len(arguments) > 1 else "0"
         if places is None or not re.fullmatch(r"-?[0-9]{1,2}", places):
             raise UntriedError("round() to places that are no number")
         return TypedText(*write_round(value.text, value.kind, int(places)))
 
     def _call_ceil(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
-        return self._whole_part("ceil", arguments, scope)
+        return self._write_whole_part("ceil", arguments, scope)
 
     def _call_floor(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
-        return self._whole_part("floor", arguments, scope)
+        return self._write_whole_part("floor", arguments, scope)
 
-    def _whole_part(self, name: str, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
+    def _write_whole_part(
+        self, name: str, arguments: Sequence[Any], scope: QueryScope
+    ) -> TypedText:
         if len(arguments) != 1:
             raise UntriedError(f"{name}() to places")
-        value = self.write(arguments[0], scope)
+        value = self.write_expression(arguments[0], scope)
         if value.kind.is_whole or value.kind == DOUBLE:
             return TypedText(f"CAST({name}({value.text}) AS BIGINT)", BIGINT)
         if value.kind.name != "decimal":
             raise UntriedError(f"{name}() of {value.kind}")
-        kind = decimal(value.kind.digits - value.kind.scale + 1, 0)
+        kind = make_decimal(value.kind.digits - value.kind.scale + 1, 0)
         return TypedText(f"CAST({name}({value.text}) AS {kind.duckdb})", kind)
 
     def _call_nullif(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
-        value, other = (self.write(argument, scope) for argument in arguments)
-        one, two = self.compare(value, other)
+        value, other = (self.write_expression(argument, scope) for argument in arguments)
+        one, two = self.bring_together(value, other)
         return TypedText(f"(CASE WHEN {one} = {two} THEN NULL ELSE {value.text} END)", value.kind)
 
     def _call_if(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
@@ -153,24 +159,26 @@ class ExpressionWriter(OperatorWriter):
         return self._write_computed(exp.Mod(this=arguments[0], expression=arguments[1]), scope)
 
     def _call_array(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
-        kind, texts = self.unify([self.write(argument, scope) for argument in arguments])
+        kind, texts = self.unify_types(
+            [self.write_expression(argument, scope) for argument in arguments]
+        )
         if kind.name == "null":
             raise UntriedError("array() without a type")
         return TypedText(f"[{', '.join(texts)}]", array_of(kind))
 
     def _call_element_at(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
-        value, place = (self.write(argument, scope) for argument in arguments)
+        value, place = (self.write_expression(argument, scope) for argument in arguments)
         if value.kind.item is None or not place.kind.is_whole or place.literal in {None, "0"}:
             raise UntriedError("element_at()")
         return TypedText(f"{value.text}[{place.text}]", value.kind.item)
 
     def _call_to_date(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
-        value = self.write(arguments[0], scope)
+        value = self.write_expression(arguments[0], scope)
         if len(arguments) > 1:
-            pattern = self.write(arguments[1], scope).literal
+            pattern = self.write_expression(arguments[1], scope).literal
             if pattern != "yyyy-MM-dd" or value.kind == STRING:
                 raise UntriedError("to_date() with a pattern")
-        return TypedText(self.coerce(value, DATE, "to_date"), DATE)
+        return TypedText(self.coerce_value(value, DATE, "to_date"), DATE)
 
     # Aggregates and windows.
 
@@ -182,8 +190,8 @@ class ExpressionWriter(OperatorWriter):
         if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
             arguments, distinct = arguments[0].expressions, "DISTINCT "
         if called == "count" and (len(arguments) != 1 or isinstance(arguments[0], exp.Star)):
-            return self._count_rows(arguments, distinct, scope, over)
-        values = [self.write(argument, scope) for argument in arguments]
+            return self._write_row_count(arguments, distinct, scope, over)
+        values = [self.write_expression(argument, scope) for argument in arguments]
         if called in {"sum", "avg"} and len(values) == 1:
             return self._write_total(called, values[0], distinct, over)
         row = AGGREGATES.get(called)
@@ -200,12 +208,12 @@ class ExpressionWriter(OperatorWriter):
         )
         return TypedText(f"{text}{over}", row.gives(values[0].kind))
 
-    def _count_rows(
+    def _write_row_count(
         self, arguments: Sequence[Any], distinct: str, scope: QueryScope, over: str
     ) -> TypedText:
         if any(isinstance(argument, exp.Star) for argument in arguments) or not arguments:
             return TypedText(f"count(*){over}", BIGINT)
-        texts = [self.write(argument, scope).text for argument in arguments]
+        texts = [self.write_expression(argument, scope).text for argument in arguments]
         known = " AND ".join(f"{text} IS NOT NULL" for text in texts)
         counted = f"CASE WHEN {known} THEN ({', '.join(texts)}) END"
         return TypedText(f"count({distinct}{counted}){over}", BIGINT)
@@ -217,7 +225,7 @@ class ExpressionWriter(OperatorWriter):
         total = f"sum({distinct}{text}){over}"
         if name == "sum":
             if kind.name == "decimal":
-                found = decimal(kind.digits + 10, kind.scale)
+                found = make_decimal(kind.digits + 10, kind.scale)
                 return TypedText(f"CAST({total} AS {found.duckdb})", found)
             found = DOUBLE if kind == DOUBLE else BIGINT
             return TypedText(f"CAST({total} AS {found.duckdb})", found)
@@ -249,7 +257,7 @@ class ExpressionWriter(OperatorWriter):
             ignores = " IGNORE NULLS" if isinstance(function, exp.IgnoreNulls) else ""
             function = function.this
         if not isinstance(function, exp.Anonymous):
-            raise UntriedError(f"{name_of(function)} over a window")
+            raise UntriedError(f"{name_construct(function)} over a window")
         name = str(function.this).lower()
         order, spec = node.args.get("order"), node.args.get("spec")
         by_rows = spec is not None and str(spec.args.get("kind")) == "ROWS"
@@ -264,7 +272,9 @@ class ExpressionWriter(OperatorWriter):
                 frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         elif name in {"first_value", "last_value", "first", "last"}:
             raise UntriedError(f"{name}() over a range")
-        within = [self.write(part, scope).text for part in node.args.get("partition_by") or ()]
+        within = [
+            self.write_expression(part, scope).text for part in node.args.get("partition_by") or ()
+        ]
         parts = [
             f"PARTITION BY {', '.join(within)}" if within else "",
             f"ORDER BY {', '.join(keys)}" if keys else "",
@@ -291,18 +301,18 @@ class ExpressionWriter(OperatorWriter):
         if name in _NUMBERED:
             if name == "ntile" and len(arguments) != 1:
                 raise UntriedError("ntile()")
-            inner = self.write(arguments[0], scope).text if arguments else ""
+            inner = self.write_expression(arguments[0], scope).text if arguments else ""
             kind = DOUBLE if name in {"percent_rank", "cume_dist"} else INT
             return TypedText(f"CAST({name}({inner}){_OVER} AS {kind.duckdb})", kind)
         if name in {*_MOVED, "first_value", "last_value", "first", "last"}:
-            values = [self.write(argument, scope) for argument in arguments]
+            values = [self.write_expression(argument, scope) for argument in arguments]
             called = name if name in _MOVED or name.endswith("_value") else f"{name}_value"
             kind = values[0].kind
             if len(values) > (len(("value", "rows", "default")) if name in _MOVED else 1):
                 raise UntriedError(f"{name}() with so many arguments")
             texts = [value.text for value in values]
             if values[2:]:
-                kind, (texts[0], texts[2]) = self.unify([values[0], values[2]])
+                kind, (texts[0], texts[2]) = self.unify_types([values[0], values[2]])
             return TypedText(f"{called}({', '.join(texts)}{ignores}){_OVER}", kind)
         if name not in AGGREGATE_NAMES or ignores:
             raise UntriedError(f"{name}() over a window")
@@ -321,7 +331,7 @@ def _write_constant(row: FunctionRow, kind: str, argument: Any) -> str:
 
 
 def _write_frame(spec: Any) -> str:
-    def bound(name: str) -> str:
+    def write_bound(name: str) -> str:
         value, side = spec.args.get(name), spec.args.get(f"{name}_side") or ""
         if isinstance(value, exp.Literal) and re.fullmatch(r"[0-9]{1,6}", value.name):
             value = value.name
@@ -334,5 +344,5 @@ def _write_frame(spec: Any) -> str:
         kind == "RANGE" and any(str(spec.args.get(name)).isdigit() for name in ("start", "end"))
     ):
         raise UntriedError("a window with a range of values")
-    end = bound("end") if spec.args.get("end") else "CURRENT ROW"
-    return f"{kind} BETWEEN {bound('start')} AND {end}"
+    end = write_bound("end") if spec.args.get("end") else "CURRENT ROW"
+    return f"{kind} BETWEEN {write_bound('start')} AND {end}"

@@ -11,7 +11,7 @@ from typing import Any
 from ci_bot.worker.execution.arithmetic import ARITHMETIC_MACROS
 from ci_bot.worker.execution.casts import CAST_MACROS
 from ci_bot.worker.execution.functions import FUNCTION_MACROS
-from ci_bot.worker.execution.scopes import SourceTable, quote
+from ci_bot.worker.execution.scopes import SourceTable, quote_name
 from ci_bot.worker.execution.spark_types import UntriedError
 
 # The releases whose answers the table of constructs was held against.
@@ -47,7 +47,7 @@ class ClosedSession:
         self._stopped = False
         self._filled: dict[str, Sequence[Sequence[Any]] | None] = {}
 
-    def stop(self) -> None:
+    def stop_query(self) -> None:
         """Ends the query that runs, from another thread."""
         self._stopped = True
         self._connection.interrupt()
@@ -59,11 +59,11 @@ class ClosedSession:
     def create_tables(self, tables: Iterable[SourceTable]) -> None:
         for table in tables:
             columns = ", ".join(
-                f"{quote(name)} {kind.duckdb}"
+                f"{quote_name(name)} {kind.duckdb}"
                 for name, kind in table.columns.items()
                 if kind.is_known
             )
-            self._connection.execute(f"CREATE TABLE {quote(table.name)} ({columns})")
+            self._connection.execute(f"CREATE TABLE {quote_name(table.name)} ({columns})")
 
     def fill_table(
         self, table: SourceTable, columns: Sequence[str], rows: Sequence[Sequence[Any]]
@@ -75,14 +75,14 @@ class ClosedSession:
         if self._filled.get(table.name) == rows:
             return
         self._filled[table.name] = None
-        name = quote(table.name)
+        name = quote_name(table.name)
         self.run_query(f"TRUNCATE {name}")
         if not columns:  # they only count
             for _ in rows:
                 self.run_query(" ".join(("INSERT INTO", name, "DEFAULT VALUES")))
         elif rows:
             line = f"({', '.join('?' * len(columns))})"
-            into = f"{name} ({', '.join(map(quote, columns))})"
+            into = f"{name} ({', '.join(map(quote_name, columns))})"
             text = ("INSERT INTO", into, "VALUES", ", ".join([line] * len(rows)))
             self.run_query(" ".join(text), [value for row in rows for value in row])
         self._filled[table.name] = list(rows)
@@ -133,7 +133,7 @@ def open_closed_session(seconds: float) -> Iterator[ClosedSession]:
     except duckdb.Error as error:
         raise UntriedError("DuckDB, which cannot be closed off here") from error
     session = ClosedSession(connection, duckdb, time.thread_time() + seconds)
-    watch = Timer(seconds * _PATIENCE, session.stop)
+    watch = Timer(seconds * _PATIENCE, session.stop_query)
     watch.daemon = True
     watch.start()
     try:

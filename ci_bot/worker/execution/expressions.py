@@ -24,7 +24,7 @@ from ci_bot.worker.execution.spark_types import (
     UntriedError,
     ValueType,
     common_type,
-    decimal,
+    make_decimal,
     read_type,
 )
 
@@ -47,7 +47,7 @@ def quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def name_of(node: Any) -> str:
+def name_construct(node: Any) -> str:
     """What a construct is called in a sentence."""
     if isinstance(node, exp.Anonymous):
         return f"{str(node.this).lower()}()"
@@ -62,23 +62,24 @@ class OperatorWriter:
         self.hangs_on_order = False
         self._windows: dict[str, Any] = {}
 
-    def write(self, node: Any, scope: QueryScope) -> TypedText:
+    def write_expression(self, node: Any, scope: QueryScope) -> TypedText:
         """The text and type of an expression. Raises UntriedError."""
         if type(node) in _COMPUTED:
             return self._write_computed(node, scope)
         if type(node) in _COMPARED:
-            one, other = self.compare(
-                self.write(node.this, scope), self.write(node.expression, scope)
+            one, other = self.bring_together(
+                self.write_expression(node.this, scope),
+                self.write_expression(node.expression, scope),
             )
             return TypedText(f"({one} {_COMPARED[type(node)]} {other})", BOOLEAN)
         rule = getattr(self, f"_write_{type(node).__name__.lower()}", None)
         if rule is None:
-            raise UntriedError(name_of(node))
+            raise UntriedError(name_construct(node))
         found: TypedText = rule(node, scope)
         return found
 
     def write_condition(self, node: Any, scope: QueryScope) -> str:
-        found = self.write(node, scope)
+        found = self.write_expression(node, scope)
         if found.kind.name not in {"boolean", "null"}:
             raise UntriedError(f"a condition of type {found.kind}")
         return found.text
@@ -86,10 +87,10 @@ class OperatorWriter:
     # Leaves.
 
     def _write_paren(self, node: Any, scope: QueryScope) -> TypedText:
-        return self.write(node.this, scope)
+        return self.write_expression(node.this, scope)
 
     def _write_alias(self, node: Any, scope: QueryScope) -> TypedText:
-        return self.write(node.this, scope)
+        return self.write_expression(node.this, scope)
 
     def _write_null(self, node: Any, scope: QueryScope) -> TypedText:
         return TypedText("NULL", NULL)
@@ -105,10 +106,12 @@ class OperatorWriter:
             if int(text) >= _BIGINT_LIMIT:
                 raise UntriedError(f"the number {text}")
             kind = INT if int(text) < _INT_LIMIT else BIGINT
-            return TypedText(f"{text}::{kind.duckdb}", kind, text, decimal(len(str(int(text))), 0))
+            return TypedText(
+                f"{text}::{kind.duckdb}", kind, text, make_decimal(len(str(int(text))), 0)
+            )
         if match := re.fullmatch(r"([0-9]*)\.([0-9]*)", text):
             whole, part = match[1].lstrip("0"), match[2]
-            kind = decimal(max(len(whole) + len(part), 1), len(part))
+            kind = make_decimal(max(len(whole) + len(part), 1), len(part))
             return TypedText(f"CAST('{text}' AS {kind.duckdb})", kind, text)
         if re.fullmatch(r"[0-9.]+[eE][+-]?[0-9]+", text):
             return TypedText(f"CAST('{text}' AS DOUBLE)", DOUBLE, text)
@@ -125,7 +128,10 @@ class OperatorWriter:
         sign = _COMPUTED[type(node)]
         if isinstance(node.expression, exp.Interval):
             return self._write_moved(sign, node, scope)
-        one, other = self.write(node.this, scope), self.write(node.expression, scope)
+        one, other = (
+            self.write_expression(node.this, scope),
+            self.write_expression(node.expression, scope),
+        )
         if sign in {"+", "-"} and one.kind == DATE and other.kind.is_whole:
             return TypedText(f"({one.text} {sign} {write_cast(other.text, other.kind, INT)})", DATE)
         kinds = [one.kind, other.kind]
@@ -135,7 +141,7 @@ class OperatorWriter:
 
     def _write_moved(self, sign: str, node: Any, scope: QueryScope) -> TypedText:
         """A date or time plus or minus an interval."""
-        base, interval = self.write(node.this, scope), node.expression
+        base, interval = self.write_expression(node.this, scope), node.expression
         unit = str(interval.args.get("unit") or "").lower().removesuffix("s")
         amount = interval.this
         if (
@@ -154,7 +160,7 @@ class OperatorWriter:
         raise UntriedError(f"{base.kind} {sign} an interval of {unit or 'no unit'}")
 
     def _write_neg(self, node: Any, scope: QueryScope) -> TypedText:
-        inner = self.write(node.this, scope)
+        inner = self.write_expression(node.this, scope)
         if not inner.kind.is_numeric:
             raise UntriedError(f"minus before {inner.kind}")
         literal = f"-{inner.literal}" if inner.literal is not None else None
@@ -170,23 +176,26 @@ class OperatorWriter:
         return self._write_bits("xor({0}, {1})", node, scope)
 
     def _write_bits(self, text: str, node: Any, scope: QueryScope) -> TypedText:
-        sides = self.write(node.this, scope), self.write(node.expression, scope)
-        kind, texts = self.unify(sides)
+        sides = (
+            self.write_expression(node.this, scope),
+            self.write_expression(node.expression, scope),
+        )
+        kind, texts = self.unify_types(sides)
         if not kind.is_whole:
-            raise UntriedError(f"{name_of(node)} of {kind}")
+            raise UntriedError(f"{name_construct(node)} of {kind}")
         return TypedText(f"({text.format(*texts)})", kind)
 
     def _write_not(self, node: Any, scope: QueryScope) -> TypedText:
         return TypedText(f"(NOT {self.write_condition(node.this, scope)})", BOOLEAN)
 
     def _write_and(self, node: Any, scope: QueryScope) -> TypedText:
-        return self._connect("AND", node, scope)
+        return self._write_connected("AND", node, scope)
 
     def _write_or(self, node: Any, scope: QueryScope) -> TypedText:
-        return self._connect("OR", node, scope)
+        return self._write_connected("OR", node, scope)
 
-    def _connect(self, word: str, node: Any, scope: QueryScope) -> TypedText:
-        parts = [self.write_condition(part, scope) for part in _flatten(node, type(node))]
+    def _write_connected(self, word: str, node: Any, scope: QueryScope) -> TypedText:
+        parts = [self.write_condition(part, scope) for part in _list_operands(node, type(node))]
         return TypedText(f"({f' {word} '.join(parts)})", BOOLEAN)
 
     def _write_is(self, node: Any, scope: QueryScope) -> TypedText:
@@ -195,23 +204,25 @@ class OperatorWriter:
         )
         if word is None:
             raise UntriedError("IS")
-        return TypedText(f"({self.write(node.this, scope).text} IS {word})", BOOLEAN)
+        return TypedText(f"({self.write_expression(node.this, scope).text} IS {word})", BOOLEAN)
 
     def _write_nullsafeeq(self, node: Any, scope: QueryScope) -> TypedText:
-        one, other = self.compare(self.write(node.this, scope), self.write(node.expression, scope))
+        one, other = self.bring_together(
+            self.write_expression(node.this, scope), self.write_expression(node.expression, scope)
+        )
         return TypedText(f"({one} IS NOT DISTINCT FROM {other})", BOOLEAN)
 
     def _write_nullsafeneq(self, node: Any, scope: QueryScope) -> TypedText:
         return TypedText(f"(NOT {self._write_nullsafeeq(node, scope).text})", BOOLEAN)
 
     def _write_between(self, node: Any, scope: QueryScope) -> TypedText:
-        value = self.write(node.this, scope)
-        bounds = (self.write(node.args[name], scope) for name in ("low", "high"))
-        (first, low), (second, high) = (self.compare(value, bound) for bound in bounds)
+        value = self.write_expression(node.this, scope)
+        bounds = (self.write_expression(node.args[name], scope) for name in ("low", "high"))
+        (first, low), (second, high) = (self.bring_together(value, bound) for bound in bounds)
         return TypedText(f"({first} >= {low} AND {second} <= {high})", BOOLEAN)
 
     def _write_in(self, node: Any, scope: QueryScope) -> TypedText:
-        value = self.write(node.this, scope)
+        value = self.write_expression(node.this, scope)
         query = node.args.get("query")
         if query is not None:
             inner = self._write_query(
@@ -219,60 +230,73 @@ class OperatorWriter:
             )
             if len(inner.columns) != 1:
                 raise UntriedError("IN with several columns")
-            one, other = self.compare(value, TypedText('q."c"', inner.columns[0][1]))
+            one, other = self.bring_together(value, TypedText('q."c"', inner.columns[0][1]))
             chosen = select_from(other, f"({inner.text}) AS q(c)")
             return TypedText(f"({one} IN ({chosen}))", BOOLEAN)
         if node.args.get("field") is not None or not node.expressions:
             raise UntriedError("IN")
-        items = [self.write(item, scope) for item in node.expressions]
-        _kind, texts = self.unify([value, *items])
+        items = [self.write_expression(item, scope) for item in node.expressions]
+        _kind, texts = self.unify_types([value, *items])
         return TypedText(f"({texts[0]} IN ({', '.join(texts[1:])}))", BOOLEAN)
 
     def _write_like(self, node: Any, scope: QueryScope) -> TypedText:
-        return self._like("LIKE", node, scope)
+        return self._write_pattern_match("LIKE", node, scope)
 
     def _write_ilike(self, node: Any, scope: QueryScope) -> TypedText:
-        return self._like("ILIKE", node, scope)
+        return self._write_pattern_match("ILIKE", node, scope)
 
-    def _like(self, word: str, node: Any, scope: QueryScope) -> TypedText:
-        value, pattern = self.write(node.this, scope), self.write(node.expression, scope)
+    def _write_pattern_match(self, word: str, node: Any, scope: QueryScope) -> TypedText:
+        value, pattern = (
+            self.write_expression(node.this, scope),
+            self.write_expression(node.expression, scope),
+        )
         if value.kind != STRING or pattern.literal is None or _LIKE_ESCAPE in pattern.literal:
             raise UntriedError(f"{word} with a pattern that is no plain text")
         return TypedText(f"({value.text} {word} {pattern.text})", BOOLEAN)
 
     def _write_regexplike(self, node: Any, scope: QueryScope) -> TypedText:
-        value, pattern = self.write(node.this, scope), self.write(node.expression, scope)
+        value, pattern = (
+            self.write_expression(node.this, scope),
+            self.write_expression(node.expression, scope),
+        )
         if value.kind != STRING or not re.fullmatch(PLAIN_PATTERN, pattern.literal or "\0"):
             raise UntriedError("RLIKE with a pattern of other signs")
         return TypedText(f"regexp_matches({value.text}, {pattern.text})", BOOLEAN)
 
     def _write_dpipe(self, node: Any, scope: QueryScope) -> TypedText:
-        parts = [self.coerce(self.write(part, scope), STRING) for part in _flatten(node, exp.DPipe)]
+        parts = [
+            self.coerce_value(self.write_expression(part, scope), STRING)
+            for part in _list_operands(node, exp.DPipe)
+        ]
         return TypedText(f"({' || '.join(parts)})", STRING)
 
     def _write_cast(self, node: Any, scope: QueryScope) -> TypedText:
-        inner, kind = self.write(node.this, scope), read_type(node.to)
+        inner, kind = self.write_expression(node.this, scope), read_type(node.to)
         return TypedText(write_cast(inner.text, inner.kind, kind), kind)
 
     def _write_trycast(self, node: Any, scope: QueryScope) -> TypedText:
         return self._write_cast(node, scope)
 
     def _write_case(self, node: Any, scope: QueryScope) -> TypedText:
-        compared = self.write(node.this, scope) if node.this is not None else None
+        compared = self.write_expression(node.this, scope) if node.this is not None else None
         conditions, values = [], []
         for branch in node.args["ifs"]:
             if compared is None:
                 conditions.append(self.write_condition(branch.this, scope))
             else:
                 conditions.append(
-                    " = ".join(self.compare(compared, self.write(branch.this, scope)))
+                    " = ".join(
+                        self.bring_together(compared, self.write_expression(branch.this, scope))
+                    )
                 )
-            values.append(self.write(branch.args["true"], scope))
+            values.append(self.write_expression(branch.args["true"], scope))
         default = node.args.get("default")
         values.append(
-            self.write(default, scope) if default is not None else TypedText("NULL", NULL)
+            self.write_expression(default, scope)
+            if default is not None
+            else TypedText("NULL", NULL)
         )
-        kind, texts = self.unify(values)
+        kind, texts = self.unify_types(values)
         whens = " ".join(
             f"WHEN {condition} THEN {text}"
             for condition, text in zip(conditions, texts, strict=False)
@@ -284,10 +308,10 @@ class OperatorWriter:
 
     def _write_bracket(self, node: Any, scope: QueryScope) -> TypedText:
         items = node.expressions
-        value = self.write(node.this, scope)
+        value = self.write_expression(node.this, scope)
         if value.kind.item is None or len(items) != 1:
             raise UntriedError(f"an item of {value.kind}")
-        place = self.write(items[0], scope)
+        place = self.write_expression(items[0], scope)
         if not place.kind.is_whole:
             raise UntriedError(f"an item by {place.kind}")
         text = f"(CASE WHEN {place.text} >= 0 THEN {value.text}[{place.text} + 1] END)"
@@ -310,12 +334,12 @@ class OperatorWriter:
         descends = bool(node.args.get("desc")) if isinstance(node, exp.Ordered) else False
         first = node.args.get("nulls_first") if isinstance(node, exp.Ordered) else None
         first = (not descends) if first is None else bool(first)
-        text = self.write(inner, scope).text
+        text = self.write_expression(inner, scope).text
         return f"{text} {'DESC' if descends else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
 
     # Types that meet.
 
-    def coerce(self, value: TypedText, kind: ValueType, name: str = "") -> str:
+    def coerce_value(self, value: TypedText, kind: ValueType, name: str = "") -> str:
         """The text of a value as a type that Spark brings it to by itself."""
         source = value.kind
         is_known = (
@@ -335,7 +359,7 @@ class OperatorWriter:
             raise UntriedError(f"{name + '() of ' if name else ''}{source} as {kind}")
         return write_cast(value.text, source, kind)
 
-    def compare(self, one: TypedText, other: TypedText) -> tuple[str, str]:
+    def bring_together(self, one: TypedText, other: TypedText) -> tuple[str, str]:
         """Both texts as the type in which Spark compares them."""
         kind = common_type(one.kind, other.kind)
         if kind is None:
@@ -351,7 +375,7 @@ class OperatorWriter:
                 raise UntriedError(f"a comparison of {one.kind} with {other.kind}")
         return write_cast(one.text, one.kind, kind), write_cast(other.text, other.kind, kind)
 
-    def unify(self, values: Sequence[TypedText]) -> tuple[ValueType, list[str]]:
+    def unify_types(self, values: Sequence[TypedText]) -> tuple[ValueType, list[str]]:
         """The type that Spark makes of several, and their texts as that."""
         kind = NULL
         for value in values:
@@ -369,7 +393,7 @@ class OperatorWriter:
         return kind, [write_cast(value.text, value.kind, kind) for value in values]
 
 
-def _flatten(node: Any, kind: Any) -> list[Any]:
+def _list_operands(node: Any, kind: Any) -> list[Any]:
     """The operands of one operator in a row; long ones would be too deep to recurse into."""
     found: list[Any] = []
     pending = [node]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ci_bot.worker.execution.spark_types import ValueType, parse_type
+from ci_bot.worker.execution.spark_types import ValueType, array_of, parse_type
 
 FUNCTION_MACROS = (
     # Days that a month lacks become its last, in both engines.
@@ -153,7 +153,7 @@ def _read_rows(table: str) -> Mapping[str, list[FunctionRow]]:
 FUNCTIONS = _read_rows(_TABLE)
 
 
-def _units(**named: str) -> dict[str, str]:
+def _map_units(**named: str) -> dict[str, str]:
     return {name: unit for unit, names in named.items() for name in names.split()}
 
 
@@ -166,8 +166,8 @@ PLAIN_PATTERN = (
     rf"(?:[A-Za-z0-9 _@,;:/%#=<>~-]|\\[.dws+*?()\[\]-]|[.^$()|]|{_SET}"
     r"|[*+?](?![*+?])|\{[0-9]+(?:,[0-9]*)?\})*"
 )
-_PERIODS = _units(year="year yyyy yy", quarter="quarter", month="month mon mm", week="week")
-_CLOCK = _units(day="day dd", hour="hour", minute="minute", second="second")
+_PERIODS = _map_units(year="year yyyy yy", quarter="quarter", month="month mon mm", week="week")
+_CLOCK = _map_units(day="day dd", hour="hour", minute="minute", second="second")
 # What a constant may be: the texts that are known, or a pattern for them.
 CONSTANTS: Mapping[str, Mapping[str, str] | str] = {
     "period": _PERIODS,
@@ -214,31 +214,35 @@ class AggregateRow:
         return "{tie}" in self.text
 
 
-def _always(name: str) -> Callable[[ValueType], ValueType]:
+def _give_always(name: str) -> Callable[[ValueType], ValueType]:
     kind = ValueType(name)
     return lambda argument: kind
 
 
-def _same(argument: ValueType) -> ValueType:
+def _give_argument_type(argument: ValueType) -> ValueType:
     return argument
 
 
 _TIE_KNOWN = "{tie}) FILTER (WHERE {1} IS NOT NULL))[1]"
 _LIST = "list({0} ORDER BY {tie}) FILTER (WHERE {0} IS NOT NULL)"
 AGGREGATES: Mapping[str, AggregateRow] = {
-    "count": AggregateRow(("any",), _always("bigint"), "count({distinct}{0})"),
-    "min": AggregateRow(("any",), _same, "min({0})"),
-    "max": AggregateRow(("any",), _same, "max({0})"),
-    "count_if": AggregateRow(("boolean",), _always("bigint"), "count(CASE WHEN {0} THEN 1 END)"),
-    "bool_or": AggregateRow(("boolean",), _always("boolean"), "bool_or({0})"),
-    "bool_and": AggregateRow(("boolean",), _always("boolean"), "bool_and({0})"),
-    "first": AggregateRow(("any",), _same, "first({0} ORDER BY {tie})"),
-    "last": AggregateRow(("any",), _same, "last({0} ORDER BY {tie})"),
-    "collect_list": AggregateRow(
-        ("any",), lambda argument: ValueType("array", item=argument), f"coalesce({_LIST}, [])"
+    "count": AggregateRow(("any",), _give_always("bigint"), "count({distinct}{0})"),
+    "min": AggregateRow(("any",), _give_argument_type, "min({0})"),
+    "max": AggregateRow(("any",), _give_argument_type, "max({0})"),
+    "count_if": AggregateRow(
+        ("boolean",), _give_always("bigint"), "count(CASE WHEN {0} THEN 1 END)"
     ),
-    "max_by": AggregateRow(("any", "any"), _same, f"(list({{0}} ORDER BY {{1}} DESC, {_TIE_KNOWN}"),
-    "min_by": AggregateRow(("any", "any"), _same, f"(list({{0}} ORDER BY {{1}} ASC, {_TIE_KNOWN}"),
+    "bool_or": AggregateRow(("boolean",), _give_always("boolean"), "bool_or({0})"),
+    "bool_and": AggregateRow(("boolean",), _give_always("boolean"), "bool_and({0})"),
+    "first": AggregateRow(("any",), _give_argument_type, "first({0} ORDER BY {tie})"),
+    "last": AggregateRow(("any",), _give_argument_type, "last({0} ORDER BY {tie})"),
+    "collect_list": AggregateRow(("any",), array_of, f"coalesce({_LIST}, [])"),
+    "max_by": AggregateRow(
+        ("any", "any"), _give_argument_type, f"(list({{0}} ORDER BY {{1}} DESC, {_TIE_KNOWN}"
+    ),
+    "min_by": AggregateRow(
+        ("any", "any"), _give_argument_type, f"(list({{0}} ORDER BY {{1}} ASC, {_TIE_KNOWN}"
+    ),
 }
 AGGREGATE_NAMES = {
     **{name: name for name in (*AGGREGATES, "sum", "avg")},

@@ -153,7 +153,7 @@ class RowGenerator:
                 key = (self._constants.twins.get(name, name), kind)
                 if key not in narrow:
                     count = dice.choice((1, 2, 2, 3, 4, MOST_ROWS))
-                    narrow[key] = [self._draw(name, kind) for _ in range(count)]
+                    narrow[key] = [self._draw_value(name, kind) for _ in range(count)]
                 pools.append(narrow[key])
             rows = [
                 tuple(None if dice.random() < nulls else dice.choice(pool) for pool in pools)
@@ -179,14 +179,14 @@ class RowGenerator:
         row = list(rows[place])
         for _ in range(dice.choice((1, 1, 2))):
             cell = dice.randrange(len(columns))
-            row[cell] = None if dice.random() < _NULL_SHARE else self._draw(*columns[cell])
+            row[cell] = None if dice.random() < _NULL_SHARE else self._draw_value(*columns[cell])
         if how < _VARIED and len(rows) < MOST_ROWS:
             rows.append(rows[place] if how < _DOUBLED else tuple(row))
         else:
             rows[place] = tuple(row)
         return changed
 
-    def _draw(self, name: str, kind: ValueType) -> Any:
+    def _draw_value(self, name: str, kind: ValueType) -> Any:
         if self._is_private(name):
             return self._dice.choice(plain_values(kind))
         key = (name, kind)
@@ -218,7 +218,7 @@ def plain_values(kind: ValueType) -> list[Any]:
     if kind.name == "decimal":
         unit = Decimal(1).scaleb(-kind.scale)
         fitting = [Decimal(text).quantize(unit) for text in _DECIMALS]
-        return list(dict.fromkeys(value for value in fitting if _fits(value, kind)))
+        return list(dict.fromkeys(value for value in fitting if _fits_type(value, kind)))
     if kind.item is not None:
         first, *rest = plain_values(kind.item)
         return [[first], [], [first, first], [first, *rest[:1]], [None, *rest[:1]]]
@@ -232,13 +232,13 @@ def _values_of(texts: Sequence[str], kind: ValueType) -> list[Any]:
     found: list[Any] = []
     for text in texts:
         try:
-            found += [value for value in _neighbours(text, kind) if _fits(value, kind)]
+            found += [value for value in _list_neighbours(text, kind) if _fits_type(value, kind)]
         except (ValueError, OverflowError, InvalidOperation):
             continue
     return list(dict.fromkeys(found))
 
 
-def _neighbours(text: str, kind: ValueType) -> Iterator[Any]:
+def _list_neighbours(text: str, kind: ValueType) -> Iterator[Any]:
     if kind.is_whole:
         number = int(Decimal(text))
         yield from (number, number + 1, number - 1)
@@ -268,7 +268,7 @@ def _neighbours(text: str, kind: ValueType) -> Iterator[Any]:
         yield from (str(day + timedelta(days=1)), str(day - timedelta(days=1)))
 
 
-def _fits(value: Any, kind: ValueType) -> bool:
+def _fits_type(value: Any, kind: ValueType) -> bool:
     """Whether a type holds a value; far numbers, whose sums run over, are left out."""
     if kind.name == "decimal":
         return bool(abs(value) < Decimal(10) ** (kind.digits - kind.scale))

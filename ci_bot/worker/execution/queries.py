@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from ci_bot.worker.execution.calls import ExpressionWriter
 from ci_bot.worker.execution.casts import write_cast
-from ci_bot.worker.execution.expressions import name_of
+from ci_bot.worker.execution.expressions import name_construct
 from ci_bot.worker.execution.functions import AGGREGATE_NAMES
 from ci_bot.worker.execution.scopes import (
     QueryScope,
@@ -20,7 +20,7 @@ from ci_bot.worker.execution.scopes import (
     TypedColumns,
     TypedText,
     WrittenRelation,
-    quote,
+    quote_name,
     select_from,
 )
 from ci_bot.worker.execution.spark_types import (
@@ -94,7 +94,7 @@ class QueryWriter:
                 name = cte.alias.lower()
                 inner = _rename_columns(inner, cte.args["alias"].args.get("columns") or [])
                 self._known[-1][name] = inner
-                texts.append(f"{quote(name)} AS ({inner.text})")
+                texts.append(f"{quote_name(name)} AS ({inner.text})")
             body = self._write_body(node, outer)
         finally:
             self._known.pop()
@@ -111,7 +111,7 @@ class QueryWriter:
             return self._write_select(node, outer)
         if isinstance(node, exp.Values):
             return self._write_values(node, outer)
-        raise UntriedError(name_of(node))
+        raise UntriedError(name_construct(node))
 
     def _write_set(self, node: Any, outer: QueryScope) -> WrittenRelation:
         if node.args.get("by_name") or node.args.get("side") or node.args.get("kind"):
@@ -121,7 +121,7 @@ class QueryWriter:
             raise UntriedError("branches with other numbers of columns")
         columns: list[tuple[str, ValueType]] = []
         for (name, first), (_, second) in zip(one.columns, other.columns, strict=True):
-            kind, _ = self.expressions.unify([TypedText("", first), TypedText("", second)])
+            kind, _ = self.expressions.unify_types([TypedText("", first), TypedText("", second)])
             columns.append((name, kind))
         word = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}[type(node)]
         kept = "" if node.args.get("distinct") else " ALL"
@@ -133,18 +133,18 @@ class QueryWriter:
     def _write_values(self, node: Any, outer: QueryScope) -> WrittenRelation:
         rows = [
             [
-                self.expressions.write(cell, outer)
+                self.expressions.write_expression(cell, outer)
                 for cell in getattr(row, "expressions", None) or [row]
             ]
             for row in node.expressions
         ]
         kinds, columns = [], []
         for place, cells in enumerate(zip(*rows, strict=True), start=1):
-            kind, texts = self.expressions.unify(cells)
+            kind, texts = self.expressions.unify_types(cells)
             kinds.append(texts)
             columns.append((f"col{place}", kind))
         lines = ", ".join(f"({', '.join(row)})" for row in zip(*kinds, strict=True))
-        names = ", ".join(quote(name) for name, _ in columns)
+        names = ", ".join(quote_name(name) for name, _ in columns)
         return WrittenRelation(select_from("*", f"(VALUES {lines}) AS v({names})"), tuple(columns))
 
     # FROM.
@@ -173,7 +173,7 @@ class QueryWriter:
             found = self._write_values(node, scope.parent or QueryScope())
             text, name = f"({found.text})", "v"
         else:
-            raise UntriedError(f"{name_of(node)} as a table")
+            raise UntriedError(f"{name_construct(node)} as a table")
         if columns:
             renamed = _rename_columns(found, columns)
             text, found = f"({renamed.text})", renamed
@@ -182,7 +182,7 @@ class QueryWriter:
         self._add_source(
             scope, ScopedSource(name, found.columns, table=table_name(node) if is_stored else "")
         )
-        texts = [f"{text} AS {quote(name)}"]
+        texts = [f"{text} AS {quote_name(name)}"]
         texts += [self._write_lateral(view, scope) for view in node.args.get("laterals") or ()]
         texts += [self._write_join(join, scope) for join in node.args.get("joins") or ()]
         return " ".join(texts)
@@ -196,15 +196,19 @@ class QueryWriter:
         name = table_name(node)
         if "." not in name and name in self._known[-1]:
             known = self._known[-1][name]
-            return quote(name), WrittenRelation(select_from("*", quote(name)), known.columns), name
+            return (
+                quote_name(name),
+                WrittenRelation(select_from("*", quote_name(name)), known.columns),
+                name,
+            )
         table = self._tables.get(name)
         if table is None:
             raise UntriedError(f"{name}, whose columns are not known")
         self.reads.setdefault(name, set())
         columns = tuple(table.columns.items())
         return (
-            quote(table.name),
-            WrittenRelation(select_from("*", quote(table.name)), columns),
+            quote_name(table.name),
+            WrittenRelation(select_from("*", quote_name(table.name)), columns),
             (node.name.lower()),
         )
 
@@ -226,11 +230,11 @@ class QueryWriter:
             conditions = []
             added = scope.sources[-1]
             for name in names:
-                one = _find_in(known, name)
+                one = QueryScope(known).find_column("", name)
                 kind_ = dict(added.columns).get(name)
                 if kind_ is None or one.kind != kind_:
                     raise UntriedError("USING with columns of other types")
-                conditions.append(f"{one.text} = {quote(added.alias)}.{quote(name)}")
+                conditions.append(f"{one.text} = {quote_name(added.alias)}.{quote_name(name)}")
             scope.sources[-1] = ScopedSource(
                 added.alias, added.columns, frozenset(names), added.table
             )
@@ -252,8 +256,8 @@ class QueryWriter:
         name = name.removesuffix("_outer")
         alias = view.args.get("alias")
         if name not in _GENERATORS or len(call.expressions) != 1 or alias is None:
-            raise UntriedError(f"LATERAL VIEW {name_of(call)}")
-        value = self.expressions.write(call.expressions[0], scope)
+            raise UntriedError(f"LATERAL VIEW {name_construct(call)}")
+        value = self.expressions.write_expression(call.expressions[0], scope)
         if value.kind.item is None:
             raise UntriedError(f"{name}() of {value.kind}")
         columns: list[tuple[str, ValueType]] = [("col", value.kind.item)]
@@ -269,7 +273,7 @@ class QueryWriter:
         table = (alias.name or "q").lower()
         kinds = tuple((new, kind) for new, (_, kind) in zip(names, columns, strict=True))
         self._add_source(scope, ScopedSource(table, kinds))
-        shown = f"{quote(table)}({', '.join(map(quote, names))})"
+        shown = f"{quote_name(table)}({', '.join(map(quote_name, names))})"
         word, end = ("LEFT JOIN", " ON TRUE") if outer else ("CROSS JOIN", "")
         return f"{word} LATERAL (SELECT {items}) AS {shown}{end}"
 
@@ -284,7 +288,7 @@ class QueryWriter:
         sources = self._write_sources(node, scope)
         items = self._list_items(node, scope)
         scope.aliases |= {
-            name: partial(expressions.write, item, scope)
+            name: partial(expressions.write_expression, item, scope)
             for name, item in items
             if not isinstance(item, TypedText)
         }
@@ -294,9 +298,11 @@ class QueryWriter:
         columns: list[tuple[str, ValueType]] = []
         shown: list[str] = []
         for name, item in items:
-            typed = item if isinstance(item, TypedText) else expressions.write(item, scope)
+            typed = (
+                item if isinstance(item, TypedText) else expressions.write_expression(item, scope)
+            )
             columns.append((name, typed.kind))
-            shown.append(f"{typed.text} AS {quote(name)}")
+            shown.append(f"{typed.text} AS {quote_name(name)}")
         distinct = bool(node.args.get("distinct"))
         kept = [expressions.write_condition(having.this, scope)] if having else []
         if _has_grouping_sets(node):
@@ -351,7 +357,7 @@ class QueryWriter:
                 _name, key = items[int(key.name) - 1]
                 if isinstance(key, TypedText):
                     return key.text
-            text = self.expressions.write(key, scope).text
+            text = self.expressions.write_expression(key, scope).text
             keys.append(text)
             return text
 
@@ -454,7 +460,7 @@ def _rename_columns(found: WrittenRelation, names: Any) -> WrittenRelation:
     if len(names) != len(found.columns):
         raise UntriedError("an alias list of another length")
     renamed = [name.name.lower() for name in names]
-    shown = ", ".join(map(quote, renamed))
+    shown = ", ".join(map(quote_name, renamed))
     columns = tuple((new, kind) for new, (_, kind) in zip(renamed, found.columns, strict=True))
     return WrittenRelation(select_from("*", f"({found.text}) AS q({shown})"), columns)
 
@@ -462,11 +468,7 @@ def _rename_columns(found: WrittenRelation, names: Any) -> WrittenRelation:
 def _cast_columns(side: WrittenRelation, columns: list[tuple[str, ValueType]]) -> str:
     names = [f"c{place}" for place in range(len(columns))]
     items = ", ".join(
-        f"{write_cast(f'q.{own}', kind, wanted)} AS {quote(name)}"
+        f"{write_cast(f'q.{own}', kind, wanted)} AS {quote_name(name)}"
         for own, (_, kind), (name, wanted) in zip(names, side.columns, columns, strict=True)
     )
     return select_from(items, f"({side.text}) AS q({', '.join(names)})")
-
-
-def _find_in(sources: list[ScopedSource], name: str) -> TypedText:
-    return QueryScope(sources).find_column("", name)

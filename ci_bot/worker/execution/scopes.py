@@ -41,7 +41,7 @@ def select_from(items: str, source: str) -> str:
     return " ".join(("SELECT", items, "FROM", source))
 
 
-def quote(name: str) -> str:
+def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -95,7 +95,9 @@ class QueryScope:
             source, kind = found[0]
             self._note_read(source, name, kind)
             is_shared = table == "" and any(name in other.shared for other in self.sources)
-            text = quote(name) if is_shared else f"{quote(source.alias)}.{quote(name)}"
+            text = (
+                quote_name(name) if is_shared else f"{quote_name(source.alias)}.{quote_name(name)}"
+            )
             return TypedText(text, kind)
         if not table and name in self.aliases:
             return self.aliases[name]()
@@ -122,7 +124,7 @@ class QueryScope:
                 for name, kind in source.columns if noted else ():
                     self._note_read(source, name, kind)
                 found += [
-                    (name, TypedText(f"{quote(source.alias)}.{quote(name)}", kind))
+                    (name, TypedText(f"{quote_name(source.alias)}.{quote_name(name)}", kind))
                     for name, kind in source.columns
                     if table or name not in shared
                 ]

@@ -93,7 +93,7 @@ def array_of(item: ValueType) -> ValueType:
     return ValueType("array", item=item)
 
 
-def decimal(digits: int, scale: int) -> ValueType:
+def make_decimal(digits: int, scale: int) -> ValueType:
     """A decimal whose digits Spark adjusts where they are too many (`adjustPrecisionScale`)."""
     if digits > MOST_DIGITS:
         scale = max(MOST_DIGITS - (digits - scale), min(scale, _LEAST_SCALE))

@@ -106,7 +106,7 @@ def judge_queries(
         sides = (write_query(trees[0], sources), write_query(trees[1], sources))
         judge = _Judge(sides, sources, read_constants(trees), seed, is_private)
         with open_closed_session(seconds) as session:
-            return judge.judge(session, data_sets)
+            return judge.try_data_sets(session, data_sets)
     except UntriedError as error:
         return ExecutionVerdict("not_tried", reason=str(error))
     except Exception as error:  # a review goes on without its judge
@@ -142,12 +142,12 @@ class _Judge:
         self._places = [[side.index(name) for name in self._columns] for side in names]
         self._rows = RowGenerator(self._read, constants, seed, is_private)
 
-    def judge(self, session: ClosedSession, data_sets: int) -> ExecutionVerdict:
+    def try_data_sets(self, session: ClosedSession, data_sets: int) -> ExecutionVerdict:
         session.create_tables(self._sources[name] for name in self._read)
         for side in self._sides:
             session.check_query(side.text)
         live: list[DataSet] = []
-        told, empty = 0, 0
+        told = 0
         try:
             for number in range(data_sets):
                 if live and number % 3:
@@ -160,10 +160,8 @@ class _Judge:
                 if any(results):
                     told += 1
                     live = [*live[-5:], data]
-                else:
-                    empty += 1
                 if results[0] != results[1] and self._is_steady(session, data, results):
-                    return self._differs(session, data, told)
+                    return self._make_differing_verdict(session, data, told)
         except OutOfTimeError:
             if told < _FEWEST:
                 return ExecutionVerdict("not_tried", reason="more time than the judge has")
@@ -171,10 +169,12 @@ class _Judge:
             return ExecutionVerdict("not_tried", reason="rows that no generated data let through")
         return ExecutionVerdict("alike", told)
 
-    def _differs(self, session: ClosedSession, data: DataSet, told: int) -> ExecutionVerdict:
+    def _make_differing_verdict(
+        self, session: ClosedSession, data: DataSet, told: int
+    ) -> ExecutionVerdict:
         kept = data
         try:
-            for smaller in self._shrink(session, data):
+            for smaller in self._list_smaller_differing(session, data):
                 kept = smaller
         except OutOfTimeError:
             pass
@@ -182,7 +182,7 @@ class _Judge:
             results = self._try_data(session, kept)
         except OutOfTimeError:
             results = None
-        example = self._describe(kept, results) if results is not None else None
+        example = self._describe_example(kept, results) if results is not None else None
         return ExecutionVerdict("differs", told, example=example)
 
     def _try_data(
@@ -194,7 +194,7 @@ class _Judge:
                 session.fill_table(self._sources[name], list(self._read[name]), rows)
             one, other = (
                 Counter(
-                    tuple(_plain(row[place]) for place in places)
+                    tuple(_normalize_value(row[place]) for place in places)
                     for row in session.run_query(side.text.replace(MODE, str(mode)))
                 )
                 for side, places in zip(self._sides, self._places, strict=True)
@@ -220,7 +220,7 @@ class _Judge:
             and self._is_steady(session, data, results)
         )
 
-    def _shrink(self, session: ClosedSession, data: DataSet) -> Any:
+    def _list_smaller_differing(self, session: ClosedSession, data: DataSet) -> Any:
         """Ever smaller data that still differ: rows are removed, then values made plain."""
         runs = _SMALLER_RUNS
         changed = True
@@ -244,11 +244,11 @@ class _Judge:
             for place, row in enumerate(rows):
                 for cell, kind in enumerate(kinds):
                     plain = plain_values(kind)
-                    for value in plain[: _rank(row[cell], plain)]:
+                    for value in plain[: _count_plainer_values(row[cell], plain)]:
                         changed = (*row[:cell], value, *row[cell + 1 :])
                         yield {**data, name: [*rows[:place], changed, *rows[place + 1 :]]}
 
-    def _describe(self, data: DataSet, results: Any) -> FoundExample:
+    def _describe_example(self, data: DataSet, results: Any) -> FoundExample:
         pairs = match_rows(*(sorted(side.elements(), key=repr) for side in results))
         differing = {
             name
@@ -267,17 +267,17 @@ class _Judge:
         )
 
 
-def _rank(value: Any, plain: Sequence[Any]) -> int:
+def _count_plainer_values(value: Any, plain: Sequence[Any]) -> int:
     """How many values are plainer than `value`: only the first two are worth a try."""
     return min(plain.index(value) if value in plain else len(plain), 2)
 
 
-def _plain(value: Any) -> Any:
+def _normalize_value(value: Any) -> Any:
     """A value as it is compared: sums of doubles differ in their last digits by their order."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else float(f"{value:.11g}") + 0.0
     if isinstance(value, list):
-        return tuple(map(_plain, value))
+        return tuple(map(_normalize_value, value))
     return value
 
 

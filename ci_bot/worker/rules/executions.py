@@ -29,7 +29,8 @@ LONGEST_VALUE = 60
 def judge_pair(pair: ModelPair, inputs: RuleInputs) -> ExecutionVerdict:
     """What execution says of both versions of a model; run once in a review."""
     return inputs.judged_models.judge_once(
-        pair.after.fqn, lambda seconds, data_sets: _judge(pair, inputs, seconds, data_sets)
+        pair.after.fqn,
+        lambda seconds, data_sets: _run_both_versions(pair, inputs, seconds, data_sets),
     )
 
 
@@ -90,21 +91,23 @@ def _show_value(value: Any) -> str:
     return str(value)
 
 
-def _judge(pair: ModelPair, inputs: RuleInputs, seconds: float, data_sets: int) -> ExecutionVerdict:
+def _run_both_versions(
+    pair: ModelPair, inputs: RuleInputs, seconds: float, data_sets: int
+) -> ExecutionVerdict:
     old, new = pair.query_before, pair.query_after
     if old is None or new is None:
-        return _untried("a model without a query")
+        return _make_untried_verdict("a model without a query")
     # At a start, an end and a time that differ, so that no condition is folded away.
     before, after = old.rendered_apart, new.rendered_apart
     if before is None or after is None:
-        return _untried("a query that takes the engine to render")
+        return _make_untried_verdict("a query that takes the engine to render")
     before = rename_tables(with_queries(before, pair.removed), pair.new_names)
     after = with_queries(after, pair.added)
     texts = [query.sql(dialect="spark", comments=False) for query in (before, after)]
     if texts[0] == texts[1]:
         return ExecutionVerdict("alike", reason=ONE_TEXT)
     if (reason := _find_relation(before, after, {**inputs.before, **inputs.after})) is not None:
-        return _untried(reason)
+        return _make_untried_verdict(reason)
     known = (pair.before, pair.after, *pair.removed.values(), *pair.added.values())
     return judge_queries(
         texts[0],
@@ -117,7 +120,7 @@ def _judge(pair: ModelPair, inputs: RuleInputs, seconds: float, data_sets: int) 
     )
 
 
-def _untried(reason: str) -> ExecutionVerdict:
+def _make_untried_verdict(reason: str) -> ExecutionVerdict:
     return ExecutionVerdict("not_tried", reason=reason)
 
 
