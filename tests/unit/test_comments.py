@@ -35,7 +35,7 @@ from ci_bot.bot.github.sticky_comment import (
     decide_overwrite,
     list_marked_comments,
 )
-from ci_bot.bot.report.markdown.check_run import CheckRun
+from ci_bot.bot.report.model.check_run import CheckRun
 from ci_bot.bot.report.markdown.marker import (
     CLOSING,
     LONGEST,

@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.markdown import notices
     from ci_bot.bot.report.markdown.blocks import FencedBlock, split_passages
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-    from ci_bot.bot.report.markdown.check_run import (
-        CheckAnnotation,
-        CheckRun,
-        make_check_run,
-        name_check,
-    )
+    from ci_bot.bot.report.markdown.check_run import make_check_run, name_check
     from ci_bot.bot.report.markdown.marker import carries_news, decode_marker, mark_news
     from ci_bot.bot.report.markdown.outcome_comment import (
         render_apply,
@@ -43,6 +38,7 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.report.model import advice, words
     from ci_bot.bot.report.model.apply_evidence import ApplyView
+    from ci_bot.bot.report.model.check_run import CheckAnnotation, CheckRun
     from ci_bot.bot.report.model.context import (
         ApplyCondition,
         ApplyRefusal,
@@ -151,7 +147,7 @@ __getattr__ = open_on_demand(
         "html.page": ["page_parts", "render_page"],
         "markdown.blocks": ["FencedBlock", "split_passages"],
         "markdown.budget": ["COMMENT_BYTES"],
-        "markdown.check_run": ["CheckAnnotation", "CheckRun", "make_check_run", "name_check"],
+        "markdown.check_run": ["make_check_run", "name_check"],
         "markdown.marker": ["decode_marker", "carries_news", "mark_news"],
         "markdown.notices": [],
         "markdown.outcome_comment": [
@@ -169,6 +165,7 @@ __getattr__ = open_on_demand(
         ],
         "model.advice": [],
         "model.apply_evidence": ["ApplyView"],
+        "model.check_run": ["CheckAnnotation", "CheckRun"],
         "model.context": [
             "CommentContext",
             "ApplyCondition",

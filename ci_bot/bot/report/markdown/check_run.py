@@ -6,21 +6,22 @@ characters of a summary, 255 of an annotation's title, 64 KB of its message).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 from ci_bot.bot.report.markdown.blocks import tidy_blank_lines, trim_blocks
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES, base_values
 from ci_bot.bot.report.markdown.templating import comment_environment
 from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.check_run import (
+    AnnotationLevel,
+    CheckAnnotation,
+    CheckRun,
+    Conclusion,
+)
 from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.finding_groups import PlacedFinding, place_findings
 from ci_bot.bot.report.model.markdown_text import clip_text, one_line
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.review_report import Report, Risk
-
-Conclusion = Literal["success", "neutral", "failure", "action_required"]
-AnnotationLevel = Literal["failure", "warning", "notice"]
+from ci_bot.protocol.review_report import Report
 
 _NAME, _TITLE, _ANNOTATION_TITLE, _MESSAGE = 100, 200, 200, 4_000
 _LEVELS: dict[Severity, AnnotationLevel] = {
@@ -30,30 +31,6 @@ _LEVELS: dict[Severity, AnnotationLevel] = {
     "low": "notice",
     "info": "notice",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckAnnotation:
-    """A finding at its line. Title and message are plain text: GitHub reads no Markdown there."""
-
-    path: str
-    line: int
-    level: AnnotationLevel
-    title: str
-    message: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckRun:
-    """A check that has ended. `summary` is Markdown, `title` is plain text."""
-
-    name: str
-    head: str
-    conclusion: Conclusion
-    title: str
-    summary: str
-    annotations: tuple[CheckAnnotation, ...]
-    details_url: str | None = None
 
 
 def make_check_run(
@@ -69,11 +46,7 @@ def make_check_run(
     if report.head_sha is None:
         return None
     view = ReviewView(report, context, pictured=False)
-    placed = [
-        (risk, path)
-        for risk in view.findings.listed
-        if (path := _find_file(risk, view)) is not None
-    ]
+    placed = place_findings(view.findings.listed, report.changes)
     values = base_values(context, report.head_sha) | {
         "v": view,
         "evidence": evidence,
@@ -84,10 +57,10 @@ def make_check_run(
     return CheckRun(
         name=name_check(context.project),
         head=report.head_sha,
-        conclusion=conclude(view),
+        conclusion=choose_conclusion(view),
         title=_make_title(view),
         summary=trim_blocks(tidy_blank_lines(text), COMMENT_BYTES)[0],
-        annotations=tuple(_annotate(risk, path) for risk, path in placed),
+        annotations=tuple(_make_annotation(item) for item in placed),
         details_url=context.report_url,
     )
 
@@ -97,7 +70,7 @@ def name_check(project: str) -> str:
     return f"sqlmesh plan ({one_line(project, _NAME)})"
 
 
-def conclude(view: ReviewView) -> Conclusion:
+def choose_conclusion(view: ReviewView) -> Conclusion:
     """What GitHub shows of a decision.
 
     A Review waits for an action only if an action can end it: an owner who may accept.
@@ -119,19 +92,13 @@ def _make_title(view: ReviewView) -> str:
     return clip_text(one_line(f"{decision}: {sentence.replace('`', '')}"), _TITLE)
 
 
-def _find_file(risk: Risk, view: ReviewView) -> str | None:
-    """The file of a finding, else that of its model."""
-    changed = view.change_of.get(risk.model or "")
-    return risk.path or (changed.path if changed is not None else None)
-
-
-def _annotate(risk: Risk, path: str) -> CheckAnnotation:
+def _make_annotation(item: PlacedFinding) -> CheckAnnotation:
+    risk = item.risk
     clears = f"\nClears when: {risk.clears_when}" if risk.clears_when else ""
     said = f"\nYour team says: {one_line(risk.message)}" if risk.message else ""
     return CheckAnnotation(
-        path=path,
-        # A finding about the whole of a file stands at its first line: GitHub takes no other.
-        line=max(risk.line or 1, 1) if risk.path else 1,
+        path=item.path,
+        line=item.line,
         level=_LEVELS[risk.severity],
         title=one_line(f"{risk.severity}: {risk.rule}", _ANNOTATION_TITLE),
         message=clip_text(f"{one_line(risk.evidence)}{clears}{said}", _MESSAGE),

@@ -11,7 +11,7 @@ from functools import cached_property
 from ci_bot.bot.report.model.headline import ReportHeadline, Subject
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.finding_groups import group_risks
-from ci_bot.protocol.plan import SEVERITIES, Severity
+from ci_bot.protocol.plan import SEVERITIES, Change, Severity
 from ci_bot.protocol.review_report import Report, Risk
 
 # A No-Go as a list of things to fix: findings of one cause are one thing.
@@ -371,3 +371,25 @@ def _is_one_word(risk: Risk) -> bool:
 
 def _is_gap(risk: Risk) -> bool:
     return risk.rule == _NOT_CHECKED and risk.severity == "info"
+
+
+@dataclass(frozen=True)
+class PlacedFinding:
+    """A finding at a line of a file, for forms that show it there: a check, code scanning."""
+
+    risk: Risk
+    path: str
+    line: int
+
+
+def place_findings(risks: Iterable[Risk], changes: Iterable[Change]) -> list[PlacedFinding]:
+    """The findings that have a file, of their own or their model's, each at its line.
+
+    What is about the whole of a file stands at its first line: GitHub takes no other place.
+    """
+    files = {change.model: change.path for change in changes}
+    return [
+        PlacedFinding(risk, path, max(risk.line or 1, 1) if risk.path else 1)
+        for risk in risks
+        if (path := risk.path or files.get(risk.model or "")) is not None
+    ]

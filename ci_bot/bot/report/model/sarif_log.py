@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from ci_bot import __version__
 from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.finding_groups import PlacedFinding, place_findings
 from ci_bot.bot.report.model.markdown_text import clip_text, one_line
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.review_report import Report, Risk
@@ -48,13 +49,8 @@ def make_sarif(report: Report, context: CommentContext) -> str:
         report: Without secrets.
         context: Says which project it is, and where the rules' pages are.
     """
-    changed = {change.model: change.path for change in report.changes if change.path}
-    placed = [
-        (risk, path)
-        for risk in report.risks
-        if (path := risk.path or changed.get(risk.model or "")) is not None
-    ][:MOST_RESULTS]
-    rules = sorted({risk.rule for risk, _ in placed})
+    placed = place_findings(report.risks, report.changes)[:MOST_RESULTS]
+    rules = sorted({item.risk.rule for item in placed})
     driver: dict[str, Any] = {
         "name": TOOL,
         "semanticVersion": __version__,
@@ -101,22 +97,20 @@ def _severity_of_problem(severity: Severity) -> str:
 
 
 def _describe_results(
-    placed: Sequence[tuple[Risk, str]], rules: Sequence[str]
+    placed: Sequence[PlacedFinding], rules: Sequence[str]
 ) -> list[dict[str, Any]]:
     """The results; findings about the same thing are counted in the order of their lines."""
     seen: Counter[str] = Counter()
     found: dict[int, dict[str, Any]] = {}
-    for at, (risk, path) in sorted(enumerate(placed), key=lambda each: each[1][0].line or 0):
-        fingerprint = fingerprint_finding(risk, path)
+    for at, item in sorted(enumerate(placed), key=lambda each: each[1].risk.line or 0):
+        fingerprint = fingerprint_finding(item.risk, item.path)
         seen[fingerprint] += 1
-        found[at] = _describe_result(risk, path, rules, f"{fingerprint}:{seen[fingerprint]}")
+        found[at] = _describe_result(item, rules, f"{fingerprint}:{seen[fingerprint]}")
     return [found[at] for at in range(len(placed))]
 
 
-def _describe_result(
-    risk: Risk, path: str, rules: Sequence[str], fingerprint: str
-) -> dict[str, Any]:
-    line = max(risk.line or 1, 1) if risk.path else 1
+def _describe_result(item: PlacedFinding, rules: Sequence[str], fingerprint: str) -> dict[str, Any]:
+    risk = item.risk
     clears = f" Clears when {risk.clears_when.rstrip('.')}." if risk.clears_when else ""
     return {
         "ruleId": risk.rule,
@@ -127,10 +121,10 @@ def _describe_result(
             {
                 "physicalLocation": {
                     "artifactLocation": {
-                        "uri": quote(path, safe="/", errors="replace"),
+                        "uri": quote(item.path, safe="/", errors="replace"),
                         "uriBaseId": "%SRCROOT%",
                     },
-                    "region": {"startLine": line},
+                    "region": {"startLine": item.line},
                 }
             }
         ],
