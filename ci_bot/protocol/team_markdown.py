@@ -24,7 +24,7 @@ _REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"&(?:#|[A-Za-z][A-Za-z0-9]*;)"),
         "must hold no HTML entity; write the letter itself",
     ),
-    (re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])"), "must mention nobody; leave the `@` out"),
+    (re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9_{])"), "must mention nobody; leave the `@` out"),
     (re.compile(r"!\["), "must hold no picture; write a link to it"),
     (re.compile(r"^[ >*+-]*\[[^\]\n]+\]:", re.MULTILINE), "must define no reference `[name]:`"),
     (re.compile(r"\$\$"), "must hold no `$$`"),
@@ -74,8 +74,8 @@ def _find_open_fence(text: str) -> str | None:
 def fill_variables(text: str, values: Mapping[str, str]) -> str:
     """The text with a value in the place of each variable; a dash if there is no plain one."""
 
-    def fill(match: re.Match[str]) -> str:
+    def fill_variable(match: re.Match[str]) -> str:
         value = values.get(match[1], "")
         return value if _PLAIN.fullmatch(value) else "–"
 
-    return _VARIABLE.sub(fill, text)
+    return _VARIABLE.sub(fill_variable, text)
