@@ -48,7 +48,7 @@ def test_owners__of_all_that_a_review_writes__are_the_workspaces(action: Action)
     assert outcome.outputs["report-path"] == REPORT, outcome.log
     after = paths(action)
     new = {path: owner for path, owner in after.items() if path not in before}
-    names = ("", "/report.json", "/report.md", "/report.html")
+    names = ("", "/report.json", "/report.md", "/report.html", "/report.sarif")
     report = {f"workspace/{REPORT}{name}" for name in names}
     assert new == dict.fromkeys(report, RUNNER_UID)
     assert {
