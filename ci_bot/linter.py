@@ -12,6 +12,7 @@ of the language server's protocol, so an editor marks the place and links the ru
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -75,15 +76,12 @@ class _LintPolicy:
             policy=policy, matches=ScopeMatches.from_answers(scopes, answers), today=today
         )
 
-    def weigh(self, observation: Any, name: str, path: str | None, text: str) -> str | None:
+    def weigh_observation(
+        self, observation: Any, name: str, path: str | None, text: str
+    ) -> str | None:
         """The weight of what a rule has seen; None if it does not count."""
         comments = compare_ignore_comments([(path or "", text, text)], known_rules())
-        weighing = PolicyWeighing(
-            policy=self._weighing.policy,
-            matches=self._weighing.matches,
-            today=self._weighing.today,
-            comments=comments,
-        )
+        weighing = replace(self._weighing, comments=comments)
         risk = Risk(
             rule=observation.spec.id,
             severity=observation.weight,
@@ -104,7 +102,7 @@ def _read_file(content: bytes, today: date) -> PolicyFile:
         refuse_policy(error.message)
 
 
-def _look_at(context: Any) -> tuple[ProjectView, _LintPolicy]:
+def _find_view_and_policy(context: Any) -> tuple[ProjectView, _LintPolicy]:
     """View and policy of a context. SQLMesh makes each rule again for each model."""
     models = context._models if hasattr(context, "_models") else context.models
     found = _known.get(context)
@@ -120,7 +118,7 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
 
     class Linted(kind):  # type: ignore[misc,valid-type]  # each rule has one
         def __init__(self, context: Any) -> None:
-            view, self._policy = _look_at(context)
+            view, self._policy = _find_view_and_policy(context)
             super().__init__(view)
             self.context = context
 
@@ -131,7 +129,7 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
         def _violation_of(self, model: Any, observation: Any) -> Any:
             path, text = _read_model(model, self._policy.roots)
             name = self.project.names.short_name(model.fqn)
-            severity = self._policy.weigh(observation, name, path, text)
+            severity = self._policy.weigh_observation(observation, name, path, text)
             if severity is None:
                 return None
             page = f"`ci-bot explain {self.spec.id}` says more."

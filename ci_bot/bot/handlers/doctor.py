@@ -19,9 +19,6 @@ from ci_bot.errors import BotError, RequestRefused
 from ci_bot.protocol.messages import DoctorDocument
 from ci_bot.protocol.plan import ProjectCheck
 
-# GitHub shows ten annotations of each kind; the summary has them all.
-_MOST_ANNOTATIONS = 10
-
 
 class DoctorHandler(Handler[activities.Doctor]):
     """Says what the other activities would miss here. Changes nothing."""
@@ -90,14 +87,14 @@ def _publish_doctor(document: DoctorDocument, context: HandlerContext, branch: s
 
 
 def _annotate_checks(document: DoctorDocument, publisher: Publisher) -> None:
-    said = {
-        "fail": publisher.commands.annotate_error,
-        "warn": publisher.commands.annotate_warning,
-    }
-    for status, annotate in said.items():
-        found = [check for check in document.checks if check.status == status]
-        for check in found[:_MOST_ANNOTATIONS]:
-            annotate(f"{check.name}: {check.message} {check.fix or ''}".strip())
+    for status, level in (("fail", "error"), ("warn", "warning")):
+        publisher.annotate_findings(
+            [
+                (level, f"{check.name}: {check.message} {check.fix or ''}".strip(), None, None)
+                for check in document.checks
+                if check.status == status
+            ]
+        )
 
 
 def check_variables(worker_env: str, environ: Mapping[str, str]) -> Iterator[ProjectCheck]:

@@ -164,7 +164,7 @@ def _tell_of_other_prefixes(swept: sweeping.SweepOutcome, publisher: Publisher) 
 
 
 def _set_sweep_outputs(swept: sweeping.SweepOutcome, publisher: Publisher, code: int) -> None:
-    """Not through `conclude`: a sweep is about no single environment and has no comment."""
+    """Not through `Publisher`: a sweep is about no single environment and has no comment."""
     reason = (
         swept.failure.reason_code
         if swept.failure

@@ -171,7 +171,7 @@ def local_client(
     try:
         with (
             handle_signals(cancel),
-            _listen(machine) as listener,
+            _listen_to_work(machine) as listener,
             open_client(
                 options, machine, redactor=redactor, cancel=cancel, listener=listener
             ) as client,
@@ -182,18 +182,18 @@ def local_client(
 
 
 @contextmanager
-def _listen(machine: Machine) -> Iterator[WorkListener]:
+def _listen_to_work(machine: Machine) -> Iterator[WorkListener]:
     """Who hears of the work: a person at the machine's log."""
     with show_steps(machine) as display:
 
-        def traceback(lines: list[str]) -> None:
+        def print_traceback(lines: list[str]) -> None:
             if machine.verbose:
                 display.print_line("\n".join(lines))
 
-        log = TracebackFilter(on_line=display.print_line, on_traceback=traceback)
+        log = TracebackFilter(on_line=display.print_line, on_traceback=print_traceback)
         try:
             yield WorkListener(
-                on_progress=display.show_step, on_log=log.feed_line, on_traceback=traceback
+                on_progress=display.show_step, on_log=log.feed_line, on_traceback=print_traceback
             )
         finally:
             log.release_held()

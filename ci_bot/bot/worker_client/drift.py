@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ci_bot.bot.worker_client.cleanup import AskStates, SweepOptions, SweptEnvironment, sort_out
 from ci_bot.bot.worker_client.client import WorkerClient, make_owner
@@ -86,39 +85,36 @@ def find_drift(
         planned_at=planned_at,
     )
     ours = [item for item in listed.environments if item.owner in (None, options.owner)]
+    missing, plan = report.prod_not_found, report.prod_plan
+    changes = [] if missing is not None else report.changes
     return DriftReport(
         commit=client.git.read_head(),
         planned_at=planned_at,
         environments=list(_list_unowned(ours, options, ask_states))[:MOST_LISTED],
         survey=listed.survey,
-        **_describe_difference(report),
-    )
-
-
-def _describe_difference(report: Report) -> dict[str, Any]:
-    """The parts of the report about the plan that would make prod equal."""
-    missing = report.prod_not_found
-    changes = [] if missing is not None else report.changes
-    plan = report.prod_plan
-    failure = report.failure
-    if failure is None and plan is not None and plan.would_fail:
-        failure = Failure(
-            stage="plan",
-            reason_code="failed",
-            exit_code=1,
-            message=f"SQLMesh refuses to plan prod: {plan.failure}",
-        )
-    return {
-        "plan_id": plan.plan_id if plan is not None and missing is None else None,
-        "models": [
+        plan_id=plan.plan_id if plan is not None and missing is None else None,
+        models=[
             DriftedModel(model=change.model, change=change.change)
             for change in sorted(changes, key=lambda one: (one.change, one.model))[:MOST_LISTED]
         ],
-        "changed_models": len(changes),
-        "other_changes": sum(item.change != "unchanged" for item in report.statements),
-        "prod_missing": missing.describe_absence() if missing is not None else None,
-        "failure": failure,
-    }
+        changed_models=len(changes),
+        other_changes=sum(item.change != "unchanged" for item in report.statements),
+        prod_missing=missing.describe_absence() if missing is not None else None,
+        failure=_find_failure(report),
+    )
+
+
+def _find_failure(report: Report) -> Failure | None:
+    """Why the default branch cannot be planned, or why SQLMesh refuses that plan of prod."""
+    plan = report.prod_plan
+    if report.failure is not None or plan is None or not plan.would_fail:
+        return report.failure
+    return Failure(
+        stage="plan",
+        reason_code="failed",
+        exit_code=1,
+        message=f"SQLMesh refuses to plan prod: {plan.failure}",
+    )
 
 
 def _list_unowned(

@@ -102,12 +102,12 @@ def _computed_whole_by_next_run(as_prod: BuiltPlan, whole: Built) -> Built:
     """
     replaced = as_prod.plan.context_diff.modified_snapshots
 
-    def held(snapshot: Snapshot) -> list[Interval]:
+    def list_held_intervals(snapshot: Snapshot) -> list[Interval]:
         _, old = replaced.get(snapshot.name, (None, None))
         return list(old.intervals) if old is not None else []
 
     return {
-        snapshot.snapshot_id: held(snapshot)
+        snapshot.snapshot_id: list_held_intervals(snapshot)
         for snapshot in as_prod.changed_snapshots
         if snapshot.is_model
         and (snapshot.is_full or snapshot.is_view)

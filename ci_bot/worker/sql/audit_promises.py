@@ -187,11 +187,11 @@ def bind_arguments(text: str, arguments: Mapping[str, Any], dialect: str) -> str
         return text
     values = {name.lower(): value for name, value in arguments.items()}
 
-    def bind(node: exp.Expr) -> exp.Expr:
+    def bind_variable(node: exp.Expr) -> exp.Expr:
         value = values.get(node.name.lower()) if isinstance(node, d.MacroVar) else None
         return value.copy() if isinstance(value, exp.Expr) else node
 
-    return tree.transform(bind).sql(dialect=dialect)
+    return tree.transform(bind_variable).sql(dialect=dialect)
 
 
 def _compare_inclusion(less: set[TermKey], more: set[TermKey]) -> Strictness | None:

@@ -14,6 +14,7 @@ from ci_bot.protocol.executions import (
     ExecutionExample,
     ModelExecution,
 )
+from ci_bot.protocol.plan import ColumnChange
 from ci_bot.protocol.review_report import Report
 from tests.factories import make_change, make_context, make_report, make_risk
 
@@ -92,6 +93,17 @@ def test_model_without_an_example__is_named_with_what_is_known(
     more: dict[str, object], text: str
 ) -> None:
     assert text in comment_of(make(executed(None, **more)))
+
+
+def test_model_with_other_columns__was_compared_in_those_that_both_have() -> None:
+    added = ColumnChange(name="late", before=None, after="int")
+    report = make_report(
+        changes=[make_change("mart.delays", columns=[added])],
+        executions=[executed(None, result="alike", data_sets=41)],
+    )
+
+    told = "not told apart by 41 generated data sets in the columns that both versions have"
+    assert told in comment_of(report)
 
 
 def test_model_that_is_proved__is_not_named_again() -> None:

@@ -188,10 +188,14 @@ def test_headline__of_a_go_says_that_prod_builds_much(
 def test_rules__stand_behind_a_word_where_they_can_be_linked() -> None:
     context = make_context(rules_url=RULES_URL)
     links = CommentLinks(context)
-    assert links.why("R06-breaking-rebuild") == f"[why]({RULES_URL}/R06-breaking-rebuild.md)"
-    assert links.why("R06-breaking-rebuild", 1).startswith("[why 2](")
-    assert links.why("not-a-rule-of-ours") == "`not-a-rule-of-ours`"
-    assert CommentLinks(make_context()).why("R06-breaking-rebuild") == "`R06-breaking-rebuild`"
+    assert (
+        links.rule_reason("R06-breaking-rebuild") == f"[why]({RULES_URL}/R06-breaking-rebuild.md)"
+    )
+    assert links.rule_reason("R06-breaking-rebuild", 1).startswith("[why 2](")
+    assert links.rule_reason("not-a-rule-of-ours") == "`not-a-rule-of-ours`"
+    assert (
+        CommentLinks(make_context()).rule_reason("R06-breaking-rebuild") == "`R06-breaking-rebuild`"
+    )
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -349,7 +349,7 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
             ),
             2_500,
         ),
-        SectionShare(lines("unproved", view.unproved, "models"), 800),
+        SectionShare(lines("unproved", view.unproved_notes, "models"), 800),
         SectionShare(table("impact", view.impact, _IMPACT, "changes", "impact"), 1_500),
         SectionShare(table("drift", view.drift, _CHANGES, "models", "change", links), 1_500),
         SectionShare(tests, 2_500),

@@ -68,15 +68,24 @@ def list_unproved(report: Report) -> list[str]:
     """Sentences about the changed models without an example and without a proof."""
     proved = {risk.model for risk in (*report.risks, *report.set_aside) if risk.rule == _SAME_RULE}
     left = [one for one in report.executions if one.example is None and one.model not in proved]
-    alike = [one for one in left if one.result == "alike"]
+    # Only columns that both versions have can be compared.
+    other_columns = {change.model for change in report.changes if change.columns}
     found = []
-    if alike:
-        fewest, most = (pick(one.data_sets for one in alike) for pick in (min, max))
-        sets = format_count(most, "generated data set")
-        sets = sets if fewest == most else f"{fewest} to {sets}"
-        found.append(
-            f"Not proved to be the same, and not told apart by {sets}: {_list_names(alike)}."
-        )
+    for note, alike in (
+        ("", [one for one in left if one.result == "alike" and one.model not in other_columns]),
+        (
+            " in the columns that both versions have",
+            [one for one in left if one.result == "alike" and one.model in other_columns],
+        ),
+    ):
+        if alike:
+            fewest, most = (pick(one.data_sets for one in alike) for pick in (min, max))
+            sets = format_count(most, "generated data set")
+            sets = sets if fewest == most else f"{fewest} to {sets}"
+            found.append(
+                f"Not proved to be the same, and not told apart by {sets}{note}: "
+                f"{_list_names(alike)}."
+            )
     by_reason: dict[str, list[ModelExecution]] = {}
     for one in left:
         if one.result != "alike":
@@ -121,11 +130,12 @@ def list_short_examples(report: Report) -> list[ShortExample]:
     return [
         found
         for one in list_examples(report)
-        if one.example is not None and (found := _shorten(one.model, one.example)) is not None
+        if one.example is not None
+        and (found := _shorten_example(one.model, one.example)) is not None
     ]
 
 
-def _shorten(model: str, example: ExecutionExample) -> ShortExample | None:
+def _shorten_example(model: str, example: ExecutionExample) -> ShortExample | None:
     given = tuple(_list_facts(example))
     changed = [pair for pair in example.outputs if pair.before != pair.after]
     if len(changed) != 1 or not 0 < len(given) <= _MOST_VALUES:

@@ -169,7 +169,7 @@ class CommentLinks:
         known = self._rules is not None and id_ in RULES
         return make_link(table_cell(id_), f"{self._rules}/{id_}.md" if known else None)
 
-    def why(self, id_: str, before: int = 0) -> SafeMarkdown:
+    def rule_reason(self, id_: str, before: int = 0) -> SafeMarkdown:
         """ "why", linked to the page of a rule; the rule's id if there is no page to link.
 
         Args:
@@ -180,7 +180,7 @@ class CommentLinks:
         label = f"why {before + 1}" if before else "why"
         return make_link(SafeMarkdown(label), f"{self._rules}/{id_}.md")
 
-    def compare(self, before: str, after: str) -> SafeMarkdown:
+    def commit_range(self, before: str, after: str) -> SafeMarkdown:
         """Two commits, linked to what lies between them."""
         ends = (code_span(before[:_SHORT_SHA]), code_span(after[:_SHORT_SHA]))
         label = SafeMarkdown(" → ".join(ends))

@@ -47,6 +47,7 @@ class ReportSentences:
     aside_and_why: str = "Findings that do not count, and why"
     nothing_lighter: str = "The policy makes nothing lighter here."
     statements_around: str = "Statements around the environment"
+    on_generated_rows: str = "What the changed queries give on generated rows"
     readers_of_change: str = "What reads the columns and rows that change"
     altered_in_place: str = "Altered in place, because the change is forward-only"
     holds_plan: str = "holds this plan, with all data"

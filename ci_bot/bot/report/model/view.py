@@ -148,7 +148,7 @@ class ReviewView(PlannedWork):
     generated_note = execution_examples.GENERATED
 
     @cached_property
-    def unproved(self) -> list[str]:
+    def unproved_notes(self) -> list[str]:
         """Sentences about the changed models without an example and without a proof."""
         return execution_examples.list_unproved(self.report)
 
@@ -201,16 +201,15 @@ class ReviewView(PlannedWork):
         """Who is asked whether the change of the data is meant; "" if nobody has to be."""
         if not self.findings.headline_findings:
             return ""
-        return owner_question(self._owners, self.head.kind)
+        return owner_question(self._list_data_owners(), self.head.kind)
 
     @property
     def owners_of_data(self) -> str:
         """The owners of the models that the headline is about, as the project names them; "" where
         it names none."""
-        return describe_owners(self._owners)
+        return describe_owners(self._list_data_owners())
 
-    @property
-    def _owners(self) -> list[str]:
+    def _list_data_owners(self) -> list[str]:
         models = set(self.head.models)
         found = [c.owner for c in self.own if c.model in models and c.owner]
         return list(dict.fromkeys(found))

@@ -111,9 +111,11 @@ def _fit_lines(page: TextPage, screen: OutputScreen, room: int) -> list[str]:
 
 
 def _describe_reason(point: FindingPoint) -> str:
+    """A finding in a line; with the line of its file, so that an editor's terminal opens it."""
     risk = point.risk
+    place = "" if risk.model or not risk.path or not risk.line else f":{risk.line}"
     more = f" (+{point.more})" if point.more else ""
-    return one_line(f"{risk.severity}: {_name_finding(risk)}{more}: {risk.evidence}")
+    return one_line(f"{risk.severity}: {_name_finding(risk)}{place}{more}: {risk.evidence}")
 
 
 def _list_facts(view: ReviewView, screen: OutputScreen) -> list[str]:

@@ -37,7 +37,8 @@ _APPROVER = "required_approver"
 
 
 def judge_other_setting(head: str, before: Any = None, after: Any = None) -> OtherJudgement:
-    """
+    """How much a change of such a setting weighs, what it does, and when it clears.
+
     Args:
         head: The first key of the setting.
         before, after: Its values, None where it is not set.
