@@ -1,4 +1,4 @@
-"""A check of a commit as GitHub takes it: data alone, so that whoever sends it imports no report."""
+"""A check of a commit as GitHub takes it: data alone, so that a client imports no report."""
 
 from __future__ import annotations
 
