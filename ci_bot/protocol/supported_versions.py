@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
-from itertools import takewhile
+from typing import TYPE_CHECKING
 
-Version = tuple[int, ...]
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
 
-OLDEST: Version = (0, 227, 1)
+# `packaging` is imported where it is needed: a start that does nothing does not pay for it.
+
+Release = tuple[int, ...]
+
+OLDEST: Release = (0, 227, 1)
 # The first one that nothing was tried with.
-BEYOND: Version = (0, 237)
+BEYOND: Release = (0, 237)
 
 SQLMESH_VERSIONS_TEXT = "0.227.1 to 0.236.x"
 
@@ -19,50 +24,64 @@ WAY_OUT = (
     "`sqlmesh migrate`. For a newer one, take a newer release of this action."
 )
 
-_REQUIREMENT = re.compile(r"(?i)sqlmesh(?![\w.-])\s*(?:\[[^\]]*\])?\s*\(?(?P<bounds>[^;#)]*)")
-
-_PARTS = 3
-
-_BOUND = re.compile(r"(===|==|~=|<=|>=|<|>)\s*([0-9][0-9A-Za-z.*+!-]*)")
+# More patches than a minor version of SQLMesh ever had.
+_PATCHES = 100
 
 
-def version_numbers(version: str) -> Version:
-    """The leading numbers of a version: those of a release candidate are the release's."""
-    parts = [re.match(r"\d+", part) for part in version.strip().split(".")]
-    return tuple(int(part[0]) for part in takewhile(lambda part: part is not None, parts) if part)
+def parse_release(version: str) -> Release:
+    """The numbers of a version: those of a release candidate are the release's. Empty if the text
+    is no version (PEP 440).
+    """
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return Version(version).release
+    except InvalidVersion:
+        return ()
 
 
 def is_supported(version: str) -> bool:
     """Whether this release works with that version."""
-    return OLDEST <= version_numbers(version) < BEYOND
+    return OLDEST <= parse_release(version) < BEYOND
 
 
 def excluded_by(requirement: str) -> str | None:
     """What one line of a requirements file asks for, if it leaves no version that is supported.
 
-    Said of numbers only: a line that allows a version that does not exist counts as allowing it.
+    A line that allows a version that does not exist counts as allowing it. What is no requirement
+    (PEP 508) excludes nothing: pip refuses it.
     """
-    line = re.split(r"\s--", requirement, maxsplit=1)[0]
-    asked = _REQUIREMENT.match(line)
-    if asked is None or line[asked.end("bounds") :].startswith("@"):
+    asked = _read_bounds("sqlmesh", requirement)
+    if asked is None:
         return None
-    bounds = asked["bounds"].strip()
-    low, high = OLDEST, BEYOND  # of what is left; `high` is not in it
-    for sign, text in _BOUND.findall(bounds):
-        version, series = version_numbers(text), text.endswith(".*")
-        if sign in ("==", "===", "~=", ">=", ">"):
-            low = max(low, version)
-        if sign in ("==", "===") and not series:
-            # 0.228 is another way to write 0.228.0.
-            high = min(high, (*version, *(0,) * (_PARTS - len(version)), 0))
-        elif sign == "~=" or series:
-            kept = version[:-1] if sign == "~=" else version
-            high = min(high, (*kept[:-1], kept[-1] + 1)) if kept else high
-        elif sign == "<":
-            high = min(high, version)
-        elif sign == "<=":
-            high = min(high, (*version, 0))
-    return None if low < high else f"sqlmesh{bounds}"
+    minors = range(OLDEST[1], BEYOND[1])
+    releases = [f"0.{minor}.{patch}" for minor in minors for patch in range(_PATCHES)]
+    named = [bound.version for bound in asked]
+    supported = filter(is_supported, [*releases, *named])
+    return None if any(asked.filter(supported, prereleases=True)) else f"sqlmesh{asked}"
+
+
+def find_exact_version(bounds: str) -> str | None:
+    """The one version that bounds such as `==3.5.1` allow; None if they are none, or allow more."""
+    from packaging.specifiers import SpecifierSet
+
+    try:
+        (bound,) = SpecifierSet(bounds)
+    except ValueError:
+        return None
+    is_exact = bound.operator in ("==", "===") and not bound.version.endswith(".*")
+    return bound.version.removeprefix("v") if is_exact else None
+
+
+def _read_bounds(package: str, requirement: str) -> SpecifierSet | None:
+    """What a line of a requirements file asks of a package's version; None if it says nothing."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        asked = Requirement(re.split(r"\s(?:--|#)", requirement, maxsplit=1)[0])
+    except InvalidRequirement:
+        return None
+    return asked.specifier if asked.name.lower() == package and asked.url is None else None
 
 
 def describe_unsupported(what: str) -> str:
@@ -115,20 +134,17 @@ SOURCES = {
     "4.3.0": "e8c517948eff7088a7aa07449aa8eafa4a15a8d50319de2525a6fd26622476c6",
 }
 
-NEWEST = max(SOURCES, key=lambda version: tuple(map(int, version.split("."))))
-
-_PIN = re.compile(r"(?i)pyspark(?:\[[^\]]*\])?\s*={2,3}\s*(?P<version>\d+(?:\.\d+)+)(?=[;#\s]|$)")
+*_, NEWEST = SOURCES
 
 
 def was_tried(version: str) -> bool:
     """Whether this release was tried with that version's release line."""
-    return ".".join(version.split(".")[:2]) in TRIED
+    return ".".join(map(str, parse_release(version)[:2])) in TRIED
 
 
 def pinned_by(requirement: str) -> str | None:
     """The version that one line of a requirements file pins PySpark to, if it is one version."""
-    found = _PIN.match(requirement.strip())
-    return found["version"] if found else None
+    return find_exact_version(str(_read_bounds("pyspark", requirement) or ""))
 
 
 def find_source_requirement(version: str) -> str | None:

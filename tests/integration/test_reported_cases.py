@@ -12,7 +12,7 @@ import pytest
 import sqlmesh
 from sqlmesh.core.context import Context
 
-from ci_bot.protocol.supported_versions import version_numbers
+from ci_bot.protocol.supported_versions import parse_release
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.worker import Client
@@ -45,7 +45,7 @@ def test_cache__with_an_entry_that_vanishes__stops_plain_sqlmesh_and_no_review(s
     (entry, *_) = sorted((shop.project / ".cache" / "optimized_query").iterdir())
     entry.with_name(f"{entry.name}9").symlink_to("gone")
     before = cached(shop)
-    if version_numbers(sqlmesh.__version__) < LOOKS_CAREFULLY:
+    if parse_release(sqlmesh.__version__) < LOOKS_CAREFULLY:
         with pytest.raises(FileNotFoundError, match="optimized_query"):
             Context(paths=[str(shop.project)]).close()
         assert cached(shop).keys() == before.keys()

@@ -29,6 +29,9 @@ sqlmesh~=0.235.2
 sqlmesh~=0.236
 sqlmesh==0.230.*
 sqlmesh!=0.229.0
+sqlmesh>=0.229,!=0.229.*
+sqlmesh==0.236.5rc1
+sqlmesh==0.236.900
 sqlmesh-extras==0.1
 sqlmesh_dbt==0.1
 sqlmeshes==0.1
@@ -47,6 +50,8 @@ sqlmesh==0.237.0
 sqlmesh>=0.237
 sqlmesh==0.237.*
 sqlmesh~=0.237.1
+sqlmesh>=0.236,<0.237,!=0.236.*
+sqlmesh==0.237.0rc1
 sqlmesh==1.0
 sqlmesh (==0.220.0)
 """

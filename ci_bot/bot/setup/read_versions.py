@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ci_bot.protocol.supported_versions import find_exact_version
+
 PACKAGES = ("sqlmesh", "pyspark")
 # Those that name one version of each package come first, then what people write by hand.
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock")
 _MADE_BY_HAND = ("pyproject.toml", "setup.cfg", "Pipfile")
 PYTHON_FILE = ".python-version"
 _REQUIREMENTS = re.compile(r"(?:.*[-_.])?requirements?(?:[-_.].*)?\.(?:txt|lock)", re.IGNORECASE)
-_EXACT = re.compile(r"={2,3}\s*v?(\d+(?:\.\d+)+\w*)\s*$")
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def read_version(package: str, path: str, text: str) -> FoundVersion | None:
         return None
     asked = asked.strip().strip("()")
     bare = re.fullmatch(r"\d+(?:\.\d+)+", asked) if name in ("pyproject.toml", "Pipfile") else None
-    exact = bare[0] if bare else _exact_version(asked)
+    exact = bare[0] if bare else find_exact_version(asked)
     return FoundVersion(exact, asked, path)
 
 
@@ -125,11 +126,6 @@ def find_locked(package: str, files: Mapping[str, str]) -> FoundVersion | None:
 def _find_group(pattern: str, text: str) -> str | None:
     found = re.search(pattern, text)
     return found[1] if found else None
-
-
-def _exact_version(asked: str) -> str | None:
-    exact = _EXACT.match(asked)
-    return exact[1] if exact else None
 
 
 def _of_pipfile_lock(package: str, text: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from sqlmesh.core.config.connection import SparkConnectionConfig
 
 from ci_bot.protocol.cost import LearnDocument
 from ci_bot.protocol.messages import LearnRequest
+from ci_bot.protocol.supported_versions import parse_release
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost.event_log_application import LoggedApplication, TableWrite
 from ci_bot.worker.cost.event_log_files import (
@@ -37,8 +37,6 @@ from ci_bot.worker.state_store import KEEP_DAYS, CostLedger, ProdRunRow
 
 # The versions whose logs were looked at. Another one may mean something else by the same names.
 OLDEST_SPARK, NEWEST_SPARK = (3, 4), (4, 1)
-
-_VERSION = re.compile(r"^(\d+)\.(\d+)")
 
 _DAY = 86_400
 
@@ -154,8 +152,9 @@ def _list_judged_writes(
 
 
 def _is_readable_version(version: str | None) -> bool:
-    match = _VERSION.match(version or "")
-    return match is not None and OLDEST_SPARK <= (int(match[1]), int(match[2])) <= NEWEST_SPARK
+    # A vendor adds a suffix of its own: 3.5.1-amzn-0.
+    release = parse_release((version or "").partition("-")[0])
+    return OLDEST_SPARK <= release[:2] <= NEWEST_SPARK
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
+from ci_bot.protocol.supported_versions import parse_release
 from ci_bot.worker.execution.arithmetic import ARITHMETIC_MACROS
 from ci_bot.worker.execution.casts import CAST_MACROS
 from ci_bot.worker.execution.functions import FUNCTION_MACROS
@@ -149,7 +150,6 @@ def _load_duckdb() -> Any:
         import duckdb
     except ImportError as error:
         raise UntriedError("DuckDB, which is not installed") from error
-    version = tuple(int(part) for part in duckdb.__version__.split(".")[:2] if part.isdigit())
-    if not OLDEST <= version < BEYOND:
+    if not OLDEST <= parse_release(duckdb.__version__) < BEYOND:
         raise UntriedError(f"DuckDB {duckdb.__version__}, with which nothing was compared")
     return duckdb

@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
 
 from ci_bot.errors import BadInput, BotError, RequestRefused
-from ci_bot.protocol.supported_versions import SQLMESH_VERSIONS_TEXT, is_supported, version_numbers
+from ci_bot.protocol.supported_versions import SQLMESH_VERSIONS_TEXT, is_supported, parse_release
 
 _LOCKED = re.compile(r"Could not set lock|Conflicting lock")
 
@@ -195,8 +195,8 @@ def other_version(written_by: str, schema: int, *, installed: str) -> BadInput:
         schema: Of the state's tables, as the state names it.
         installed: The version that this run has.
     """
-    older = version_numbers(written_by) < version_numbers(installed)
-    if version_numbers(written_by) == version_numbers(installed):
+    older = parse_release(written_by) < parse_release(installed)
+    if parse_release(written_by) == parse_release(installed):
         hint = f"Its tables are of another version, though: {_MIGRATE}."
     elif is_supported(written_by):
         hint = f"Pin `sqlmesh=={written_by}` in the input `requirements`"

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 from ci_bot.errors import BadInput
-from ci_bot.protocol.supported_versions import WITH_SPARK
+from ci_bot.protocol.supported_versions import WITH_SPARK, parse_release
 
 CHOOSE_ONE = "Point JAVA_HOME at one of them."
 
@@ -196,9 +196,9 @@ def _parse_major(text: str) -> int | None:
 def spark_version() -> tuple[int, int]:
     """PySpark's major and minor version, without importing it; the newest where it is not there."""
     try:
-        numbers = metadata.version("pyspark").split(".")
-        return int(numbers[0]), int(numbers[1])
-    except (metadata.PackageNotFoundError, ValueError, IndexError):
+        major, minor, *_ = parse_release(metadata.version("pyspark"))
+        return major, minor
+    except (metadata.PackageNotFoundError, ValueError):
         return _NEWEST_SPARK, 0
 
 

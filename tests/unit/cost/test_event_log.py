@@ -218,10 +218,10 @@ def write_logs(directory: Path) -> None:
     (directory / "foreign").write_bytes(
         log(begin(), statement(1, NOW - 90, NOW - 80, text="file:/wh/raw.db/orders"), finish())
     )
-    for version in ("2.4.8", "3.3.4", "4.2.0", "5.0.0"):
+    for version in ("2.4.8", "3.3.4", "4.2.0", "main"):
         content = log(begin(version), statement(1, NOW - 90, NOW - 80), finish())
         (directory / f"of-{version}").write_bytes(content)
-    for version in ("3.4.4", "4.0.1", "4.1.4"):
+    for version in ("3.5.1-amzn-0", "4.0.1", "4.1.4"):
         content = log(begin(version), statement(1, NOW - 90, NOW - 80), finish())
         (directory / f"of-{version}").write_bytes(content)
     (directory / "a-picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff")
@@ -240,7 +240,7 @@ def test_learn__counts_what_is_of_no_use_and_reads_the_rest(
     assert {row.source for row in ledger.prod_runs([TABLE])} == {
         "good",
         "cut",
-        "of-3.4.4",
+        "of-3.5.1-amzn-0",
         "of-4.0.1",
         "of-4.1.4",
     }

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from ci_bot.bot.sandbox.caged_pip import index_lines, list_missing_requirements
 from ci_bot.bot.sandbox.requirements import check_requirements
 from ci_bot.errors import BadInput
 from ci_bot.protocol.supported_versions import (
+    NEWEST,
     SOURCES,
     find_source_requirement,
     pinned_by,
@@ -161,5 +163,7 @@ def test_pinned__is_one_version_of_pyspark(line: str, version: str | None) -> No
 
 def test_sources__are_of_what_was_tried() -> None:
     assert all(was_tried(version) for version in SOURCES)
+    assert list(SOURCES) == sorted(SOURCES, key=Version)
+    assert list(SOURCES)[-1] == NEWEST
     assert find_source_requirement("4.1.4") == f"pyspark==4.1.4 --hash=sha256:{SOURCES['4.1.4']}"
     assert find_source_requirement("9.9.1") is None
