@@ -10,11 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
-
 from ci_bot.protocol.environment import is_prefix, normalize_name
+from ci_bot.yaml_reader import MappingNode, Node, ScalarNode, UnfitYaml, compose_yaml
 
 # One of them in a directory; SQLMesh refuses several.
 FILES = ("config.yaml", "config.yml", "sqlmesh.yaml", "sqlmesh.yml")
@@ -22,7 +19,7 @@ KEY = "cicd_bot.pr_environment_name"
 MOST_BYTES = 1024 * 1024
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _REMARK = re.compile(r"\{#.*?#\}", re.DOTALL)
-# Stands for what a template would give; in no name that could be honoured.
+# In place of what a template would give; in no name that could be honoured.
 _UNKNOWN = "\u2400"
 _TEXT, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 
@@ -50,7 +47,7 @@ def written_prefix(text: str) -> WrittenPrefix:
         return WrittenPrefix()
     try:
         name = _read_key(text)
-    except (YAMLError, ValueError, RecursionError):
+    except UnfitYaml:
         return WrittenPrefix(problem="stands in a file that is no YAML")
     except _NotPlainError as why:
         return WrittenPrefix(problem=str(why))
@@ -66,8 +63,8 @@ def written_prefix(text: str) -> WrittenPrefix:
 def written_keys(text: str, path: str) -> list[str]:
     """The keys that stand at a place of a configuration; none where it cannot be read."""
     try:
-        node = _find_node(_EXPRESSION.sub(_UNKNOWN, _REMARK.sub("", text)), path.split("."))
-    except (YAMLError, ValueError, RecursionError):
+        node = _find_node(_without_templates(text), path.split("."))
+    except UnfitYaml:
         return []
     if not isinstance(node, MappingNode):
         return []
@@ -78,7 +75,7 @@ def _read_key(text: str) -> str | None:
     """The text at `KEY`, None if nothing is written there."""
     if "{%" in text:
         raise _NotPlainError("stands in a file that a template makes")
-    node = _find_node(_EXPRESSION.sub(_UNKNOWN, _REMARK.sub("", text)), KEY.split("."))
+    node = _find_node(_without_templates(text), KEY.split("."))
     if node is None or node.tag == _NULL:
         return None
     if not isinstance(node, ScalarNode) or node.tag != _TEXT:
@@ -88,14 +85,18 @@ def _read_key(text: str) -> str | None:
     return str(node.value)
 
 
+def _without_templates(text: str) -> str:
+    """The text with a mark for each expression; two are never equal, so that they can be keys."""
+    return _EXPRESSION.sub(lambda found: f"{_UNKNOWN}{found.start()}", _REMARK.sub("", text))
+
+
 def _find_node(text: str, path: list[str]) -> Node | None:
     """What stands at a place of a YAML document; None if nothing does.
 
     Raises:
-        YAMLError, ValueError, RecursionError: it is no document.
+        UnfitYaml: it is no document.
     """
-    # Nodes only: an alias stays one, however much it would expand to.
-    node: Node | None = YAML(typ="safe", pure=True).compose(text)
+    node = compose_yaml(text)
     for name in path:
         if not isinstance(node, MappingNode):
             return None

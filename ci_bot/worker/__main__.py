@@ -180,8 +180,8 @@ def perform_request(
         ReviewRequest | DoctorRequest | ListRequest | EstimateRequest | RememberRequest,
     )
     if isinstance(request, CleanupRequest) and request.expected:
-        from ci_bot.worker.messages import load_yaml
         from ci_bot.worker.runtime import early_java
+        from ci_bot.yaml_reader import load_yaml
 
         early_java.start_early(Path(request.projects[0]), request.gateway, ready_java, load_yaml)
     from ci_bot.worker import sqlmesh_compat

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.messages.yaml_data import load_yaml
 from ci_bot.worker.runtime.early_java import guess_spark_options
+from ci_bot.yaml_reader import load_yaml
 from tests.projects import write_shop
 
 pytestmark = [pytest.mark.own_jvm, pytest.mark.cold_worker]

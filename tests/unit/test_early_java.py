@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.messages.yaml_data import load_yaml
 from ci_bot.worker.runtime.early_java import HIVE, EarlyJava, guess_spark_options
+from ci_bot.yaml_reader import load_yaml
 
 CONFIG = """\
 gateways:

@@ -23,6 +23,7 @@ BOMB = "a: &a [x, x]\n" + "".join(
         # A template elsewhere does not matter, in quotes or not.
         ("x:\n  password: {{ env_var('P') }}\ncicd_bot:\n  pr_environment_name: shop\n", "shop"),
         ("{# old: pr_environment_name: a #}\ncicd_bot:\n  pr_environment_name: shop\n", "shop"),
+        ("x:\n  {{ a }}: 1\n  {{ b }}: 2\ncicd_bot:\n  pr_environment_name: shop\n", "shop"),
         (f"{BOMB}cicd_bot:\n  pr_environment_name: shop\n", "shop"),
     ],
 )
@@ -61,6 +62,8 @@ def test_prefix__that_is_not_written_is_no_problem(text: str) -> None:
         (f"cicd_bot:\n  pr_environment_name: {'a' * 32}", "is longer than 31 characters"),
         ("cicd_bot:\n  pr_environment_name: größe", "letters other than a to z"),
         ("cicd_bot: {pr_environment_name: a", "is no YAML"),
+        # SQLMesh refuses it, too; neither of the two names is honoured.
+        ("cicd_bot:\n  pr_environment_name: a\n  pr_environment_name: b\n", "is no YAML"),
         (f"cicd_bot: {'[' * 3_000}pr_environment_name", "is no YAML"),
     ],
 )

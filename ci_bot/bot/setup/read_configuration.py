@@ -11,11 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
-
 from ci_bot.bot.setup.read_python_configuration import read_python
+from ci_bot.yaml_reader import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    UnfitYaml,
+    compose_yaml,
+)
 
 # What a variable is for: the state database, the warehouse, or anything else.
 VariablePurpose = Literal["state", "warehouse", "other"]
@@ -113,8 +117,8 @@ def read_yaml(text: str) -> ProjectConfiguration:
     blocks = " ".join(_BLOCK.findall(without_remarks))
     marked = _EXPRESSION.sub(keep, _BLOCK.sub("", without_remarks))
     try:
-        root = YAML(typ="safe", pure=True).compose(marked)
-    except (YAMLError, ValueError, RecursionError):
+        root = compose_yaml(marked)
+    except UnfitYaml:
         return _read_as_text(text)
     variables = list(_variables_in(blocks, "other", "", None))
     gateways: list[str] = []

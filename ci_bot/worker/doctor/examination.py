@@ -25,7 +25,7 @@ from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor import bundled_bot, spark_checks, spark_network, state_checks
 from ci_bot.worker.doctor.spark_network import NetworkFacts
-from ci_bot.worker.messages import ModelNames, error_sentence, file_name, load_yaml
+from ci_bot.worker.messages import ModelNames, error_sentence, file_name
 from ci_bot.worker.project import (
     FIX,
     StateFacts,
@@ -46,6 +46,7 @@ from ci_bot.worker.project import (
 )
 from ci_bot.worker.rules import quote_names
 from ci_bot.worker.runtime import PhaseClock, java, load_trace
+from ci_bot.yaml_reader import load_yaml
 
 # What a repository's workflows need GitHub to let in: a rule that keeps them out leaves no trace.
 #

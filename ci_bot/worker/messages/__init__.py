@@ -30,20 +30,12 @@ if TYPE_CHECKING:
         unset_variables,
         unusable_state,
     )
-    from ci_bot.worker.messages.yaml_data import (
-        EndlessYamlError,
-        NotYamlError,
-        load_yaml,
-        read_yaml,
-    )
 
 __all__ = [
     "LINE_NUMBER",
-    "EndlessYamlError",
     "MacroRefusedError",
     "ModelNames",
     "NotLoaded",
-    "NotYamlError",
     "cancelled_failure",
     "cause_of",
     "error_headline",
@@ -54,12 +46,10 @@ __all__ = [
     "headline_with_cause",
     "is_written_otherwise",
     "iterate_causes",
-    "load_yaml",
     "make_encodable",
     "missing_variables",
     "names_and_times",
     "other_version",
-    "read_yaml",
     "root_cause",
     "same_code",
     "spark_not_started",
@@ -93,6 +83,5 @@ __getattr__ = open_on_demand(
             "unset_variables",
             "unusable_state",
         ],
-        "yaml_data": ["EndlessYamlError", "NotYamlError", "load_yaml", "read_yaml"],
     },
 )

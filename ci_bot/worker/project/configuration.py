@@ -21,16 +21,14 @@ from ci_bot.protocol.directories import PrivateDirectories
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import (
     LINE_NUMBER,
-    EndlessYamlError,
-    NotYamlError,
     cause_of,
     error_sentence,
     missing_variables,
-    read_yaml,
     unset_variables,
 )
 from ci_bot.worker.project.dbt_projects import find_dbt_failure
 from ci_bot.worker.runtime import PhaseClock
+from ci_bot.yaml_reader import EndlessYaml, UnfitYaml, read_yaml
 
 # Where one run finds the project and may write, and how a reader knows those directories.
 
@@ -157,14 +155,14 @@ def _check_endless(place: ProjectPlace) -> None:
             continue
         try:
             read_yaml(file.read_text(encoding="utf-8", errors="replace"))
-        except EndlessYamlError as error:
+        except EndlessYaml as error:
             raise BadInput(
                 f"The SQLMesh configuration in {display_path(file, place)} is not valid: {error}.",
                 hint="Write it without aliases of aliases.",
                 reason_code="bad_config",
                 path=display_path(file, place),
             ) from error
-        except NotYamlError:
+        except UnfitYaml:
             continue  # Jinja, perhaps; SQLMesh says what is wrong with it
 
 

@@ -28,7 +28,6 @@ from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.worker.messages import NotYamlError, read_yaml
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import effects as names
 from ci_bot.worker.sql_effects.definitions import odd_format, odd_key
@@ -47,6 +46,7 @@ from ci_bot.worker.sql_effects.judgement import (
     weigh_effect,
 )
 from ci_bot.worker.sql_effects.read_statement import ACTING_WORDS
+from ci_bot.yaml_reader import UnfitYaml, read_yaml
 
 # Keys of configurations whose values are executed; the last are dbt's.
 _SLOTS = frozenset(
@@ -180,7 +180,7 @@ def _read_yaml(text: str, dialect: str) -> FileReading:
         return FileReading()
     try:
         document = read_yaml(text)
-    except NotYamlError:
+    except UnfitYaml:
         # A configuration may hold Jinja that is no YAML before it is rendered.
         effects = tuple(list_literal_effects(text, dialect)) if "{%" in text else ()
         return _make_reading([_StatementPiece("template", None, text, effects, True)], dialect)

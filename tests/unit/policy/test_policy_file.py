@@ -11,13 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.policy.policy_file import (
-    MOST_POLICY_BYTES,
-    UnfitPolicy,
-    UnfitYaml,
-    read_policy,
-    read_policy_yaml,
-)
+from ci_bot.bot.policy.policy_file import MOST_POLICY_BYTES, UnfitPolicy, read_policy
+from ci_bot.yaml_reader import UnfitYaml, read_plain_yaml
 from tests.unit.policy.given import PATH, TODAY, WEIGHTS, policy
 
 WHOLE = """\
@@ -258,13 +253,13 @@ def test_policy__that_is_too_large__is_not_parsed() -> None:
 def test_yaml__that_would_grow_without_end__is_refused_at_once(text: str) -> None:
     begun = time.process_time()
     with pytest.raises(UnfitYaml):
-        read_policy_yaml(text)
+        read_plain_yaml(text)
     assert time.process_time() - begun < 2
 
 
 def test_yaml__with_too_many_values__is_refused() -> None:
     with pytest.raises(UnfitYaml, match="more than 20,000 values"):
-        read_policy_yaml("\n".join(["a:", *["- b"] * 20_001]))
+        read_plain_yaml("\n".join(["a:", *["- b"] * 20_001]))
 
 
 @pytest.mark.parametrize(
@@ -288,13 +283,13 @@ def test_yaml__with_too_many_values__is_refused() -> None:
     ],
 )
 def test_yaml__value_is_what_it_looks_like(text: str, value: object) -> None:
-    found = read_policy_yaml(f"a: {text}\n").data["a"]
+    found = read_plain_yaml(f"a: {text}\n").data["a"]
     assert found == value
     assert type(found) is type(value)
 
 
 def test_yaml__line_of_what_is_not_there_is_that_of_what_would_hold_it() -> None:
-    lines = read_policy_yaml("a:\n  b:\n  - c: 1\n")
+    lines = read_plain_yaml("a:\n  b:\n  - c: 1\n")
     assert lines.line_of_part(("a", "b", 0, "c")) == 3
     assert lines.line_of_part(("a", "b", 0, "d")) == 3
     assert lines.line_of_part(("x",)) == 1

@@ -24,12 +24,12 @@ from sqlmesh.core.macros import MacroDialect
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.files.raw_sql import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_file
 from ci_bot.worker.sqlmesh_compat import find_objection, list_evaluated
+from ci_bot.yaml_reader import load_yaml
 
 PYTHON = find_rule("macro-runs-python")
 

@@ -11,7 +11,6 @@ from pathlib import PurePosixPath
 
 from sqlglot import Dialects
 
-from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_written_statement
@@ -24,6 +23,7 @@ from ci_bot.worker.rules.statement_rules import (
     subject_of,
 )
 from ci_bot.worker.sql_effects import JudgedEffect, read_raw_file
+from ci_bot.yaml_reader import load_yaml
 
 # Where nothing is said: one that quotes with backticks, one that does with double quotes.
 _UNKNOWN = ("spark", "duckdb")

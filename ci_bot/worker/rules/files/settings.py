@@ -11,12 +11,12 @@ from typing import Any
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import RuleSpec, find_rule
 from ci_bot.redaction import hide_shapes, is_suspect, shorten_redacted
-from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.files.other_settings import CONFIRM, judge_other_setting
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.sql_effects import meaning_of
+from ci_bot.yaml_reader import load_yaml
 
 _FOR_EVERY_MODEL = "it holds for every model without its own"
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.observation import quote_names
+from ci_bot.yaml_reader import load_yaml
 
 ExpectedRow = Mapping[str, str | None]
 ReadText = Callable[[str], str | None]

@@ -9,7 +9,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.messages import load_yaml
 from ci_bot.worker.rules.files.test_expectations import (
     ModelShape,
     ReadText,
@@ -23,6 +22,7 @@ from ci_bot.worker.rules.model_pair import list_renamed_models
 from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_file, on_file_and_models
 from ci_bot.worker.sql import plain_name
+from ci_bot.yaml_reader import load_yaml
 
 # The files in which SQLMesh finds unit tests, and the tests in them, on both sides of a change.
 

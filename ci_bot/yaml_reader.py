@@ -1,0 +1,272 @@
+"""YAML as data: the one reader of it, for both processes. Nothing in a text is run, and its size,
+its depth and its aliases are bounded before anything grows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.parser import Parser
+
+__all__ = [
+    "MOST_NODES",
+    "EndlessYaml",
+    "MappingNode",
+    "Node",
+    "PositionedDocument",
+    "ScalarNode",
+    "SequenceNode",
+    "UnfitYaml",
+    "YamlPlace",
+    "compose_yaml",
+    "load_yaml",
+    "read_plain_yaml",
+    "read_yaml",
+]
+
+# Where in a document something stands: keys, and the positions of items in lists.
+YamlPlace = tuple[str | int, ...]
+
+# With every alias written out. No configuration and no test has as many; nine lines of aliases of
+# aliases have a milliard, and whoever walks through them never comes back.
+MOST_NODES = 200_000
+# The parser looks ahead through every bracket that is open, so depth is what makes it slow.
+MOST_LEVELS = 100
+
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_FLOAT = re.compile(r"[-+]?(?:[0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][-+]?[0-9]{1,2})?")
+# What the library lets through of a value or an escape that nothing can be made of: `!!int ""`.
+_OF_VALUES = (ValueError, LookupError, OverflowError, TypeError, AttributeError)
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
+
+
+class UnfitYaml(Exception):
+    """The text is no YAML, or none that is accepted here; `line` is where, from 1."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+
+
+class EndlessYaml(UnfitYaml):
+    """Its aliases make too much of it."""
+
+
+@dataclass(frozen=True)
+class PositionedDocument:
+    """A document and where its parts stand."""
+
+    data: Any
+    known: dict[YamlPlace, int] = field(default_factory=dict)
+
+    def line_of_part(self, place: YamlPlace) -> int:
+        """The line of a part; of something that is not there, of what would hold it."""
+        while place and place not in self.known:
+            place = place[:-1]
+        return self.known.get(place, 1)
+
+
+class _BoundedParser(Parser):
+    """Stops at the first event that is not accepted."""
+
+    most_levels, most_values, is_plain = MOST_LEVELS, MOST_NODES, False
+
+    def __init__(self, loader: Any) -> None:
+        super().__init__(loader)
+        self._levels = self._values = self._documents = 0
+
+    def get_event(self) -> Event:
+        event: Event = super().get_event()
+        line = event.start_mark.line + 1
+        if self.is_plain and isinstance(event, AliasEvent):
+            raise UnfitYaml("aliases (`*name`) are not taken: write the value out", line)
+        if self.is_plain and getattr(event, "tag", None) is not None:
+            raise UnfitYaml("tags (`!name`) are not taken: write the value alone", line)
+        self._documents += isinstance(event, DocumentStartEvent)
+        if self._documents > 1:
+            raise UnfitYaml("a second document begins: there may be one", line)
+        self._values += isinstance(event, ScalarEvent | MappingStartEvent | SequenceStartEvent)
+        self._levels += isinstance(event, MappingStartEvent | SequenceStartEvent)
+        self._levels -= isinstance(event, MappingEndEvent | SequenceEndEvent)
+        if self._levels > self.most_levels:
+            raise UnfitYaml(f"it is nested more than {self.most_levels} deep", line)
+        if self._values > self.most_values:
+            raise UnfitYaml(f"it holds more than {self.most_values:,} values", line)
+        return event
+
+
+class _PlainParser(_BoundedParser):
+    most_levels, most_values, is_plain = 10, 20_000, True
+
+
+def compose_yaml(text: str) -> Node | None:
+    """The nodes of the one document in `text`; None if there is nothing in it. An alias stays one
+    node, and a tag is not followed.
+
+    Raises:
+        UnfitYaml: it is none, has a key twice, or too much of anything.
+    """
+    with _readable_errors(text):
+        return _compose(_make_reader(_BoundedParser), text)
+
+
+def read_yaml(text: str) -> Any:
+    """The document in `text` as SQLMesh reads it, with aliases and merges written out.
+
+    Raises:
+        UnfitYaml: as for `compose_yaml`, or it has a tag that makes more than data.
+        EndlessYaml: it holds itself, or too much.
+    """
+    with _readable_errors(text):
+        reader = _make_reader(_BoundedParser)
+        root = _compose(reader, text)
+        if _count_nodes(root, {}) > MOST_NODES:
+            raise EndlessYaml("it is too much with its aliases written out", 1)
+        return None if root is None else reader.constructor.construct_document(root)
+
+
+def load_yaml(text: str) -> Any:
+    """The document as `read_yaml` gives it, or None if it cannot be read."""
+    try:
+        return read_yaml(text)
+    except UnfitYaml:
+        return None
+
+
+def read_plain_yaml(text: str) -> PositionedDocument:
+    """The document in `text` and the line of every part of it, for a text that people write for
+    this program: keys are words, and only numbers, true, false and null are no text.
+
+    Raises:
+        UnfitYaml: as for `compose_yaml`, or it has an alias or a tag, or more than a person writes.
+    """
+    found = PositionedDocument(None)
+    with _readable_errors(text):
+        root = _compose(_make_reader(_PlainParser), text)
+    data = None if root is None else _read_plain_node(root, (), found.known)
+    return PositionedDocument(data, found.known)
+
+
+def _make_reader(parser: type[Parser]) -> YAML:
+    reader = YAML(typ="safe", pure=True)
+    reader.Parser = parser
+    return reader
+
+
+@contextmanager
+def _readable_errors(text: str) -> Iterator[None]:
+    """What the library raises, as one sentence and a line."""
+    try:
+        yield
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = error.problem or "it cannot be read"
+        raise UnfitYaml(f"it is no YAML: {problem}", mark.line + 1 if mark else 1) from error
+    except (YAMLError, *_OF_VALUES) as error:
+        line = text.count("\n", 0, getattr(error, "position", 0)) + 1
+        raise UnfitYaml("it holds values or characters that YAML does not allow", line) from error
+    except RecursionError as error:
+        raise UnfitYaml("it is nested too deep", 1) from error
+
+
+def _compose(reader: YAML, text: str) -> Node | None:
+    root: Node | None = reader.compose(text)
+    todo, seen = [root], set[int]()
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ScalarNode) or node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, MappingNode):
+            _refuse_repeated_keys(node)
+        todo += _list_children(node)
+    return root
+
+
+def _refuse_repeated_keys(node: MappingNode) -> None:
+    lines: dict[str, int] = {}
+    for key in (key for key, _ in node.value if isinstance(key, ScalarNode)):
+        line = key.start_mark.line + 1
+        if key.value in lines:
+            shown = _shorten_text(key.value)
+            raise UnfitYaml(f"the key `{shown}` stands in line {lines[key.value]}, too", line)
+        lines[key.value] = line
+
+
+def _list_children(node: Node) -> list[Node]:
+    if isinstance(node, MappingNode):
+        return [child for pair in node.value for child in pair]
+    return list(node.value) if isinstance(node, SequenceNode) else []
+
+
+def _count_nodes(node: Node | None, known: dict[int, int]) -> int:
+    """How many nodes there are with every alias written out.
+
+    Args:
+        known: Of the lists and mappings that were counted already. What is being counted has no
+            end yet, so a document that holds itself is larger than any.
+    """
+    if node is None or isinstance(node, ScalarNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = MOST_NODES + 1
+        known[id(node)] = 1 + sum(_count_nodes(child, known) for child in _list_children(node))
+    return known[id(node)]
+
+
+def _read_plain_node(node: Node, place: YamlPlace, known: dict[YamlPlace, int]) -> Any:
+    # The line of a key is where people look, so it stays if it is known.
+    known.setdefault(place, node.start_mark.line + 1)
+    if isinstance(node, SequenceNode):
+        return [
+            _read_plain_node(item, (*place, position), known)
+            for position, item in enumerate(node.value)
+        ]
+    if isinstance(node, ScalarNode):
+        return _parse_scalar(node)
+    found: dict[str, Any] = {}
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, ScalarNode):
+            raise UnfitYaml("a key is a list or a mapping; it must be a word", line)
+        known[(*place, key.value)] = line
+        found[key.value] = _read_plain_node(value, (*place, key.value), known)
+    return found
+
+
+def _parse_scalar(node: ScalarNode) -> Any:
+    """A single value: text in quotes, and without them what YAML 1.2 makes of it.
+
+    `off` and dates are text there, too.
+    """
+    text: str = node.value
+    if node.style:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _shorten_text(text: str) -> str:
+    plain = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return plain[:60].replace("`", "'")
