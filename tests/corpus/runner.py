@@ -10,6 +10,8 @@ macros, models and .env files of one case do not reach the next.
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import multiprocessing
 import os
@@ -20,7 +22,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,12 +33,16 @@ if TYPE_CHECKING:
     from ci_bot.protocol.messages import ReviewRequest
 
 CASE_SECONDS = 300
+# A case's own macros and models are modules, too, and must not reach the next case.
+_SHARED_PACKAGES = ("ci_bot", "duckdb", "numpy", "pandas", "ruamel", "sqlglot", "sqlmesh")
 
 
 def run(corpus: Path, out: Path, only: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
     """Reviews the cases; yields id and decision (or the error) of each as it is done."""
     # As in the worker's environment. With analytics on, every fork waits at its end to send them.
     os.environ["SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"] = "true"
+    # In forks the cases are reviewed, so one process for all of a small project's models is enough.
+    os.environ.setdefault("MAX_FORK_WORKERS", "1")
     import sqlmesh  # noqa: F401 - imported once, so that every fork has it already
 
     work = Path(tempfile.mkdtemp(prefix="corpus-"))
@@ -47,20 +53,32 @@ def run(corpus: Path, out: Path, only: Sequence[str] = ()) -> Iterator[tuple[str
                 continue
             folder = work / case.id
             case.write(folder)
-            queue = fork.SimpleQueue()
-            child = fork.Process(target=_in_child, args=(folder, out / folder.name, queue))
+            queue, modules = fork.SimpleQueue(), work / "modules"
+            child = fork.Process(target=_in_child, args=(folder, out / folder.name, queue, modules))
             child.start()
             child.join(CASE_SECONDS)
             if child.is_alive():
                 child.terminate()
                 child.join()
             yield folder.name, "no answer" if queue.empty() else queue.get()
+            if modules.exists():
+                _import_what_a_fork_needed(modules.read_text("utf-8").split())
             shutil.rmtree(folder, ignore_errors=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _in_child(folder: Path, out: Path, queue: Any) -> None:
+def _import_what_a_fork_needed(names: Sequence[str]) -> None:
+    """Imports the modules that a case's fork had to import, which takes it longer than the review."""
+    for name in names:
+        # A submodule may be known by a name that only its package gives it.
+        with suppress(ImportError):
+            importlib.import_module(name)
+
+
+def _in_child(folder: Path, out: Path, queue: Any, modules: Path) -> None:
+    known = set(sys.modules)
+    gc.disable()  # as in the worker
     quiet = StringIO()
     os.chdir(folder)
     try:
@@ -71,6 +89,10 @@ def _in_child(folder: Path, out: Path, queue: Any) -> None:
         queue.put(report["decision"])
     except BaseException:
         queue.put(traceback.format_exc()[-2_000:])
+    finally:
+        new = [name for name in sys.modules if name not in known]
+        shared = [name for name in new if name.partition(".")[0] in _SHARED_PACKAGES]
+        modules.write_text("\n".join(shared), encoding="utf-8")
 
 
 def changed_between(base: Path, head: Path) -> list[str]:

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         table_name,
         with_queries,
     )
-    from ci_bot.worker.sql.nullability import NEVER, UNKNOWN, null_reason
+    from ci_bot.worker.sql.nullability import NEVER, UNKNOWN, find_null_default, null_reason
     from ci_bot.worker.sql.personal_data import (
         computed_from,
         is_personal,
@@ -143,6 +143,7 @@ __all__ = [
     "describe_moved",
     "environment_reads",
     "expression_text",
+    "find_null_default",
     "find_origins",
     "find_projection",
     "form_of",
@@ -236,7 +237,7 @@ __getattr__ = open_on_demand(
             "table_name",
             "with_queries",
         ],
-        "nullability": ["NEVER", "UNKNOWN", "null_reason"],
+        "nullability": ["NEVER", "UNKNOWN", "find_null_default", "null_reason"],
         "personal_data": ["computed_from", "is_personal", "list_exposed_columns", "names_in"],
         "positional_references": [
             "ClauseKey",

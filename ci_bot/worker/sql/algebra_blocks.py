@@ -326,7 +326,9 @@ class QueryBlock:
         generators: results that make another number of rows.
         distinct: what DISTINCT tells rows apart by; None without it.
         order: ORDER BY; `has_whole_order` says that rows which it cannot tell apart are equal.
-            `layout` is what only says where rows are stored, and hints.
+            `layout` is what only says where rows are stored, and hints: neither changes a row, so
+            both count only if the query depends on the order of its rows
+            (https://spark.apache.org/docs/3.5.6/sql-ref-syntax-qry-select-hints.html).
         outputs: results by name in lower case; `*`, `*1` and so on for stars that stay.
     """
 

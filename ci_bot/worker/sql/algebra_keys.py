@@ -156,7 +156,7 @@ class KeySealer:
             ("having", self._set_key(block.having, naming)),
             ("qualify", self._set_key(block.qualify, naming)),
             ("generators", self._list_key(block.generators, naming)),
-            ("layout", self._list_key(block.layout, naming)),
+            ("layout", self._list_key(block.layout, naming) if in_order or block.limits else ()),
             ("distinct", *self._set_key(block.distinct, naming))
             if block.distinct is not None
             else (),

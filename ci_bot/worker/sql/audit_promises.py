@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -24,6 +24,15 @@ _TOGETHER = frozenset(
 
 
 @dataclass(frozen=True)
+class PartialPromise:
+    """What an audit with a condition promises, of the rows that meet it."""
+
+    not_null: Sequence[str]
+    unique: Sequence[frozenset[str]]
+    condition: str
+
+
+@dataclass(frozen=True)
 class AuditPromises:
     """The audits of one model.
 
@@ -34,6 +43,7 @@ class AuditPromises:
         skipped: audits that are attached but switched off.
         queries: the text of the project's own audits.
         arguments: the arguments of each call in `other`, with the audit's own defaults.
+        partial: by call in `other`, what SQLMesh's own audits promise of a part of the rows.
     """
 
     not_null: Mapping[str, bool] = field(default_factory=dict)
@@ -42,10 +52,16 @@ class AuditPromises:
     skipped: frozenset[str] = frozenset()
     queries: Mapping[str, str] = field(default_factory=dict)
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    partial: Mapping[str, PartialPromise] = field(default_factory=dict)
 
     def makes_unique(self, key: frozenset[str]) -> bool:
         """Whether some audit promises that `key` identifies a row."""
         return any(columns <= key for columns in self.unique)
+
+    def holds_for_all(self, promise: PartialPromise) -> bool:
+        """Whether what was promised of a part of the rows is promised of all."""
+        nulls = all(column in self.not_null for column in promise.not_null)
+        return nulls and all(self.makes_unique(key) for key in promise.unique)
 
 
 def read_promises(model: Any) -> AuditPromises:
@@ -57,6 +73,7 @@ def read_promises(model: Any) -> AuditPromises:
     skipped: set[str] = set()
     queries: dict[str, str] = {}
     arguments: dict[str, Mapping[str, Any]] = {}
+    partial: dict[str, PartialPromise] = {}
     calls = list(model.audits)
     calls += [(name, {}) for name in definitions if name not in {call for call, _ in calls}]
     for raw_name, given in calls:
@@ -73,22 +90,38 @@ def read_promises(model: Any) -> AuditPromises:
         named = args.get("columns")
         if named is None:
             named = args.get("column")
-        if name in _NOT_NULL and own is None and "condition" not in args:
-            for column in column_names(named):
+        condition = _read_condition(args)
+        nulls, keys = _read_columns(name, column_names(named)) if own is None else ([], [])
+        if condition is None and (nulls or keys):
+            for column in nulls:
                 not_null[column] = blocking or not_null.get(column, False)
-        elif name in _UNIQUE and own is None and "condition" not in args:
-            for column in column_names(named):
-                key = frozenset({column})
+            for key in keys:
                 unique[key] = blocking or unique.get(key, False)
-        elif name in _TOGETHER and own is None and "condition" not in args:
-            key = frozenset(column_names(named))
-            unique[key] = blocking or unique.get(key, False)
         else:
             base = name.removesuffix("_non_blocking")
             call = f"{base}({_render_arguments(args)})"
             other[call] = blocking
+            if condition is not None and (nulls or keys):
+                partial[call] = PartialPromise(nulls, keys, condition)
             arguments[call] = {k: v for k, v in args.items() if k not in {"blocking", "skip"}}
-    return AuditPromises(not_null, unique, other, frozenset(skipped), queries, arguments)
+    return AuditPromises(not_null, unique, other, frozenset(skipped), queries, arguments, partial)
+
+
+def _read_columns(name: str, columns: list[str]) -> tuple[list[str], list[frozenset[str]]]:
+    """What an audit of SQLMesh's own promises: columns that are not null, and keys."""
+    if name in _NOT_NULL:
+        return columns, []
+    if name in _UNIQUE:
+        return [], [frozenset({column}) for column in columns]
+    return [], [frozenset(columns)] if name in _TOGETHER and columns else []
+
+
+def _read_condition(args: Mapping[str, Any]) -> str | None:
+    """Which rows an audit checks; None: all, which `condition := true` also says."""
+    condition = args.get("condition")
+    if condition is None or str(getattr(condition, "this", condition)).lower() == "true":
+        return None
+    return _value_text(condition)
 
 
 def _parse_flag(value: Any, default: bool) -> bool:
@@ -287,7 +320,13 @@ def _parse_number(node: Any) -> float | None:
 
 def compare_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> Strictness:
     """The verdict on two calls of the same audit."""
-    if set(old) != set(new):
+    old, new = _without_plain_condition(old), _without_plain_condition(new)
+    more, fewer = new.keys() - old.keys(), old.keys() - new.keys()
+    if {*more, *fewer} == {"condition"} and all(
+        _value_text(old[name]) == _value_text(new[name]) for name in old.keys() & new.keys()
+    ):
+        return "weaker" if more else "stricter"
+    if more or fewer:
         return "unknown"
     if same_arguments(old, new):
         return "stricter"  # as strict as before
@@ -297,6 +336,13 @@ def compare_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> Strictn
         if _value_text(old[name]) != _value_text(new[name])
     }
     return verdicts.pop() if len(verdicts) == 1 else "unknown"
+
+
+def _without_plain_condition(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """SQLMesh's own audits have `condition := true` by default."""
+    if _read_condition(arguments) is not None:
+        return arguments
+    return {name: value for name, value in arguments.items() if name != "condition"}
 
 
 def same_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -310,6 +356,10 @@ def _compare_argument(name: str, old: Any, new: Any) -> Strictness:
     before, after = _parse_number(old), _parse_number(new)
     if before is not None and after is not None and name in _MINIMUM | _MAXIMUM:
         return "stricter" if (after > before) == (name in _MINIMUM) else "weaker"
+    if name == "condition":
+        # Wrong rows are found among those that meet it.
+        before, after = (exp.select("*").from_("t").where(value).sql() for value in (old, new))
+        return compare_queries(before, after, dialect="")
     if name == "is_in":
         was, now = _list_members(old), _list_members(new)
         return "stricter" if now <= was else "weaker" if was <= now else "unknown"

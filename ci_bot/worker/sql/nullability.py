@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -30,6 +32,19 @@ _PASSING_ON = (
 _NEVER = (exp.Literal, exp.Count, exp.CountIf, exp.RowNumber, exp.Boolean, exp.CurrentDate,
           exp.CurrentTimestamp)  # fmt: skip
 _TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like)
+
+
+@dataclass(frozen=True)
+class NullDefault:
+    """A constant in the place of NULL.
+
+    Attributes:
+        constant: Its SQL.
+        reason: Why there can be rows that get it; UNKNOWN if only the constant suggests it.
+    """
+
+    constant: str
+    reason: str
 
 
 class ProjectQueries(Protocol):
@@ -62,6 +77,51 @@ def null_reason(model: Any, column: str, project: ProjectQueries) -> str:
     )
 
 
+def find_null_default(model: Any, part: exp.Expr, project: ProjectQueries) -> NullDefault | None:
+    """The constant that a part of a key has for every row without a value.
+
+    Args:
+        part: A column of the model's result, or an expression over such columns.
+
+    Returns:
+        None if the part has no such constant, or is never NULL without it.
+    """
+    if not isinstance(part, exp.Column):
+        return _read_default(
+            part, lambda value: _worst_reason(null_reason(model, c, project) for c in _names(value))
+        )
+    query = project.queries.query_of(model)
+    if query is None or query.root is None:
+        return None
+    for branch in list_outer_scopes(query.root):
+        item = find_projection(branch, part.name)
+        found = item and _read_default(item, partial(_null_reason, branch, project=project))
+        if found:
+            return found
+    return None
+
+
+def _names(value: exp.Expr) -> list[str]:
+    return column_names([value])
+
+
+def _read_default(node: exp.Expr, reason_of: Callable[[Any], str]) -> NullDefault | None:
+    while isinstance(node, _PASSING_ON) and not isinstance(node, exp.AggFunc):
+        node = node.this
+    if not isinstance(node, exp.Coalesce):
+        return None
+    values = [node.this, *node.expressions]
+    constant = last = values.pop()
+    while isinstance(last, exp.Neg | exp.Cast | exp.Paren):
+        last = last.this
+    if not isinstance(last, exp.Literal):
+        return None
+    reasons = [reason_of(value) for value in values]
+    if NEVER in reasons:
+        return None
+    return NullDefault(constant.sql(), reasons[0] if UNKNOWN not in reasons else UNKNOWN)
+
+
 def _worst_reason(reasons: Iterable[str]) -> str:
     found = list(reasons)
     named = [one for one in found if one not in {NEVER, UNKNOWN}]
@@ -71,7 +131,7 @@ def _worst_reason(reasons: Iterable[str]) -> str:
 
 
 def _null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads best
-    scope: Any, node: Any, project: ProjectQueries, depth: int
+    scope: Any, node: Any, project: ProjectQueries, depth: int = 0
 ) -> str:
     if depth > MAX_DEPTH:
         return UNKNOWN

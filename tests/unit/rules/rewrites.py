@@ -101,6 +101,18 @@ _WINDOW = (
     "AS total FROM raw.orders AS o"
 )
 SAME: Mapping[str, Pair] = {
+    "a hint for a join": (_JOIN, _JOIN.replace("SELECT", "SELECT /*+ BROADCAST(c) */")),
+    "a hint for partitions": (_AGG, _AGG.replace("SELECT", "SELECT /*+ REPARTITION(8) */")),
+    "another hint": (
+        _O.replace("SELECT", "SELECT /*+ COALESCE(1) */"),
+        _O.replace("SELECT", "SELECT /*+ REBALANCE(order_id) */"),
+    ),
+    "a hint within": (
+        f"SELECT t.total FROM ({_AGG}) AS t",
+        f"SELECT t.total FROM ({_AGG.replace('SELECT', 'SELECT /*+ REPARTITION(8) */')}) AS t",
+    ),
+    "rows spread over files": (_O, _O + " DISTRIBUTE BY o.order_id"),
+    "rows sorted within files": (_O, _O + " CLUSTER BY o.order_id"),
     "frame without an end": (
         _WINDOW.format(frame=" ROWS UNBOUNDED PRECEDING"),
         _WINDOW.format(frame=" ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"),
@@ -867,7 +879,20 @@ UNSURE: Mapping[str, Pair] = {
         "SELECT order_id FROM raw.orders TIMESTAMP AS OF '2024-01-01'",
         "SELECT order_id FROM raw.orders TIMESTAMP AS OF '2024-01-02'",
     ),
-    "a hint": (_JOIN, _JOIN.replace("SELECT", "SELECT /*+ BROADCAST(c) */")),
+    "ties of ROW_NUMBER, above a hint": (
+        "SELECT o.order_id, ROW_NUMBER() OVER (ORDER BY o.status) AS n FROM raw.orders AS o",
+        "SELECT /*+ REPARTITION(8) */ o.order_id, ROW_NUMBER() OVER (ORDER BY o.status) AS n"
+        " FROM raw.orders AS o",
+    ),
+    "ties of LIMIT, below a hint": (
+        _O + " LIMIT 3",
+        "SELECT u.order_id FROM (SELECT /*+ REPARTITION(8) */ order_id FROM raw.orders) AS u LIMIT 3",
+    ),
+    "a collected list, below another distribution": (
+        "SELECT COLLECT_LIST(q.status) AS v FROM (SELECT status FROM raw.orders) AS q",
+        "SELECT COLLECT_LIST(q.status) AS v FROM (SELECT status FROM raw.orders SORT BY status)"
+        " AS q",
+    ),
     "a natural join": (
         "SELECT o.order_id FROM raw.orders AS o NATURAL JOIN raw.customers AS c",
         "SELECT o.order_id FROM raw.orders AS o NATURAL JOIN raw.customers AS k",

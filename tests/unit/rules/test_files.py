@@ -761,6 +761,31 @@ def test_own_audit__whose_default_is_no_change_to_sqlmesh(after: str, weight: li
         ),
         ("number_of_rows(threshold := 10)", "number_of_rows(threshold := 100)", None),
         ("number_of_rows(threshold := 100)", "number_of_rows(threshold := 10)", "high"),
+        (
+            "accepted_range(column := amount, min_v := 0)",
+            "accepted_range(column := amount, min_v := 0, condition := status = 'a')",
+            "high",
+        ),
+        (
+            "accepted_range(column := amount, min_v := 0, condition := status = 'a')",
+            "accepted_range(column := amount, min_v := 0)",
+            None,
+        ),
+        (
+            "accepted_range(column := amount, min_v := 0)",
+            "accepted_range(column := amount, min_v := 0, condition := TRUE)",
+            None,
+        ),
+        (
+            "unique_values(columns := (amount), condition := status = 'a' OR amount > 3)",
+            "unique_values(columns := (amount), condition := status = 'a')",
+            "high",
+        ),
+        (
+            "unique_values(columns := (amount), condition := status = 'a')",
+            "unique_values(columns := (amount), condition := status = 'a' OR amount > 3)",
+            None,
+        ),
     ],
 )
 def test_builtin_audit__with_other_arguments(before: str, after: str, severity: str | None) -> None:
@@ -771,6 +796,47 @@ def test_builtin_audit__with_other_arguments(before: str, after: str, severity: 
     inputs = change({"models/o.sql": text.format(before)}, {"models/o.sql": text.format(after)})
 
     assert rules(inputs).get("weakened-audit") == severity
+
+
+ALL_ROWS = "{}(columns := ({}))"
+SOME_ROWS = "{}(columns := ({}), condition := order_ts < '2024-06-01')"
+PROMISES = {
+    "not_null(amount)": ("not_null", "amount"),
+    "unique(order_id)": ("unique_values", "order_id"),
+    "unique(amount, order_id)": ("unique_combination_of_columns", "order_id, amount"),
+}
+
+
+def audited_as(call: str) -> dict[str, str]:
+    return {
+        "models/o.sql": f"MODEL (name stg.o, kind FULL, audits ({call}));\n"
+        "SELECT o.order_id, o.amount, o.order_ts FROM raw.orders AS o"
+    }
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize("kept", ["", "_non_blocking"])
+def test_builtin_audit__with_a_condition_checks_less_and_is_not_gone(
+    promise: str, kept: str
+) -> None:
+    name, columns = PROMISES[promise]
+    every = audited_as(ALL_ROWS.format(name + kept, columns))
+    some = audited_as(SOME_ROWS.format(name + kept, columns))
+
+    inputs = change(every, some)
+    assert rules(inputs)["weakened-audit"] == "high"
+    assert "removed-audit" not in rules(inputs)
+    (found,) = seen(inputs, "weakened-audit")
+    assert f"`{promise} is checked for rows with order_ts < '2024-06-01' only`" in found.evidence
+    assert not {"weakened-audit", "removed-audit"} & rules(change(some, every)).keys()
+
+
+def test_builtin_audit__whose_condition_is_true_checks_every_row() -> None:
+    every = audited_as(ALL_ROWS.format("not_null", "amount"))
+    written = audited_as("not_null(columns := (amount), condition := true)")
+
+    for inputs in (change(every, written), change(written, every)):
+        assert not {"weakened-audit", "removed-audit"} & rules(inputs).keys()
 
 
 def test_standalone_audit__removed() -> None:

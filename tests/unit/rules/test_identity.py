@@ -34,6 +34,9 @@ CLOSING = (
     "updated_at, invalidate_hard_deletes true));\n"
 )
 MERGED = "MODEL (name mart.m, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key (order_id, country)));\n"
+DEFAULTED = (
+    "MODEL (name mart.m, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key (COALESCE(customer_id, 0))));\n"
+)
 MATCHED = "raw.orders AS o LEFT JOIN raw.customers AS c ON c.customer_id = o.customer_id"
 RECURSION = (
     "{0} AS (SELECT o.order_id AS n, 0 AS m FROM raw.orders AS o "
@@ -350,6 +353,14 @@ CASES = {
         f"{MERGED}SELECT o.order_id, UPPER(c.country) AS country FROM {MATCHED}",
         f"{MERGED}SELECT NULLIF(o.order_id, 0) AS order_id, c.country FROM {MATCHED}",
         "order_id",
+    ),
+    "one key for all rows without one": Case(
+        "merge-key-null",
+        f"{DEFAULTED}SELECT o.customer_id FROM raw.orders AS o",
+        f"{DEFAULTED}SELECT x.customer_id FROM raw.orders AS x",
+        f"{DEFAULTED.replace('0)', '0), COALESCE(amount, 0)')}"
+        "SELECT o.customer_id, o.amount FROM raw.orders AS o",
+        "constant (amount, customer_id)",
     ),
     "a list without an order": Case(
         "unordered-aggregate",

@@ -44,6 +44,15 @@ def severities(old: str, new: str) -> dict[str, str]:
         ("env_vars: {A: x}", "env_vars: {A: y}", "high"),
         ("username: ana", "username: bo", "medium"),
         ("log_limit: 20", "log_limit: 30", "info"),
+        ("snapshot_ttl: in 1 day", "snapshot_ttl: in 30 days", "low"),
+        ("snapshot_ttl: in 30 days", "snapshot_ttl: in 1 month", "low"),
+        ("snapshot_ttl: in 2 weeks", "", "medium"),
+        ("environment_ttl: in 3 days", "", "low"),
+        ("environment_ttl: in 1 week", "environment_ttl: in 2 weeks", "low"),
+        ("environment_ttl: in 1 week", "environment_ttl: in 36 hours", "medium"),
+        ("", "environment_ttl: in 1 day", "medium"),
+        # Words that SQLMesh's own reader of dates knows, and nobody here.
+        ("environment_ttl: in 1 week", "environment_ttl: tomorrow", "medium"),
     ],
 )
 def test_setting__by_what_nobody_does_any_more(old: str, new: str, expected: str) -> None:

@@ -142,6 +142,42 @@ def test_key__whose_column_another_query_gives_a_value_can_be_null() -> None:
 _LEFT_OF_ORDERS = "LEFT JOIN raw.orders AS o ON o.customer_id = c.customer_id"
 
 
+WHOLE = "MODEL (name mart.m, kind {0}, audits (unique_values(columns := (status))));\nSELECT {1} FROM raw.orders AS o {2}"
+BY_STATUS = "INCREMENTAL_BY_UNIQUE_KEY (unique_key {})"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "tail", "expected"),
+    [
+        ("COALESCE(status, -1)", "o.status", "", ["medium"]),
+        ("IFNULL(status, 'none')", "o.status", "", ["medium"]),
+        ("status", "COALESCE(o.status, 'none') AS status", "", ["high"]),
+        ("status", "CAST(COALESCE(UPPER(o.status), '') AS STRING) AS status", "", ["high"]),
+        ("COALESCE(status, -1)", "NULLIF(o.status, '') AS status", "", ["high"]),
+        ("COALESCE(status, '')", "c.country AS status", LEFT, ["high"]),
+        ("(COALESCE(status, ''), COALESCE(amount, 0))", "o.status, o.amount", "", ["medium"]),
+        # Another part tells them apart, or the query makes one row of each.
+        ("(order_id, COALESCE(status, ''))", "o.order_id, o.status", "", []),
+        ("status", "COALESCE(o.status, '') AS status, COUNT(*) AS n", "GROUP BY 1", []),
+        ("COALESCE(status, '')", "DISTINCT o.status", "", []),
+        # There are none.
+        ("COALESCE(status, '')", "o.status", "WHERE NOT o.status IS NULL", []),
+        ("COALESCE(status, email)", "o.status, o.email", "", []),
+        ("status", "COALESCE(o.status, o.email) AS status", "", []),
+    ],
+)
+def test_key__that_is_one_constant_for_all_rows_without_it(
+    key: str, value: str, tail: str, expected: list[str]
+) -> None:
+    model = WHOLE.format(BY_STATUS.format(key), value, tail)
+    found = [
+        item.severity
+        for item in seen(change({}, {"models/m.sql": model}), "merge-key-null")
+        if "as their key" in item.evidence
+    ]
+    assert found == expected
+
+
 # ------------------------------------------------------------------------------ values by chance
 
 GROUPED = (

@@ -37,10 +37,12 @@ def _list_gone_promises(pair: ModelPair) -> tuple[list[str], bool]:
             blocking = blocking or stops
     for key, stops in old.unique.items():
         if not new.makes_unique(key) and (left is None or key <= left):
-            lost.append(f"unique({', '.join(sorted(key))})")
+            lost.append(_name_unique(key))
             blocking = blocking or stops
     for call, stops in old.other.items():
         name = call.partition("(")[0]
+        if call in old.partial and new.holds_for_all(old.partial[call]):
+            continue
         if not any(kept.partition("(")[0] == name for kept in new.other) and (
             name not in new.skipped
         ):
@@ -53,8 +55,8 @@ def _list_gone_promises(pair: ModelPair) -> tuple[list[str], bool]:
 def find_removed_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """An audit that is attached no more."""
     lost, blocking = _list_gone_promises(pair)
-    wider = _wider_keys(pair)
-    lost = [item for item in lost if item not in wider]
+    weaker = _wider_keys(pair) | _list_conditions(pair).keys()
+    lost = [item for item in lost if item not in weaker]
     if lost:
         yield RuleObservation(
             REMOVED,
@@ -72,10 +74,28 @@ def _wider_keys(pair: ModelPair) -> set[str]:
     """Lost promises whose key is now checked together with more columns: weaker, not gone."""
     old, new = pair.both_promises
     return {
-        f"unique({', '.join(sorted(key))})"
+        _name_unique(key)
         for key in old.unique
         if not new.makes_unique(key) and any(key < other for other in new.unique)
     }
+
+
+def _list_conditions(pair: ModelPair) -> dict[str, str]:
+    """Lost promises that now hold for a part of the rows: weaker, not gone; with its condition."""
+    old, new = pair.both_promises
+    found: dict[str, str] = {}
+    for promise in new.partial.values():
+        for column in promise.not_null:
+            if column in old.not_null and column not in new.not_null:
+                found[f"not_null({column})"] = promise.condition
+        for key in promise.unique:
+            if key in old.unique and not new.makes_unique(key):
+                found[_name_unique(key)] = promise.condition
+    return found
+
+
+def _name_unique(key: frozenset[str]) -> str:
+    return f"unique({', '.join(sorted(key))})"
 
 
 @on_change(WEAKENED)
@@ -91,11 +111,15 @@ def find_weakened_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleOb
             if stops and name in after and not after[name]
         ]
     weaker += [
-        f"unique({', '.join(sorted(key))}) no longer stops a run"
+        f"{_name_unique(key)} no longer stops a run"
         for key, stops in old.unique.items()
         if stops and key in new.unique and not new.unique[key]
     ]
     weaker += [f"{item} is checked with more columns only" for item in sorted(_wider_keys(pair))]
+    weaker += [
+        f"{item} is checked for rows with {condition} only"
+        for item, condition in sorted(_list_conditions(pair).items())
+    ]
     if weaker:
         yield RuleObservation(
             WEAKENED,
@@ -122,6 +146,8 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
         again = [other for other in new.other if other.partition("(")[0] == name]
         if not again or (call in new.other and name not in rewritten):
             continue
+        if call in old.partial and new.holds_for_all(old.partial[call]):
+            continue  # it was for a part of the rows
         about = name if name in rewritten else call
         later = call if call in new.other else again[0] if len(again) == 1 else None
         if later is None:

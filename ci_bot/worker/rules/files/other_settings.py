@@ -3,6 +3,7 @@ weighs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,8 +23,6 @@ _EFFECTS: dict[str, OtherJudgement] = {
     ),
     "loader": ("high", "how the project is read", CONFIRM),
     "env_vars": ("high", "templates and programs of the project read this variable", CONFIRM),
-    "snapshot_ttl": ("medium", "old table versions are kept for another time", CONFIRM),
-    "environment_ttl": ("medium", "environments live for another time", CONFIRM),
     "username": ("medium", "notifications of plans go to this person alone", CONFIRM),
     # What the patterns match: `files-ignored`.
     "ignore_patterns": (None, "files that match are not loaded", _NOTHING),
@@ -31,6 +30,15 @@ _EFFECTS: dict[str, OtherJudgement] = {
     "cicd_bot": (None, "how pull requests are planned, here and by SQLMesh's own bot", _NOTHING),
     "infer_python_dependencies": (None, "how the requirements are found", _NOTHING),
 }
+# What goes once the time is over. Kept longer, it needs space and nothing is lost.
+_LIFETIMES = {
+    "snapshot_ttl": "table versions that no environment uses",
+    "environment_ttl": "environments",
+}
+# SQLMesh's default of both (https://sqlmesh.readthedocs.io/en/stable/reference/configuration/).
+_DEFAULT_LIFETIME = "in 1 week"
+_LIFETIME = re.compile(r"in (\d+) (minute|hour|day|week|month|year)s?")
+_HOURS = {"minute": 1 / 60, "hour": 1, "day": 24, "week": 168, "month": 720, "year": 8760}
 # Events of SQLMesh's notifications that somebody has to act on.
 _FAILURES = frozenset({"apply_failure", "run_failure", "audit_failure", "migration_failure"})
 _APPROVER = "required_approver"
@@ -46,7 +54,24 @@ def judge_other_setting(head: str, before: Any = None, after: Any = None) -> Oth
     guard = _find_lost_guard(head, before, after)
     if guard is not None:
         return "high", guard, CONFIRM
+    if head in _LIFETIMES:
+        return _judge_lifetime(_LIFETIMES[head], before, after)
     return _EFFECTS.get(head, ("info", "a setting of the project", _NOTHING))
+
+
+def _judge_lifetime(what: str, before: Any, after: Any) -> OtherJudgement:
+    was, now = _read_hours(before), _read_hours(after)
+    if was is None or now is None:
+        return "medium", f"{what} are kept for another time", CONFIRM
+    if now >= was:
+        return "low", f"{what} are kept longer, which needs space", _NOTHING
+    return "medium", f"{what} are deleted sooner", CONFIRM
+
+
+def _read_hours(lifetime: Any) -> float | None:
+    """How long a lifetime is; None if it is written in another way than in SQLMesh's pages."""
+    found = _LIFETIME.fullmatch(" ".join(str(lifetime or _DEFAULT_LIFETIME).lower().split()))
+    return None if found is None else int(found[1]) * _HOURS[found[2]]
 
 
 def _find_lost_guard(head: str, before: Any, after: Any) -> str | None:

@@ -18,7 +18,9 @@ from ci_bot.worker.sql import (
     NEVER,
     UNKNOWN,
     AuditFault,
+    ModelQuery,
     column_names,
+    find_null_default,
     key_columns,
     list_audit_faults,
     list_standalone_audit_faults,
@@ -43,6 +45,11 @@ def _show_key(columns: Iterable[str]) -> str:
     return f"({', '.join(sorted(columns))})"
 
 
+def _makes_one(query: ModelQuery | None) -> bool:
+    """Whether the query has what makes one row of several, on whatever."""
+    return query is None or query.tree.has_any(exp.Group, exp.RowNumber, exp.Distinct)
+
+
 @on_model
 class UniqueKeyNoAudit(ModelRule):
     """A merge on a key that is not unique keeps an arbitrary row."""
@@ -54,7 +61,9 @@ class UniqueKeyNoAudit(ModelRule):
             return
         key = frozenset(column_names(model.unique_key))
         if key and not read_promises(model).makes_unique(key):
-            hinted = any(grain <= key for grain in grain_of(model)) or self._makes_one(model)
+            hinted = any(grain <= key for grain in grain_of(model)) or _makes_one(
+                self.query_of(model)
+            )
             yield self.make_observation(
                 model,
                 f"Rows are merged on {quote_names(key)}, and no audit says that they are unique"
@@ -69,11 +78,6 @@ class UniqueKeyNoAudit(ModelRule):
                 subject=[_show_key(key)],
                 anchors=("unique_key",),
             )
-
-    def _makes_one(self, model: Any) -> bool:
-        """Whether the query has what makes one row of several, on whatever."""
-        query = self.query_of(model)
-        return query is None or query.tree.has_any(exp.Group, exp.RowNumber, exp.Distinct)
 
 
 @on_model
@@ -104,6 +108,33 @@ class MergeKeyNull(ModelRule):
                 subject=[column],
                 anchors=(column, "unique_key"),
             )
+        yield from self._find_shared_key(model)
+
+    def _find_shared_key(self, model: Any) -> Iterator[RuleObservation]:
+        """One key for all rows without one: no part is left that tells them apart."""
+        parts = [
+            part
+            for item in model.unique_key
+            for part in (item.expressions if isinstance(item, exp.Tuple) else [item])
+        ]
+        if _makes_one(self.query_of(model)):
+            return
+        defaults = [find_null_default(model, part, self.project) for part in parts]
+        given = [default for default in defaults if default is not None]
+        if not given or len(given) < len(defaults):
+            return
+        reasons = list(dict.fromkeys(default.reason for default in given if default.reason))
+        constants = quote_names(dict.fromkeys(default.constant for default in given))
+        yield self.make_observation(
+            model,
+            f"All rows without a key get {constants} as their key"
+            + (f" ({'; '.join(reasons)})" if reasons else "")
+            + ": of several rows with one key the merge keeps any, or fails.",
+            "a filter leaves these rows out, or the key has a part that tells them apart",
+            severity=None if reasons else "medium",
+            subject=[f"constant {_show_key(column_names(parts))}"],
+            anchors=("unique_key",),
+        )
 
 
 @on_model
