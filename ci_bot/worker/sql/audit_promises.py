@@ -358,8 +358,10 @@ def _compare_argument(name: str, old: Any, new: Any) -> Strictness:
         return "stricter" if (after > before) == (name in _MINIMUM) else "weaker"
     if name == "condition":
         # Wrong rows are found among those that meet it.
-        before, after = (exp.select("*").from_("t").where(value).sql() for value in (old, new))
-        return compare_queries(before, after, dialect="")
+        old_query, new_query = (
+            exp.select("*").from_("t").where(value).sql() for value in (old, new)
+        )
+        return compare_queries(old_query, new_query, dialect="")
     if name == "is_in":
         was, now = _list_members(old), _list_members(new)
         return "stricter" if now <= was else "weaker" if was <= now else "unknown"
