@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ci_bot.bot.policy import (
@@ -42,6 +42,10 @@ from ci_bot.worker.rules import (
     view_of_context,
 )
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import GenericContext
+    from sqlmesh.core.model import Model
+
 # The policy and the view of a project, for as long as the context holds the same models.
 _known: WeakKeyDictionary[Any, tuple[Any, ProjectView, _LintPolicy]] = WeakKeyDictionary()
 
@@ -53,7 +57,7 @@ class _LintPolicy:
     `ci-bot review` on a laptop without a base.
     """
 
-    def __init__(self, context: Any, view: ProjectView) -> None:
+    def __init__(self, context: GenericContext[Any], view: ProjectView) -> None:
         today = datetime.now(timezone.utc).date()
         files = []
         self.roots = [Path(root) for root in context.configs]
@@ -102,7 +106,7 @@ def _read_file(content: bytes, today: date) -> PolicyFile:
         refuse_policy(error.message)
 
 
-def _find_view_and_policy(context: Any) -> tuple[ProjectView, _LintPolicy]:
+def _find_view_and_policy(context: GenericContext[Any]) -> tuple[ProjectView, _LintPolicy]:
     """View and policy of a context. SQLMesh makes each rule again for each model."""
     models = context._models if hasattr(context, "_models") else context.models
     found = _known.get(context)
@@ -117,16 +121,16 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
     """The rule as SQLMesh's linter runs it: with the policy, its weight, its page and a place."""
 
     class Linted(kind):  # type: ignore[misc,valid-type]  # each rule has one
-        def __init__(self, context: Any) -> None:
+        def __init__(self, context: GenericContext[Any]) -> None:
             view, self._policy = _find_view_and_policy(context)
             super().__init__(view)
             self.context = context
 
-        def check_model(self, model: Any) -> Any:
+        def check_model(self, model: Model) -> Any:
             found = [self._violation_of(model, one) for one in self.find_observations(model)]
             return [one for one in found if one is not None] or None
 
-        def _violation_of(self, model: Any, observation: Any) -> Any:
+        def _violation_of(self, model: Model, observation: Any) -> Any:
             path, text = _read_model(model, self._policy.roots)
             name = self.project.names.short_name(model.fqn)
             severity = self._policy.weigh_observation(observation, name, path, text)
@@ -151,7 +155,7 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
     return Linted
 
 
-def _read_model(model: Any, roots: list[Path]) -> tuple[str | None, str]:
+def _read_model(model: Model, roots: list[Path]) -> tuple[str | None, str]:
     """The path of a model's file below its project, and its text; "" if it has none."""
     file = getattr(model, "_path", None)
     if file is None or not Path(file).is_file():

@@ -6,7 +6,7 @@ import gc
 import re
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.utils.concurrency import NodeExecutionFailedError
 from sqlmesh.utils.errors import ConflictingPlanError
@@ -29,6 +29,9 @@ from ci_bot.worker.planning import BuiltPlan, make_evaluatable
 from ci_bot.worker.runtime import PhaseClock, spark_catalog
 from ci_bot.worker.sqlmesh_compat import AroundBatch, PartOfPlan
 from ci_bot.worker.state_store import LeaseHold, LeaseLostError, Say
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 # A race is lost once or twice; what fails three times has another reason.
 MAX_ATTEMPTS = 3
@@ -71,7 +74,7 @@ class BuildAttempts:
 
     def __init__(
         self,
-        context: Any,
+        context: Context,
         hold: LeaseHold,
         clock: PhaseClock,
         progress: Say,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.snapshot import Snapshot
@@ -17,6 +17,7 @@ from sqlmesh.core.snapshot import Snapshot
 from ci_bot.protocol.apply_report import TableDiff, View
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.redaction import shorten_redacted
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.recorder import ConsoleRecorder
 from ci_bot.worker.data_diff import (
     FAILED,
@@ -37,6 +38,9 @@ from ci_bot.worker.messages import ModelNames, error_headline, error_sentence
 from ci_bot.worker.planning import BuiltPlan, make_plan
 from ci_bot.worker.runtime import Relation, SparkCatalog, spark_catalog
 from ci_bot.worker.sql import key_columns
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 Result = TypeVar("Result")
 
@@ -77,7 +81,11 @@ class EvidencePorts:
 
 
 def resolve_views(
-    context: Any, planned: BuiltPlan, catalog: SparkCatalog, port: SparkPort, ports: EvidencePorts
+    context: Context,
+    planned: BuiltPlan,
+    catalog: SparkCatalog,
+    port: SparkPort,
+    ports: EvidencePorts,
 ) -> list[View]:
     """Asks Spark to resolve every view of the environment.
 
@@ -117,7 +125,7 @@ def resolve_views(
 
 def try_collect_evidence(
     request: ApplyRequest,
-    context: Any,
+    context: Context,
     planned: BuiltPlan,
     names: ModelNames,
     catalog: SparkCatalog,
@@ -145,7 +153,7 @@ def _look_twice(look: Callable[[], Result], ports: EvidencePorts) -> Result:
 
 def collect_evidence(
     request: ApplyRequest,
-    context: Any,
+    context: Context,
     planned: BuiltPlan,
     names: ModelNames,
     catalog: SparkCatalog,
@@ -173,7 +181,8 @@ def collect_evidence(
                 for name in sorted(rows)
             ]
             return ApplyEvidence(rows, skipped)
-        there = spark_catalog.views_of(context, context.state_reader.get_environment(c.PROD))
+        prod = context.state_reader.get_environment(c.PROD)
+        there = spark_catalog.views_of(context, prod) if prod is not None else {}
         candidates = _list_candidates(context, planned, changed, here, there, names, counts)
         diffs = _compare_candidates(context, port, candidates, ports)
     direct = {names.short_name(name): _is_direct(planned, name) for name in changed}
@@ -191,7 +200,7 @@ def _list_kept_views(changed: Container[str], views: Mapping[str, Relation]) -> 
 
 
 def _compare_candidates(
-    context: Any, port: SparkPort, candidates: Sequence[DiffCandidate], ports: EvidencePorts
+    context: Context, port: SparkPort, candidates: Sequence[DiffCandidate], ports: EvidencePorts
 ) -> list[TableDiff]:
     """A diff for each candidate, told of as it comes."""
     total = len(candidates)
@@ -207,7 +216,7 @@ def _compare_candidates(
         candidates,
         budget=DiffBudget(rows=MAX_ROWS),
         controls=DiffControls(
-            workers=side_by_side(context.engine_adapter.spark),
+            workers=side_by_side(sqlmesh_compat.spark_session_of(context.engine_adapter)),
             cancelled=ports.stop,
             stop=port.cancel_queries,
             clock=ports.now,
@@ -232,7 +241,7 @@ def _nothing_compared(diffs: Sequence[TableDiff]) -> str | None:
 
 
 def _list_candidates(
-    context: Any,
+    context: Context,
     planned: BuiltPlan,
     changed: Mapping[str, Snapshot],
     here: Mapping[str, Relation],

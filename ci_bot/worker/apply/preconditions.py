@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.environment import Environment
@@ -51,8 +51,11 @@ from ci_bot.worker.runtime import SESSION_CATALOG, PhaseClock, SparkCatalog, spa
 from ci_bot.worker.sql_effects import check_statements
 from ci_bot.worker.state_store import Ledger, ownership
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
-def check_project(context: Any, environment: EnvironmentName, *, pull_request: bool) -> None:
+
+def check_project(context: Context, environment: EnvironmentName, *, pull_request: bool) -> None:
     """The project's own configuration does not stand against the environment.
 
     Raises:
@@ -96,7 +99,7 @@ def check_category(planned: BuiltPlan, names: ModelNames) -> None:
         )
 
 
-def check_work(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
+def check_work(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
     """What the plan would write is on Spark, inside the reviewed window, and outside of prod.
     Building the stages changes the plan's snapshots, so what is computed from those comes first.
 
@@ -111,7 +114,7 @@ def check_work(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
     check_statements(context, planned, names)
 
 
-def check_engines(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
+def check_engines(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
     """Refuses models that belong to a gateway of another engine, if nobody could count, compare
     or remove what was built."""
     elsewhere = []
@@ -161,7 +164,7 @@ def check_window(planned: BuiltPlan, names: ModelNames) -> None:
             )
 
 
-def check_merges(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
+def check_merges(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
     """Spark can MERGE into every table that SQLMesh would merge into.
 
     What the configuration leaves open, the running session knows: settings of the cluster.
@@ -173,7 +176,8 @@ def check_merges(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
     gateways = list_gateways(context.config, context.gateway)
     if not any(why_no_merge(model, gateways) for model in merged):
         return
-    settings = read_catalog_settings(context.engine_adapter.spark.conf.get)
+    session = sqlmesh_compat.spark_session_of(context.engine_adapter)
+    settings = read_catalog_settings(session.conf.get)
     running = {
         name: replace(facts, settings={**facts.settings, **settings}, complete=True)
         for name, facts in gateways.items()
@@ -191,7 +195,7 @@ def check_merges(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
         )
 
 
-def check_views(context: Any, catalog: SparkCatalog, environment: Environment) -> None:
+def check_views(context: Context, catalog: SparkCatalog, environment: Environment) -> None:
     """Every catalog of the environment holds views, of which it will consist.
 
     Raises:
@@ -211,7 +215,7 @@ def check_views(context: Any, catalog: SparkCatalog, environment: Environment) -
             )
 
 
-def is_promoted(context: Any, planned: BuiltPlan) -> bool:
+def is_promoted(context: Context, planned: BuiltPlan) -> bool:
     """Whether the environment in the state is what the plan makes of it."""
     stored = context.state_reader.get_environment(planned.plan.environment.name)
     if stored is None or stored.expired or not stored.finalized_ts:

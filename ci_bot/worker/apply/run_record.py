@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core.snapshot import Snapshot, SnapshotId
 
@@ -33,6 +33,9 @@ from ci_bot.worker.state_store import (
     ledger_objects,
 )
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+
 
 class RunRecord:
     """The ledger's row of one apply. It is written under the lease, or not at all."""
@@ -40,7 +43,7 @@ class RunRecord:
     def __init__(
         self,
         request: ApplyRequest,
-        context: Any,
+        context: Context,
         ledger: Ledger,
         catalog: SparkCatalog,
         hold: LeaseHold,
@@ -169,7 +172,7 @@ class CostRecord:
     def __init__(
         self,
         environment: str,
-        context: Any,
+        context: Context,
         ledger: CostLedger,
         meter: BatchMeter,
         hour_price: Price | None = None,

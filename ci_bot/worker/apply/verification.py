@@ -7,7 +7,7 @@ apply, because the ledger does not say that it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core import constants as c
 
@@ -15,6 +15,7 @@ from ci_bot.errors import EXIT_INCOMPLETE
 from ci_bot.protocol.apply_report import Attempt, View
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import ApplyRequest
+from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply import evidence
 from ci_bot.worker.apply.evidence import ask_prod
 from ci_bot.worker.apply.progress_report import RunReport
@@ -24,6 +25,9 @@ from ci_bot.worker.messages import ModelNames, error_sentence
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.runtime import PhaseClock, SparkCatalog, spark_catalog, write_log_line
 from ci_bot.worker.state_store import LeaseHold
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 _SHOWN = 5
 
@@ -39,7 +43,7 @@ class EnvironmentVerification:
     def __init__(
         self,
         request: ApplyRequest,
-        context: Any,
+        context: Context,
         catalog: SparkCatalog,
         *,
         names: ModelNames,
@@ -65,7 +69,7 @@ class EnvironmentVerification:
         """Why the environment is not known to work; None where all of its views resolve."""
         self._report.promoted = True
         self._record.write_end("promoted")
-        port = SparkPort(self._context.engine_adapter.spark)
+        port = SparkPort(sqlmesh_compat.spark_session_of(self._context.engine_adapter))
         failure = self._verify_views(planned, port)
         if failure is None:
             with self._clock.time_phase("evidence"):
@@ -93,10 +97,14 @@ class EnvironmentVerification:
             return
         try:
             prod = self._context.state_reader.get_environment(c.PROD)
+            if prod is None:
+                return
             there = spark_catalog.views_of(self._context, prod)
             adapter = self._context.engine_adapter
             self._report.look_back(
-                lambda recorder: ask_prod(recorder, SparkPort(adapter.spark), adapter, there)
+                lambda recorder: ask_prod(
+                    recorder, SparkPort(sqlmesh_compat.spark_session_of(adapter)), adapter, there
+                )
             )
         except Exception as error:
             write_log_line(f"Prod was not asked the audits: {error_sentence(error)}")

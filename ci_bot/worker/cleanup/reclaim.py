@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.cleanup_report import KeptTable, Leftover, ReclaimedTable
@@ -31,6 +31,9 @@ from ci_bot.worker.runtime import (
     spark_catalog,
 )
 from ci_bot.worker.state_store import REMOVED, Lease, LeaseBook, Ledger, LedgerPhase, LedgerRow
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 _LATE = (
     "it is not there; the apply that was to make it never said that it ended, so it may come late: "
@@ -83,7 +86,7 @@ def may_be_written_late(row: LedgerRow) -> bool:
     return any(item.kind == "schema" for item in row.objects)
 
 
-def drop_foreign_snapshots(row: LedgerRow, context: Any) -> LedgerRow:
+def drop_foreign_snapshots(row: LedgerRow, context: Context) -> LedgerRow:
     """The row without what somebody else has touched since our own apply ended.
 
     Called before anything changes the row's `updated_at`. Where an apply died, that is from before
@@ -101,7 +104,7 @@ def drop_foreign_snapshots(row: LedgerRow, context: Any) -> LedgerRow:
 
 
 def kept_until_ttl(
-    row: LedgerRow, context: Any, ledger: Ledger, *, why: str, why_preview: str
+    row: LedgerRow, context: Context, ledger: Ledger, *, why: str, why_preview: str
 ) -> list[KeptTable]:
     """Every recorded table, with the end of its TTL. Spark is not asked.
 
@@ -140,7 +143,7 @@ class TableReclaim:
 
     def __init__(
         self,
-        context: Any,
+        context: Context,
         ledger: Ledger,
         catalog: SparkCatalog,
         files: FilesPort,
@@ -350,7 +353,7 @@ class CleanupTables:
     def __init__(
         self,
         request: CleanupRequest,
-        context: Any,
+        context: Context,
         ledger: Ledger,
         catalog: SparkCatalog,
         progress: Callable[[str, str, int | None, int | None], None],

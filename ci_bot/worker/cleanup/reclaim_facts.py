@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.environment import PROD
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup.reclaim_rules import SnapshotUse, StateRow, TableFacts, TableNames
 from ci_bot.worker.runtime import Relation
 from ci_bot.worker.state_store import REMOVED, Ledger, LedgerRow
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 
 def recorded_tables(row: LedgerRow) -> list[Relation]:
@@ -21,7 +24,7 @@ def recorded_tables(row: LedgerRow) -> list[Relation]:
 
 
 def facts_of(
-    row: LedgerRow, context: Any, ledger: Ledger
+    row: LedgerRow, context: Context, ledger: Ledger
 ) -> tuple[TableFacts, dict[tuple[str, str], Any]]:
     """What state and ledger know of a row's tables, and the snapshots of the row that are there."""
     default = str(context.default_catalog)
@@ -114,7 +117,7 @@ def _tables_of(row: LedgerRow) -> set[str]:
     }
 
 
-def state_rows(row: LedgerRow, context: Any) -> list[StateRow]:
+def state_rows(row: LedgerRow, context: Context) -> list[StateRow]:
     """Every row that the state has of the row's models, whoever made it."""
     return [
         StateRow(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlmesh.core.macros import RuntimeStage
@@ -17,6 +17,9 @@ from sqlmesh.utils.date import make_inclusive
 
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.planning import BuiltPlan, Interval
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 _BATCH = "_batch"
 
@@ -98,7 +101,7 @@ class BatchQueries:
                 tables[name] = parent
         return tables, views
 
-    def _bound_query(self, query: exp.Query, model: Any, span: Interval) -> exp.Query:
+    def _bound_query(self, query: exp.Query, model: Model, span: Interval) -> exp.Query:
         """As SQLMesh writes it: only rows of the batch. (`insert_overwrite_by_time_partition`)"""
         if model.time_column is None or not model.kind.is_incremental_by_time_range:
             return query

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.model import SeedModel
@@ -54,6 +54,9 @@ from ci_bot.worker.project import (
 from ci_bot.worker.runtime import PhaseClock, write_log_line
 from ci_bot.worker.state_store import CostLedger
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+
 # The newest runs tell what a byte costs now; more of one model would outweigh the others.
 _NEWEST_OF_A_MODEL, _NEWEST = 3, 2_000
 
@@ -70,7 +73,7 @@ class PlanEstimator:
         probed: What a probe of exactly this plan has just taken, by model: the best there is.
     """
 
-    context: Any
+    context: Context
     ledger: CostLedger
     names: ModelNames
     hour_price: Price | None
@@ -215,7 +218,7 @@ class PlanEstimator:
         return found
 
 
-def in_prod(context: Any, wanted: Collection[str]) -> Mapping[str, Snapshot]:
+def in_prod(context: Context, wanted: Collection[str]) -> Mapping[str, Snapshot]:
     """Prod's snapshots of these models, by fully qualified name."""
     prod = context.state_reader.get_environment(c.PROD) if wanted else None
     infos = [info for info in prod.snapshots if info.name in wanted] if prod is not None else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.snapshot import Snapshot
@@ -17,6 +17,9 @@ from ci_bot.worker.cost.prediction import PastRun, UpstreamGrowth, line_of
 from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning import BuiltPlan, describe_plan, make_plan
 from ci_bot.worker.state_store import ApplyRow, CostLedger, ProdRunRow
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 # How far off our own estimates were: each apply's estimate beside what it has then cost.
 
@@ -73,7 +76,7 @@ _OF_A_MODEL, _MOST_RUNS = 3, 200
 
 
 def known_of(
-    work: Sequence[Backfill], ledger: CostLedger, context: Any, names: ModelNames
+    work: Sequence[Backfill], ledger: CostLedger, context: Context, names: ModelNames
 ) -> KnownCosts:
     """What the ledger knows of the models that are worked on.
 
@@ -98,7 +101,7 @@ def _accuracy_point(applied: Mapping[str, Sequence[PastRun]]) -> tuple[float, fl
     return line_of(counted[:_MOST_RUNS])
 
 
-def _list_new_tables(work: Sequence[Backfill], context: Any) -> dict[str, Backfill]:
+def _list_new_tables(work: Sequence[Backfill], context: Context) -> dict[str, Backfill]:
     """The tables that nobody but applies has filled."""
     prod = context.state_reader.get_environment(c.PROD)
     of_prod = {table_key(info.table_name()) for info in prod.snapshots} if prod else set()
@@ -110,7 +113,7 @@ def _list_new_tables(work: Sequence[Backfill], context: Any) -> dict[str, Backfi
 
 
 def _tables_above(
-    work: Sequence[Backfill], context: Any, names: ModelNames
+    work: Sequence[Backfill], context: Context, names: ModelNames
 ) -> dict[str, frozenset[str]]:
     """The models whose tables are read by those that the work computes whole, also behind views."""
     whole = {item.model for item in work if item.action == "full_refresh"}
@@ -137,7 +140,7 @@ def _tables_above(
 
 
 def _of_prod(
-    models: Mapping[str, bool], ledger: CostLedger, context: Any, names: ModelNames
+    models: Mapping[str, bool], ledger: CostLedger, context: Context, names: ModelNames
 ) -> dict[str, list[PastRun]]:
     prod = context.state_reader.get_environment(c.PROD) if models else None
     if prod is None or not ledger.knows_prod:
@@ -192,7 +195,7 @@ def with_reused(
     planned: BuiltPlan,
     built: Collection[str],
     ledger: CostLedger,
-    context: Any,
+    context: Context,
     names: ModelNames,
 ) -> Cost:
     """The cost with the tables of prod that the plan needs and does not build.

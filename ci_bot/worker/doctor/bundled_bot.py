@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.environment import DEFAULT_PREFIX, is_prefix, normalize_name
 from ci_bot.protocol.plan import CheckStatus, ProjectCheck
@@ -17,6 +17,9 @@ from ci_bot.redaction import quoted_value
 from ci_bot.static_config import FILES, written_keys, written_prefix
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project import BOT, plan_settings
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 KeyVerdict = tuple[CheckStatus, str, str | None]
 
@@ -28,7 +31,7 @@ _DEPLOY = (
 _REMOVE = "Take it out once SQLMesh's bot is gone."
 
 
-def list_key_checks(context: Any, first: Path) -> Iterator[ProjectCheck]:
+def list_key_checks(context: Context, first: Path) -> Iterator[ProjectCheck]:
     """One line for each key that is written, then what has to be done besides; or nothing.
 
     Args:

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.errors import BadInput
 from ci_bot.protocol.plan import ProjectCheck
@@ -23,6 +23,9 @@ from ci_bot.worker.runtime import (
     quote_identifier,
     spark_catalog,
 )
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 _NOT_READABLE = "and there is no such file that this account may read."
 
@@ -56,23 +59,24 @@ def java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
     return ProjectCheck(name="java", status="warn", message=str(found), fix=fix)
 
 
-def check_spark_session(context: Any, now: Callable[[], float]) -> ProjectCheck:
+def check_spark_session(context: Context, now: Callable[[], float]) -> ProjectCheck:
     """Whether a session starts, where, and how long that takes by the clock `now`."""
     began = now()
-    session = context.engine_adapter.spark
+    session = sqlmesh_compat.spark_session_of(context.engine_adapter)
     took = now() - began
     master = session.conf.get("spark.master", "unknown")
     message = f"Spark {session.version} on {master}, started in {took:.0f} s"
     return ProjectCheck(name="spark", status="ok", message=message)
 
 
-def check_executors(context: Any, seconds: float = EXECUTOR_SECONDS) -> ProjectCheck | None:
+def check_executors(context: Context, seconds: float = EXECUTOR_SECONDS) -> ProjectCheck | None:
     """Whether an executor does a job; None where the driver is the only one.
 
     That takes all that no look at settings shows: the way back to the driver, a worker that has as
     much memory as is asked for, and cores that are free.
     """
-    if LOCAL.match(str(context.engine_adapter.spark.conf.get("spark.master", "local"))):
+    session = sqlmesh_compat.spark_session_of(context.engine_adapter)
+    if LOCAL.match(str(session.conf.get("spark.master", "local"))):
         return None
     why = sqlmesh_compat.runs_a_job(context, seconds)
     if why is None:
@@ -90,7 +94,7 @@ def check_executors(context: Any, seconds: float = EXECUTOR_SECONDS) -> ProjectC
     )
 
 
-def check_catalogs(context: Any) -> ProjectCheck:
+def check_catalogs(context: Context) -> ProjectCheck:
     """Which catalogs there are, and whether the configuration names the default one."""
     sql = AdapterSql(context.engine_adapter)
     current = str(sql.query_rows("SELECT current_catalog()")[0][0])
@@ -109,14 +113,14 @@ def check_catalogs(context: Any) -> ProjectCheck:
     )
 
 
-def views_of_prod(context: Any, prod: Any) -> list[Relation]:
+def views_of_prod(context: Context, prod: Any) -> list[Relation]:
     """The views of the prod environment; none if there is no prod."""
     if prod is None:
         return []
     return sorted(spark_catalog.views_of(context, prod).values())
 
 
-def check_view_support(context: Any, known: Sequence[Relation]) -> ProjectCheck:
+def check_view_support(context: Context, known: Sequence[Relation]) -> ProjectCheck:
     """Whether the catalog holds views, of which every environment consists."""
     catalog = known[0].catalog if known else str(sqlmesh_compat.default_catalog(context))
     schema = known[0].schema if known else "default"
@@ -131,7 +135,7 @@ def check_view_support(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     return ProjectCheck(name="views", status="ok", message=f"the catalog {catalog} holds views")
 
 
-def check_listing(context: Any, known: Sequence[Relation]) -> ProjectCheck:
+def check_listing(context: Context, known: Sequence[Relation]) -> ProjectCheck:
     """Whether SQLMesh's own commands can list what a schema of prod holds.
 
     They ask with SHOW TABLE EXTENDED, and take a refusal for "nothing is there yet".
@@ -157,7 +161,7 @@ def check_listing(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     return ProjectCheck(name="listing", status="ok", message=message)
 
 
-def check_rights(context: Any, known: Sequence[Relation]) -> ProjectCheck:
+def check_rights(context: Context, known: Sequence[Relation]) -> ProjectCheck:
     """Whether prod can be read. Whether schemas may be created shows at the first apply."""
     asked = known[:_MOST_VIEWS]
     if not asked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.state_sync.common import ExpiredBatchRange
@@ -14,6 +14,9 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import known_accuracy, sentence_of
 from ci_bot.worker.messages import ModelNames, is_written_otherwise, names_and_times
 from ci_bot.worker.state_store import CostLedger, Ledger
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 # The janitor runs with every `sqlmesh run`; what it has not taken for so long, it never sees.
 _STALE_MILLISECONDS = 7 * 86_400_000
@@ -126,7 +129,7 @@ def check_environments(state: Any, prefix: str) -> ProjectCheck:
     )
 
 
-def check_model_python(state: Any, context: Any, version: str) -> ProjectCheck | None:
+def check_model_python(state: Any, context: Context, version: str) -> ProjectCheck | None:
     """Models of prod that another Python wrote; None if there is none, which needs no line.
 
     Args:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlmesh.core.snapshot import Snapshot
 
 
-def written_otherwise(changed: Mapping[str, tuple[Any, Any]]) -> set[str]:
+def written_otherwise(changed: Mapping[str, tuple[Snapshot, Snapshot]]) -> set[str]:
     """The models, by fully qualified name, whose own definition is the same code.
 
     Args:
@@ -21,7 +24,7 @@ def written_otherwise(changed: Mapping[str, tuple[Any, Any]]) -> set[str]:
     return {name for name, (new, old) in changed.items() if is_written_otherwise(new, old)}
 
 
-def is_written_otherwise(new: Any, old: Any) -> bool:
+def is_written_otherwise(new: Snapshot, old: Snapshot) -> bool:
     """Whether two definitions of a model differ only in how the same code is written."""
     ours, theirs = new.node.python_env, old.node.python_env
     if ours == theirs or ours.keys() != theirs.keys():
@@ -32,7 +35,7 @@ def is_written_otherwise(new: Any, old: Any) -> bool:
         for name in ours
     ):
         return False
-    as_prod_has_it: Any = new.node.copy(update={"python_env": theirs})
+    as_prod_has_it = new.node.copy(update={"python_env": theirs})
     # SQLMesh keeps both hashes with the node once they were asked for.
     as_prod_has_it._data_hash = as_prod_has_it._metadata_hash = None
     return (as_prod_has_it.data_hash, as_prod_has_it.metadata_hash) == (

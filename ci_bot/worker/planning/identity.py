@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core.environment import EnvironmentStatements
 from sqlmesh.core.plan import Plan
@@ -23,9 +23,12 @@ from ci_bot.protocol.plan_identity import (
 from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, category_of, target_windows
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+
 
 def identity_of(
-    context: Any, planned: BuiltPlan, *, state_schema_version: int, repository: Path
+    context: Context, planned: BuiltPlan, *, state_schema_version: int, repository: Path
 ) -> PlanIdentity:
     """The plan's identity: what the environment will be, not what is left to do.
 

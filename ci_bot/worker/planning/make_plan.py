@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.plan import Plan
@@ -23,6 +23,9 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning import plan_options
 from ci_bot.worker.planning.plan_options import PlanOptions, name_of
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 # What SQLMesh executes of a plan, and with it the audits that an earlier attempt did not pass.
 
@@ -159,7 +162,7 @@ class BuiltPlan:
         )
 
 
-def plan_against_prod(context: Any, plan_request: PlanRequest) -> BuiltPlan | None:
+def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan | None:
     """Builds the plan of a PR environment, compared with prod; None if nothing changed.
 
     Nothing in state or warehouse is written. `end` never reaches beyond prod's frontier, and every
@@ -314,7 +317,7 @@ def prod_versions(state_reader: Any) -> frozenset[tuple[str, str]]:
     return frozenset((info.name, info.version) for info in prod.snapshots) if prod else frozenset()
 
 
-def prod_frontier(context: Any) -> int | None:
+def prod_frontier(context: Context) -> int | None:
     """How far prod's data reaches, in milliseconds; None where prod holds no data yet."""
     seeds = {name for name, model in context.models.items() if model.kind.is_seed}
     ends = [
@@ -444,7 +447,7 @@ def missing_of(
     }
 
 
-def stages_of(context: Any, planned: BuiltPlan) -> list[PlanStage]:
+def stages_of(context: Context, planned: BuiltPlan) -> list[PlanStage]:
     """What an apply would do, in order. Reads the state; writes nothing.
 
     Building the stages refreshes and clears intervals on the plan's snapshots, so everything that

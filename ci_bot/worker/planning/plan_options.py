@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.dialect import normalize_model_name
@@ -35,6 +35,9 @@ from ci_bot.redaction import quoted_value, shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, error_headline
 from ci_bot.worker.project import BOT, PlanSettings
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 Value = TypeVar("Value")
 
@@ -228,7 +231,9 @@ class PlanRefusedError(PlanError):
 
 
 def options_of(
-    context: Any, request: ReviewRequest | ApplyRequest | EstimateRequest, settings: PlanSettings
+    context: Context,
+    request: ReviewRequest | ApplyRequest | EstimateRequest,
+    settings: PlanSettings,
 ) -> PlanOptions:
     """The options that the request and the project say; `git:` in a selection is known from now on.
 
@@ -249,7 +254,7 @@ def options_of(
     )
 
 
-def check_models(context: Any, flags: PlanFlags) -> None:
+def check_models(context: Context, flags: PlanFlags) -> None:
     """Every model that the flags name is in the project or in prod.
 
     SQLMesh ignores some names that it does not know and fails late on others.
@@ -287,7 +292,7 @@ def check_models(context: Any, flags: PlanFlags) -> None:
             )
 
 
-def _check_selection(context: Any, name: str, text: str) -> None:
+def _check_selection(context: Context, name: str, text: str) -> None:
     """A selection that SQLMesh can read, and whose git branch (`git:main`) is there.
 
     Raises:
@@ -333,7 +338,7 @@ def selects_nothing(error: PlanError, flags: PlanFlags) -> BadInput | None:
     )
 
 
-def _is_known(context: Any, wanted: str, known: set[str]) -> bool:
+def _is_known(context: Context, wanted: str, known: set[str]) -> bool:
     if SELECTOR & set(wanted):
         return True
     try:
@@ -344,7 +349,7 @@ def _is_known(context: Any, wanted: str, known: set[str]) -> bool:
 
 
 def check_nothing_of_others(
-    context: Any, plan: Plan, keys: Iterable[str], names: ModelNames
+    context: Context, plan: Plan, keys: Iterable[str], names: ModelNames
 ) -> None:
     """The plan removes no model that belongs to another project on the same state.
 

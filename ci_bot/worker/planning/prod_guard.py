@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.config import EnvironmentSuffixTarget
@@ -20,6 +20,9 @@ from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning.make_plan import BuiltPlan
 from ci_bot.worker.project import files_of, reaches_every_model
 from ci_bot.worker.runtime import Relation, spark_catalog
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 _SHOWN = 3
 
@@ -60,7 +63,7 @@ def check_prod_untouched(planned: BuiltPlan, found: Iterable[PlanStage], names: 
             _refuse_intervals(names.short_name(snapshot.name), start, end)
 
 
-def check_own_place(context: Any, planned: BuiltPlan) -> None:
+def check_own_place(context: Context, planned: BuiltPlan) -> None:
     """Refuses an environment whose views would lie where prod has views or tables.
 
     The name of a schema does not tell: prod's models can live in one that is called

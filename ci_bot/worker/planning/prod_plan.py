@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.plan import Plan
@@ -20,11 +20,15 @@ from ci_bot.worker.planning import describe_plan, first_build, make_plan
 from ci_bot.worker.planning.identity import prod_identity_of
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+    from sqlmesh.core.model import Model
+
 Built = Mapping[SnapshotId, Sequence[Interval]]
 
 
 def plan_prod(
-    context: Any,
+    context: Context,
     planned: BuiltPlan,
     names: ModelNames,
     *,
@@ -117,7 +121,7 @@ def _computed_whole_by_next_run(as_prod: BuiltPlan, whole: Built) -> Built:
     }
 
 
-def merge_of(context: Any, planned: BuiltPlan) -> BuiltPlan | None:
+def merge_of(context: Context, planned: BuiltPlan) -> BuiltPlan | None:
     """The plan of the same head against prod, without a category where SQLMesh gives none; None
     where it changes nothing.
 
@@ -184,7 +188,7 @@ def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
     return not snapshot.is_metadata if unknown else before != after
 
 
-def columns_as_built(model: Any) -> dict[str, str] | None:
+def columns_as_built(model: Model) -> dict[str, str] | None:
     """The columns with their types in the words of the model's engine; None where not known.
 
     A type that comes back from the state may be another of SQLGlot's for the same of the engine:

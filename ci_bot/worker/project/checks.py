@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ci_bot.protocol.plan import Finding, FormatCheck, LintCheck
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, file_name_or_last
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 MAX_EVIDENCE = 1_000
 
@@ -19,7 +22,7 @@ MAX_FORMATTED = 50
 LintStatus = Literal["passed", "failed", "warnings", "off", "not_run"]
 
 
-def lint_project(context: Any, names: ModelNames, repository: Path) -> LintCheck:
+def lint_project(context: Context, names: ModelNames, repository: Path) -> LintCheck:
     """Runs the project's own linter over every model, as `sqlmesh plan` would."""
     if not any(config.linter.enabled for config in context.configs.values()):
         return LintCheck(status="off")
@@ -46,7 +49,7 @@ def lint_project(context: Any, names: ModelNames, repository: Path) -> LintCheck
     return LintCheck(status=status, errors=errors, warnings=warnings, findings=findings)
 
 
-def check_formatting(context: Any, touched: set[Path] | None, repository: Path) -> FormatCheck:
+def check_formatting(context: Context, touched: set[Path] | None, repository: Path) -> FormatCheck:
     """Which SQL files `sqlmesh format` would change; of `touched`, or of all if that is None.
 
     Nothing is written. Formatting a file parses it again, so that a pull request which touches

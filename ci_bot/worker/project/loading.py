@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
@@ -14,6 +14,9 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import NotLoaded, failure_of, unit_of
 from ci_bot.worker.project.configuration import ProjectPlace, configure_projects, new_context
 from ci_bot.worker.runtime import PhaseClock
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 HINT = "Correct it and push; `sqlmesh info` shows the same locally."
 # Each round loads the project once more, without the files that failed so far.
@@ -30,7 +33,7 @@ _MODEL_NAME = re.compile(
 LONGEST_READ = 64 * 1024
 
 
-def load_project(context: Any, phase: AbstractContextManager[None], repository: Path) -> None:
+def load_project(context: Context, phase: AbstractContextManager[None], repository: Path) -> None:
     """Loads models, macros, audits and tests into `context`.
 
     Args:

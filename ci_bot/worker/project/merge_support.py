@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 # Formats whose tables take a MERGE on Spark; names as they stand after USING.
 _MERGING = frozenset({"delta", "iceberg", "hudi", "paimon"})
@@ -77,7 +80,7 @@ def _read_gateway_facts(connection: Any) -> GatewayFacts:
     )
 
 
-def why_no_merge(model: Any, gateways: Mapping[str, GatewayFacts]) -> str | None:
+def why_no_merge(model: Model, gateways: Mapping[str, GatewayFacts]) -> str | None:
     """Why the second batch of a model fails, as the end of a sentence; None where it does not.
 
     None as well where SQLMesh merges nothing, and if nobody can say.
@@ -95,13 +98,13 @@ def why_no_merge(model: Any, gateways: Mapping[str, GatewayFacts]) -> str | None
     return _why_on_spark(model, gateway, named)
 
 
-def _named_format(model: Any, engine: str) -> str | None:
+def _named_format(model: Model, engine: str) -> str | None:
     """What SQLMesh writes after USING."""
     of_table = str(model.table_format or "").lower() if engine == "spark" else ""
     return of_table or str(model.storage_format or "").lower() or None
 
 
-def _why_on_spark(model: Any, gateway: GatewayFacts, named: str | None) -> str | None:
+def _why_on_spark(model: Model, gateway: GatewayFacts, named: str | None) -> str | None:
     catalog = model.catalog or gateway.catalog or _SESSION_CATALOG
     catalog = str(catalog).strip('"`')
     kind = gateway.settings.get(f"{_CATALOG}{catalog}")

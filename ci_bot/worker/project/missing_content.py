@@ -9,10 +9,14 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ci_bot.protocol.limits import POINTER_BYTES, is_lfs_pointer
 from ci_bot.worker.runtime import not_loading
+from ci_bot.worker.sqlmesh_compat import is_seed_model
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model, SeedModel
 
 # `oid` and `size` have at least this length together with the first line.
 _SHORTEST = 60
@@ -37,10 +41,10 @@ def list_pointers(paths: Iterable[str | Path]) -> list[Path]:
     return sorted(found)
 
 
-def list_seed_files(models: Iterable[Any]) -> dict[Path, Any]:
+def list_seed_files(models: Iterable[Model]) -> dict[Path, SeedModel]:
     """The files of the seed models among these, each with its model."""
     # A model of another project comes from the state and has no file here.
-    own = (model for model in models if model.kind.is_seed and model._path is not None)
+    own = (model for model in models if is_seed_model(model) and model._path is not None)
     return {Path(os.path.normpath(model.seed_path)): model for model in own}
 
 

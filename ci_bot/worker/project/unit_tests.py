@@ -8,11 +8,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.plan import TestFailure, TestsCheck
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, error_sentence, file_name_or_last
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+    from sqlmesh.core.model import Model
 
 # Why a unit test fails, in one sentence, from the message that SQLMesh gives.
 #
@@ -196,12 +200,12 @@ def files_of(node: Any) -> set[str]:
 NO_MESSAGE = "the test failed without a message"
 
 
-def run_unit_tests(context: Any, repository: Path) -> TestsCheck:
+def run_unit_tests(context: Context, repository: Path) -> TestsCheck:
     """Runs the project's unit tests on its test connection (DuckDB unless configured)."""
     return run_unit_tests_of(context, sqlmesh_compat.loaded_tests(context), repository)
 
 
-def run_unit_tests_of(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:
+def run_unit_tests_of(context: Context, tests: Sequence[Any], repository: Path) -> TestsCheck:
     """Runs `tests`, which the context has loaded.
 
     SQLMesh builds all tests before it runs the first, so that one broken definition stops them all;
@@ -240,19 +244,19 @@ def run_unit_tests_of(context: Any, tests: Sequence[Any], repository: Path) -> T
     )
 
 
-def _run_tests(context: Any, tests: Sequence[Any]) -> Any:
+def _run_tests(context: Context, tests: Sequence[Any]) -> Any:
     names = [test.fully_qualified_test_name for test in tests]
     return context.test(tests=names, stream=io.StringIO())
 
 
-def _name_test_model(context: Any, model: Any) -> str | None:
+def _name_test_model(context: Context, model: Model | None) -> str | None:
     """How reports call a test's model."""
     names = ModelNames(context.default_catalog, context.default_dialect)
     return names.short_name(model.fqn) if model else None
 
 
 def _make_test_failure(
-    context: Any, test: Any, error: BaseException | None, repository: Path
+    context: Context, test: Any, error: BaseException | None, repository: Path
 ) -> TestFailure:
     return TestFailure(
         name=str(getattr(test, "test_name", test)),
@@ -263,7 +267,9 @@ def _make_test_failure(
     )
 
 
-def _make_broken_test(context: Any, test: Any, error: Exception, repository: Path) -> TestFailure:
+def _make_broken_test(
+    context: Context, test: Any, error: Exception, repository: Path
+) -> TestFailure:
     """A test that could not even be built."""
     model = context.get_model(test.model_name) if test.model_name else None
     return TestFailure(
@@ -290,7 +296,7 @@ def _shorten_paths(text: str, repository: Path) -> str:
 
 def with_touched(
     check: TestsCheck,
-    models: Mapping[str, Any],
+    models: Mapping[str, Model],
     changed_files: Sequence[str] | None,
     repository: Path,
     names: ModelNames,
@@ -312,7 +318,7 @@ def with_touched(
 
 def _is_touched(
     failure: TestFailure,
-    models: Mapping[str, Any],
+    models: Mapping[str, Model],
     changed_files: Sequence[str] | None,
     repository: Path,
     names: ModelNames,

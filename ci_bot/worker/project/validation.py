@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core.config import DuckDBConnectionConfig, EnvironmentSuffixTarget
 
@@ -26,6 +26,9 @@ from ci_bot.protocol.supported_versions import PYSPARK_VERSIONS_TEXT, was_tried
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project.configuration import ProjectPlace, display_path, is_spark
 from ci_bot.worker.project.opening import OpenProject, StateFacts
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 SUFFIX_TARGET_HINT = "Use `schema` (the default) or `table`."
 
@@ -53,7 +56,7 @@ def check_versions(found: Versions) -> ProjectCheck:
     return ProjectCheck(name="versions", status=status, message=shown, fix=fix)
 
 
-def check_configuration(context: Any, place: ProjectPlace) -> ProjectCheck:
+def check_configuration(context: Context, place: ProjectPlace) -> ProjectCheck:
     """A configuration that got as far as a context is valid."""
     gateway = context.selected_gateway or "the only one"
     names = ", ".join(display_path(_config_file(path), place) for path in place.projects)
@@ -94,7 +97,7 @@ def check_directories(place: ProjectPlace) -> ProjectCheck:
     return ProjectCheck(name="directories", status="warn", message=message, fix=fix)
 
 
-def suffix_target(context: Any) -> ProjectCheck | None:
+def suffix_target(context: Context) -> ProjectCheck | None:
     """Only one of SQLMesh's three is worth a line."""
     if context.config.environment_suffix_target is not EnvironmentSuffixTarget.CATALOG:
         return None
@@ -107,7 +110,7 @@ def suffix_target(context: Any) -> ProjectCheck | None:
     )
 
 
-def check_connection(context: Any) -> ProjectCheck:
+def check_connection(context: Context) -> ProjectCheck:
     """The warehouse's engine, as configured. Nobody is asked."""
     engine = context.config.get_connection(context.gateway).type_
     if is_spark(context, context.gateway):
@@ -123,7 +126,7 @@ def check_connection(context: Any) -> ProjectCheck:
 
 
 def check_state(
-    context: Any, *, exists: bool, facts: StateFacts, missing: ProdNotFound | None = None
+    context: Context, *, exists: bool, facts: StateFacts, missing: ProdNotFound | None = None
 ) -> ProjectCheck:
     """The state database that was opened, or that there is none yet.
 

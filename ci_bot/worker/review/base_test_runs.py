@@ -6,7 +6,7 @@ In a process of its own, so that no code of the pull request is loaded beside it
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.messages import BaseTestsRequest
 from ci_bot.protocol.review_inputs import BaseTests, TestName, TestOutcome
@@ -14,6 +14,9 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project import load_alone, place_of, unit_tests
 from ci_bot.worker.review.review_plan import ReviewPorts
 from ci_bot.worker.runtime import imports
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 
 def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
@@ -51,7 +54,7 @@ def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
     )
 
 
-def _find_base_test(context: Any, wanted: TestName, repository: Path) -> Any:
+def _find_base_test(context: Context, wanted: TestName, repository: Path) -> Any:
     """The test on the base branch: in the same file, else of the same name in another one."""
     named = [test for test in sqlmesh_compat.loaded_tests(context) if test.test_name == wanted.name]
     same = [test for test in named if _test_path(test, repository) == wanted.path]

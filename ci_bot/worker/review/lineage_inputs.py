@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.executions import ModelExecution
 from ci_bot.protocol.plan import ChangeType, Finding
@@ -32,6 +32,11 @@ from ci_bot.worker.sql import (
     plain_name,
 )
 from ci_bot.worker.sql_effects import statements_change_rows
+from ci_bot.worker.sqlmesh_compat import is_seed_model
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+    from sqlmesh.core.snapshot import Snapshot
 
 # What of an edited model changes that its query does not show.
 
@@ -55,7 +60,7 @@ _DECIDING = {"gateway": "It runs on another gateway."}
 
 
 def changed_columns(
-    before: Any, after: Any, seed_rows: SeedRows | None = None
+    before: Model, after: Model, seed_rows: SeedRows | None = None
 ) -> Iterator[tuple[str, HowChanged]]:
     """Columns that get another type, and those of a seed that hold other values.
 
@@ -68,7 +73,7 @@ def changed_columns(
             yield name, "retyped"
     if seed_rows is not None:
         yield from ((name, "computed") for name in seed_rows.columns)
-    elif before.is_seed and after.is_seed:
+    elif is_seed_model(before) and is_seed_model(after):
         hashes = before.column_hashes, after.column_hashes
         yield from ((name, "computed") for name in _list_differing(*hashes))
 
@@ -77,18 +82,18 @@ def _list_differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]
     return [name.lower() for name in old if name in new and old[name] != new[name]]
 
 
-def beside_query(before: Any, after: Any, seed_rows: SeedRows | None = None) -> str | None:
+def beside_query(before: Model, after: Model, seed_rows: SeedRows | None = None) -> str | None:
     """What besides the query decides about a model's data and differs, as a sentence.
 
     Args:
         seed_rows: how the rows of a seed differ, where its former text is known.
     """
-    kinds = {before.kind.model_kind_name.value, after.kind.model_kind_name.value}
+    kinds = {before.kind.name.value, after.kind.name.value}
     if before.kind.data_hash_values != after.kind.data_hash_values and not kinds <= _SAME_DATA:
         return "Its kind changes."
     if seed_rows is not None:
         return seed_rows.describe_rows
-    if before.is_seed and after.is_seed:
+    if is_seed_model(before) and is_seed_model(after):
         same = before.column_hashes.items() & after.column_hashes.items()
         return None if same or before.column_hashes == after.column_hashes else "Its rows change."
     deciding = _DECIDING if kinds <= _SAME_DATA else _DECIDING | _OF_INTERVALS
@@ -109,11 +114,11 @@ def beside_query(before: Any, after: Any, seed_rows: SeedRows | None = None) -> 
     return found
 
 
-def _differs_in(before: Any, after: Any, name: str) -> bool:
+def _differs_in(before: Model, after: Model, name: str) -> bool:
     return bool(getattr(before, name, None) != getattr(after, name, None))
 
 
-def _hidden_code(before: Any, after: Any) -> bool:
+def _hidden_code(before: Model, after: Model) -> bool:
     """Whether code differs whose effect a rendering at loading time need not show."""
     old, new = (dict(node.python_env or {}) for node in (before, after))
     texts = [
@@ -169,8 +174,8 @@ class ChangedModels:
         executed: the columns that an execution has shown to differ, by what people call the model.
     """
 
-    after: Mapping[str, Any]
-    before: Mapping[str, Any]
+    after: Mapping[str, Model]
+    before: Mapping[str, Model]
     kinds: Mapping[str, ChangeType]
     removed: Sequence[str] = ()
     same_result: frozenset[str] = frozenset()
@@ -187,14 +192,16 @@ class ChangedModels:
     ) -> ChangedModels:
         """Those of a plan, on which the rules on changes found `findings`."""
         diff = planned.plan.context_diff
-        after = {s.name: s.node for s in planned.plan_snapshots.values() if s.is_model}
+        after = {s.name: s.model for s in planned.plan_snapshots.values() if s.is_model}
         kinds = {s.name: change_type(planned, s) for s in planned.changed_snapshots if s.is_model}
         return cls(
             after=after,
             before={
-                name: diff.modified_snapshots[name][1].node
+                name: old.model
                 for name, kind in kinds.items()
-                if kind == "direct" and _is_edited(*diff.modified_snapshots[name])
+                if kind == "direct"
+                for new, old in [diff.modified_snapshots[name]]
+                if old.is_model and _is_edited(new, old)
             },
             kinds=kinds,
             removed=[str(info.name) for info in diff.removed_snapshots.values()],
@@ -208,7 +215,7 @@ class ChangedModels:
         )
 
 
-def _is_edited(new: Any, old: Any) -> bool:
+def _is_edited(new: Snapshot, old: Snapshot) -> bool:
     return bool(new.node.data_hash != old.node.data_hash)
 
 

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core.snapshot import Snapshot, SnapshotId
 
 from ci_bot.protocol.environment import PROD
 from ci_bot.protocol.messages import Owner, ReviewRequest
-from ci_bot.protocol.plan import Backfill, ChangeType, ColumnChange, Cost, ProdPlan
+from ci_bot.protocol.plan import (
+    Backfill,
+    Change,
+    ChangeType,
+    ColumnChange,
+    Cost,
+    EnvironmentStatement,
+    Lineage,
+    ProdPlan,
+    Restatement,
+    ShortWindow,
+    Stage,
+)
+from ci_bot.protocol.plan_identity import PlanIdentity
 from ci_bot.protocol.review_report import Acceptance
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import known_of, predict_plan_cost, with_reused
@@ -33,12 +46,32 @@ from ci_bot.worker.planning import (
     short_window,
 )
 from ci_bot.worker.project import OpenProject, PlanSettings
-from ci_bot.worker.review.refused_plan import no_plan
 from ci_bot.worker.review.rule_inputs import known_rows
 from ci_bot.worker.rules import inputs
 from ci_bot.worker.runtime import load_trace
 from ci_bot.worker.sql import list_column_changes
 from ci_bot.worker.state_store import CostLedger, Ledger, ownership
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+    from sqlmesh.core.model import Model
+
+
+@dataclass(frozen=True)
+class PlanParts:
+    """What the plan itself gives to a review; empty where there is none."""
+
+    identity: PlanIdentity | None = None
+    changes: list[Change] = field(default_factory=list)
+    backfill: list[Backfill] = field(default_factory=list)
+    work: list[Backfill] = field(default_factory=list)
+    restatements: list[Restatement] = field(default_factory=list)
+    statements: list[EnvironmentStatement] = field(default_factory=list)
+    lineage: Lineage = field(default_factory=Lineage)
+    cost: Cost = field(default_factory=lambda: predict_plan_cost([]))
+    short_window: ShortWindow | None = None
+    stages: list[Stage] = field(default_factory=list)
+
 
 # What other environments of the same state have to do with the models of a plan.
 #
@@ -50,7 +83,7 @@ Key = tuple[str, str]
 
 
 def also_changed(
-    context: Any, ledger: Ledger, planned: BuiltPlan, owner: Owner, environment: str
+    context: Context, ledger: Ledger, planned: BuiltPlan, owner: Owner, environment: str
 ) -> Mapping[str, list[str]]:
     """The other pull requests (`#141`) that change what this plan changes directly or removes.
 
@@ -80,7 +113,9 @@ def also_changed(
     return found
 
 
-def _own_changes(context: Any, planned: BuiltPlan) -> dict[str, tuple[Snapshot | None, Snapshot]]:
+def _own_changes(
+    context: Context, planned: BuiltPlan
+) -> dict[str, tuple[Snapshot | None, Snapshot]]:
     """What the plan changes directly or removes: (new snapshot, prod's) by name."""
     diff = planned.plan.context_diff
     changed: dict[str, tuple[Snapshot | None, Snapshot]] = {
@@ -92,7 +127,7 @@ def _own_changes(context: Any, planned: BuiltPlan) -> dict[str, tuple[Snapshot |
     return changed | {item.name: (None, item) for item in removed.values() if item.is_model}
 
 
-def _in_use(context: Any, environment: str) -> set[Key]:
+def _in_use(context: Context, environment: str) -> set[Key]:
     """The snapshots that an environment of the state consists of now."""
     stored = context.state_reader.get_environment(environment)
     return {(info.name, info.identifier) for info in stored.snapshots} if stored else set()
@@ -105,7 +140,7 @@ def _is_same_definition(one: Snapshot, other: Snapshot) -> bool:
 
 
 def users_of_restated(
-    context: Any, planned: BuiltPlan, environment: str
+    context: Context, planned: BuiltPlan, environment: str
 ) -> Mapping[str, list[str]]:
     """The other environments that use a table of which this plan restates intervals.
 
@@ -180,7 +215,7 @@ class PlanFacts:
     def _column_comparer(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
         """Column changes of a model, with the models that still read what is gone."""
         models = self.opened.context.models
-        readers: dict[str, list[Any]] = {}
+        readers: dict[str, list[Model]] = {}
         for model in models.values():
             for parent in model.depends_on:
                 readers.setdefault(parent, []).append(model)
@@ -188,7 +223,7 @@ class PlanFacts:
         def columns(new: Snapshot, old: Snapshot | None) -> list[ColumnChange]:
             if old is None or not new.is_model or not old.is_model:
                 return []
-            found = list_column_changes(old.node, new.node, readers.get(new.name, ()))
+            found = list_column_changes(old.model, new.model, readers.get(new.name, ()))
             return [
                 change.model_copy(
                     update={"readers": [self.names.short_name(r) for r in change.readers]}
@@ -198,15 +233,15 @@ class PlanFacts:
 
         return columns
 
-    def plan_parts(self) -> dict[str, Any]:
+    def plan_parts(self) -> PlanParts:
         """Everything that the plan gives; the stages last, because they change its snapshots."""
         planned = self.planned
         if planned is None:
-            return no_plan()
+            return PlanParts()
         uncategorized = bool(planned.plan.uncategorized)
         work = describe_plan.work_left(planned, self.names)
-        parts: dict[str, Any] = {
-            "identity": None
+        return PlanParts(
+            identity=None
             if uncategorized or self.opened.baseline == "base-branch"
             else identity_of(
                 self.opened.context,
@@ -214,7 +249,7 @@ class PlanFacts:
                 state_schema_version=self.opened.state.schema_version,
                 repository=self.repository,
             ),
-            "changes": describe_plan.list_changes(
+            changes=describe_plan.list_changes(
                 planned,
                 self.names,
                 repository=self.repository,
@@ -222,32 +257,29 @@ class PlanFacts:
                 is_from_base=self._is_not_ours,
                 also_in=self._also_changed(planned),
             ),
-            "backfill": describe_plan.list_backfill(
+            backfill=describe_plan.list_backfill(
                 planned, self._built_intervals, self.names, reused=lambda snapshot: True
             ),
-            "work": work,
-            "restatements": describe_plan.list_restatements(
+            work=work,
+            restatements=describe_plan.list_restatements(
                 planned,
                 self.names,
                 users_of_restated(self.opened.context, planned, self.request.environment),
             ),
-            "statements": describe_plan.list_environment_statements(planned),
-            "lineage": describe_plan.make_lineage(planned, self.names),
-            "cost": self._estimate_cost(work),
-            "short_window": short_window(
+            statements=describe_plan.list_environment_statements(planned),
+            lineage=describe_plan.make_lineage(planned, self.names),
+            cost=self._estimate_cost(work),
+            short_window=short_window(
                 planned,
                 self.plan_request,
                 self._built_intervals,
                 self.names,
                 previews=sqlmesh_compat.previews_forward_only(self.opened.context),
             ),
-        }
-        parts["stages"] = (
-            []
+            stages=[]
             if uncategorized
-            else describe_stages(make_plan.stages_of(self.opened.context, planned), self.names)
+            else describe_stages(make_plan.stages_of(self.opened.context, planned), self.names),
         )
-        return parts
 
     def _also_changed(self, planned: BuiltPlan) -> Mapping[str, list[str]]:
         if self.opened.baseline != "state":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.messages import AcceptAnswer, AcceptRequest, ScopesRequest
 from ci_bot.protocol.review_inputs import ModelScope, ScopedModels, ScopesAnswer, SelectedModel
@@ -16,17 +16,21 @@ from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import KEEP_DAYS, Ledger
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context, GenericContext
+    from sqlmesh.core.model import Model
+
 _LONGEST_PROBLEM = 300
 
 Expand = Callable[[Sequence[str]], set[str]]
 
 
 def scoped_models(
-    context: Any,
+    context: GenericContext[Any],
     scopes: Sequence[ModelScope],
     *,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
+    before: Mapping[str, Model],
+    after: Mapping[str, Model],
     about: Collection[str],
     names: ModelNames,
 ) -> list[ScopedModels]:
@@ -54,7 +58,7 @@ def scoped_models(
 
 
 def scopes_of_told(
-    context: Any, scopes: Sequence[ModelScope], inputs: RuleInputs, told: Iterable[Any]
+    context: Context, scopes: Sequence[ModelScope], inputs: RuleInputs, told: Iterable[Any]
 ) -> list[ScopedModels]:
     """The scopes of a review, for the models that it says something about.
 
@@ -129,7 +133,10 @@ class _ProjectSide:
     """One version of the project."""
 
     def __init__(
-        self, context: Any, models: Mapping[str, Any], scopes: Sequence[ModelScope]
+        self,
+        context: GenericContext[Any],
+        models: Mapping[str, Model],
+        scopes: Sequence[ModelScope],
     ) -> None:
         lineage = any("+" in text for scope in scopes for text in scope.models)
         self._models = models

@@ -7,7 +7,7 @@ models with prod's, and say what else a reader has to know.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.messages import ReviewRequest
 from ci_bot.protocol.plan import AuditsCheck, Checks, Lineage, ProjectCheck, TableDiffCheck
@@ -32,11 +32,14 @@ from ci_bot.worker.review.rule_inputs import make_refused_plan_inputs
 from ci_bot.worker.rules import find_all
 from ci_bot.worker.runtime import PhaseClock, load_trace
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+
 # Every check that a review can make without touching the warehouse.
 
 
 def run_checks(
-    context: Any,
+    context: Context,
     planned: BuiltPlan | None,
     names: ModelNames,
     repository: Path,
@@ -159,19 +162,13 @@ def refused_facts(
         scoped=scoped,
         prod_not_found=opened.prod_not_found,
         base_models=opened.base_models,
-        **no_plan(),
+        identity=None,
+        changes=[],
+        backfill=[],
+        work=[],
+        restatements=[],
+        statements=[],
+        lineage=Lineage(),
+        cost=predict_plan_cost([]),
+        stages=[],
     )
-
-
-def no_plan() -> dict[str, Any]:
-    return {
-        "identity": None,
-        "changes": [],
-        "backfill": [],
-        "work": [],
-        "restatements": [],
-        "statements": [],
-        "lineage": Lineage(),
-        "cost": predict_plan_cost([]),
-        "stages": [],
-    }

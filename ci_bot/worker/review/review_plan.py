@@ -74,7 +74,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         return refused_facts(error, opened, request, plan_request.flags, clock)
     facts = PlanFacts(opened, planned, names, repository, request, plan_request, settings)
     with clock.time_phase("describe"):
-        described = facts.plan_parts()
+        parts = facts.plan_parts()
     ports.progress("checks", "running the linter and the unit tests")
     place, stamp = place_of(request, request.projects), versions_of(opened)
     checked = run_checks(
@@ -99,12 +99,12 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         )
         found = find_all(inputs)
         executions = list_executions(inputs)
-        told = (*described["changes"], *found, *checked.lint.findings)
+        told = (*parts.changes, *found, *checked.lint.findings)
         scoped = scopes_of_told(context, request.scopes, inputs, told)
     ports.progress("impact", "following the changed columns")
     with clock.time_phase("impact"):
         impact = column_impact(planned, names, found, compare_seed_rows(inputs), executions)
-    described["cost"] = with_unneeded(described["cost"], described["work"], impact)
+
     with clock.time_phase("prod plan"):
         merged = facts.prod_plan()
     if merged is not None and merged.cost is not None:
@@ -114,6 +114,16 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         project=described_project(opened, place),
         environment=request.environment,
         baseline=opened.baseline,
+        identity=parts.identity,
+        changes=parts.changes,
+        backfill=parts.backfill,
+        work=parts.work,
+        restatements=parts.restatements,
+        statements=parts.statements,
+        lineage=parts.lineage,
+        cost=with_unneeded(parts.cost, parts.work, impact),
+        short_window=parts.short_window,
+        stages=parts.stages,
         prod_plan=merged,
         findings=found,
         impact=impact,
@@ -130,7 +140,6 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         acceptances=facts.list_acceptances(),
         prod_not_found=opened.prod_not_found,
         base_models=opened.base_models,
-        **described,
     )
 
 

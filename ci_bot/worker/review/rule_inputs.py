@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core import constants as c
 
@@ -27,6 +27,11 @@ from ci_bot.worker.rules import inputs as reading
 from ci_bot.worker.runtime import load_trace
 from ci_bot.worker.sql_effects import judge_plan
 from ci_bot.worker.state_store import CostLedger
+
+if TYPE_CHECKING:
+    from sqlmesh.core.audit import StandaloneAudit
+    from sqlmesh.core.context import Context
+    from sqlmesh.core.model import Model
 
 
 def rule_inputs(
@@ -50,7 +55,7 @@ def rule_inputs(
     """
     context = opened.context
     repository = Path(request.workplace.repository)
-    after: dict[str, Any] = dict(context.models)
+    after: dict[str, Model] = dict(context.models)
     before = _models_before(opened, planned, after)
     kinds = {s.name: change_type(planned, s) for s in planned.changed_snapshots} if planned else {}
     removed = _list_removed(planned)
@@ -138,7 +143,7 @@ def known_rows(planned: BuiltPlan, ledger: CostLedger, names: ModelNames) -> dic
     return {full[name]: rows for name, rows in row_counts(ledger, full).items()}
 
 
-def _allowed_destructive(context: Any, flags: PlanFlags) -> frozenset[str]:
+def _allowed_destructive(context: Context, flags: PlanFlags) -> frozenset[str]:
     """The models that `allow-destructive` means: names, patterns, tags, as SQLMesh reads them."""
     found: set[str] = set()
     for selection in flags.allow_destructive:
@@ -147,27 +152,29 @@ def _allowed_destructive(context: Any, flags: PlanFlags) -> frozenset[str]:
 
 
 def _models_before(
-    opened: OpenProject, planned: BuiltPlan | None, after: Mapping[str, Any]
-) -> dict[str, Any]:
+    opened: OpenProject, planned: BuiltPlan | None, after: Mapping[str, Model]
+) -> dict[str, Model]:
     if planned is None:
         return dict(after)
     diff = planned.plan.context_diff
     added = {s_id.name for s_id in diff.added}
     found = {name: model for name, model in after.items() if name not in added}
-    found |= {name: old.node for name, (_, old) in diff.modified_snapshots.items() if old.is_model}
+    found |= {name: old.model for name, (_, old) in diff.modified_snapshots.items() if old.is_model}
     stored = opened.context.state_reader.get_snapshots(diff.removed_snapshots.values())
-    found |= {snapshot.name: snapshot.node for snapshot in stored.values() if snapshot.is_model}
+    found |= {snapshot.name: snapshot.model for snapshot in stored.values() if snapshot.is_model}
     return found
 
 
-def _standalone_before(planned: BuiltPlan | None, after: Mapping[str, Any]) -> dict[str, Any]:
+def _standalone_before(
+    planned: BuiltPlan | None, after: Mapping[str, StandaloneAudit]
+) -> dict[str, StandaloneAudit]:
     if planned is None:
         return dict(after)
     diff = planned.plan.context_diff
     added = {s_id.name for s_id in diff.added}
     found = {name: audit for name, audit in after.items() if name not in added}
     changed = diff.modified_snapshots.items()
-    return found | {name: old.node for name, (_, old) in changed if old.is_audit}
+    return found | {name: old.audit for name, (_, old) in changed if old.is_audit}
 
 
 def _list_removed(planned: BuiltPlan | None) -> list[str]:
@@ -188,7 +195,7 @@ def _list_statements(planned: BuiltPlan | None) -> tuple[tuple[str, str, str], .
     )
 
 
-def _map_readers(models: Mapping[str, Any]) -> dict[str, set[str]]:
+def _map_readers(models: Mapping[str, Model]) -> dict[str, set[str]]:
     readers: dict[str, set[str]] = {}
     for name, model in models.items():
         for parent in model.depends_on:

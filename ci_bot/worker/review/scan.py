@@ -9,11 +9,11 @@ what it sees, or change what it says. What it finds is reported whatever becomes
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ci_bot.protocol.messages import ScanRequest
 from ci_bot.protocol.review_inputs import ScanFacts
@@ -26,6 +26,10 @@ from ci_bot.worker.rules import (
     make_base_reader,
     make_head_reader,
 )
+from ci_bot.worker.rules.observation import NamedModel
+
+if TYPE_CHECKING:
+    pass
 
 _NAME = re.compile(
     r"MODEL\s*\(\s*(?:[^;]*?,\s*)?name\s+([\w.]+)|@model\(\s*(?:name\s*=\s*)?[\"']([\w.]+)",
@@ -34,24 +38,13 @@ _NAME = re.compile(
 
 
 @dataclass(frozen=True)
-class NamedModel:
-    """What a file says of its model's name; nothing else is known of it here."""
-
-    name: str
-
-    @property
-    def fqn(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True)
 class FileInputs(RuleInputs):
     """A change of which only the files are known."""
 
     @cached_property
-    def models_by_file(self) -> dict[str, list[Any]]:
+    def models_by_file(self) -> Mapping[str, Sequence[NamedModel]]:
         """The names of the models that the changed files define, as they are written."""
-        found: dict[str, list[Any]] = {}
+        found: dict[str, list[NamedModel]] = {}
         for path in self.changed_files or ():
             text = self.text_after(path) if path.endswith((".sql", ".py")) else None
             name = model_in_text(text) if text is not None else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -19,6 +19,9 @@ from ci_bot.worker.execution import ExecutionVerdict, ValueType, judge_queries, 
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, rename_tables
 from ci_bot.worker.sql import is_personal, plain_name, table_name, with_queries
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 ONE_TEXT = "the same text"
 # Of a review with more changed models the report shows so many.
@@ -125,7 +128,7 @@ def _make_untried_verdict(reason: str) -> ExecutionVerdict:
 
 
 def _read_tables(
-    models: Iterable[Any], new_names: Mapping[str, str]
+    models: Iterable[Model], new_names: Mapping[str, str]
 ) -> Mapping[str, Mapping[str, ValueType]]:
     """The columns of all tables that models read, as SQLMesh knows them.
 
@@ -153,7 +156,7 @@ def _iterate_tables(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[st
             yield plain_name(name), inner
 
 
-def _find_relation(before: Any, after: Any, models: Mapping[str, Any]) -> str | None:
+def _find_relation(before: exp.Expr, after: exp.Expr, models: Mapping[str, Model]) -> str | None:
     """Why rows of the tables cannot be made one by one; None where they can.
 
     Where only one side reads a model, and that is computed from a table that is read as well (or
@@ -172,7 +175,7 @@ def _find_relation(before: Any, after: Any, models: Mapping[str, Any]) -> str | 
     return None
 
 
-def _list_above(name: str, models: Mapping[str, Any]) -> set[str]:
+def _list_above(name: str, models: Mapping[str, Model]) -> set[str]:
     found: set[str] = set()
     pending = [name]
     while pending:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ci_bot.protocol.base import readable_path
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES, is_read
@@ -16,8 +16,13 @@ from ci_bot.protocol.messages import Workplace
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.project import ConfigFacts
 from ci_bot.worker.rules.judged_models import JudgedModels
+from ci_bot.worker.rules.observation import NamedModel
 from ci_bot.worker.runtime import not_loading
 from ci_bot.worker.sql_effects import JudgedEffect
+
+if TYPE_CHECKING:
+    from sqlmesh.core.audit import ModelAudit, StandaloneAudit
+    from sqlmesh.core.model import Model
 
 ReadFile = Callable[[str], bytes | None]
 
@@ -60,10 +65,10 @@ class RuleInputs:
         judged_models: what execution says of changed models, filled while rules run.
     """
 
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
-    standalone_before: Mapping[str, Any] = field(default_factory=dict)
-    standalone_after: Mapping[str, Any] = field(default_factory=dict)
+    before: Mapping[str, Model]
+    after: Mapping[str, Model]
+    standalone_before: Mapping[str, StandaloneAudit] = field(default_factory=dict)
+    standalone_after: Mapping[str, StandaloneAudit] = field(default_factory=dict)
     repository: Path = Path("/")
     projects: tuple[str, ...] = (".",)
     loaded: bool = True
@@ -109,7 +114,9 @@ class RuleInputs:
             self._recalled.append(frozenset(value for one in found for value in one))
         return self._recalled[0]
 
-    def path_of(self, model: Any) -> str | None:
+    def path_of(
+        self, model: Model | ModelAudit | NamedModel | StandaloneAudit | None
+    ) -> str | None:
         """The file of a model or an audit, relative to the repository."""
         path = getattr(model, "_path", None)
         # What comes from the state has no file: a model has no path then, an audit an empty one.
@@ -121,9 +128,9 @@ class RuleInputs:
         return readable_path(path.as_posix())
 
     @cached_property
-    def models_by_file(self) -> Mapping[str, list[Any]]:
+    def models_by_file(self) -> Mapping[str, Sequence[Model | NamedModel]]:
         """The models of the head by the file that defines them."""
-        found: dict[str, list[Any]] = {}
+        found: dict[str, list[Model]] = {}
         for model in self.after.values():
             path = self.path_of(model)
             if path is not None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -26,20 +26,24 @@ from ci_bot.worker.sql import (
     table_name,
     with_queries,
 )
+from ci_bot.worker.sqlmesh_compat import is_sql_model
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 
 @dataclass(frozen=True)
 class ModelPair:
     """A changed model with both definitions; `renamed` where only its name or catalog changed."""
 
-    before: Any
-    after: Any
-    readers: tuple[Any, ...]
+    before: Model
+    after: Model
+    readers: tuple[Model, ...]
     queries: ModelQueries
     renamed: bool = False
     new_names: Mapping[str, str] = field(default_factory=dict)
-    removed: Mapping[str, Any] = field(default_factory=dict)
-    added: Mapping[str, Any] = field(default_factory=dict)
+    removed: Mapping[str, Model] = field(default_factory=dict)
+    added: Mapping[str, Model] = field(default_factory=dict)
 
     @cached_property
     def query_before(self) -> ModelQuery | None:
@@ -184,7 +188,7 @@ def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPa
         )
 
 
-def _computed_whole(models: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
+def _computed_whole(models: Mapping[str, Model], wanted: Iterable[str]) -> dict[str, Model]:
     """Models whose rows are those of their query at any time."""
     return {
         name: models[name]
@@ -201,7 +205,7 @@ def _list_readers(inputs: RuleInputs, name: str) -> tuple[Any, ...]:
     )
 
 
-def _is_different(before: Any, after: Any) -> bool:
+def _is_different(before: Model, after: Model) -> bool:
     return before is not after and bool(
         before.data_hash != after.data_hash
         or before.metadata_hash != after.metadata_hash
@@ -294,7 +298,7 @@ def _name_tail(name: str) -> str:
     return rest if catalog and "." in rest else ""
 
 
-def _model_text(model: Any, known: Mapping[str, str]) -> str:
+def _model_text(model: Model, known: Mapping[str, str]) -> str:
     """What a model is but for its name, with tables called by their `known` names."""
     if model.kind.is_external or model.kind.is_seed:
         columns = sorted(
@@ -302,7 +306,7 @@ def _model_text(model: Any, known: Mapping[str, str]) -> str:
         )
         content = getattr(model, "column_hashes", None) or {}
         return f"{model.kind.name} {columns} {sorted(content.items())}" if columns else ""
-    if model.is_sql:
+    if is_sql_model(model):
         if getattr(model, "query_", None) is None:
             return ""
         query = rename_tables(model.query, known)
@@ -333,7 +337,9 @@ def _rename_table(table: Any, name: str) -> Any:
     return other
 
 
-def list_touched_models(inputs: RuleInputs, changed: Iterable[ModelPair]) -> list[tuple[Any, Any]]:
+def list_touched_models(
+    inputs: RuleInputs, changed: Iterable[ModelPair]
+) -> list[tuple[Model | None, Model]]:
     """(before or None, after) of every model that model rules look at."""
     pairs_found = [(pair.before, pair.after) for pair in changed]
     known = {after.fqn for _, after in pairs_found}

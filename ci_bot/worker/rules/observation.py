@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from ci_bot.protocol.plan import Finding, Severity, StatementEffect
 from ci_bot.protocol.rules import RuleSpec
 from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.messages import ModelNames
+
+if TYPE_CHECKING:
+    from sqlmesh.core.audit import ModelAudit
+    from sqlmesh.core.model import Model
 
 NOT_RETURNED = "which the query does not return"
 
@@ -24,6 +28,17 @@ _WEIGHTS = get_args(Severity)
 
 # The sentence about some of the subjects.
 Tell = Callable[[Sequence[str]], str]
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """What a file says of its model's name, if nothing could be loaded; no more is known of it."""
+
+    name: str
+
+    @property
+    def fqn(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True)
@@ -51,14 +66,14 @@ class RuleObservation:
     evidence: str | Tell
     clears: str
     severity: Severity | None = None
-    model: Any = None
+    model: Model | NamedModel | None = None
     anchors: tuple[str, ...] = ()
     path: str | None = None
     line: int | None = None
     model_name: str | None = None
     subject: tuple[str, ...] = ()
     effect: StatementEffect | None = None
-    written_in: Any = None
+    written_in: ModelAudit | None = None
 
     @property
     def weight(self) -> Severity:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ci_bot.protocol.plan import Finding, Severity
 from ci_bot.worker.project import ConfigFacts, GatewayFacts
@@ -18,12 +18,15 @@ from ci_bot.worker.rules.files import (
     STATEMENT_FILE_RULES,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.model_pair import iterate_pairs, list_touched_models
+from ci_bot.worker.rules.model_pair import ModelPair, iterate_pairs, list_touched_models
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES, ProjectView
 from ci_bot.worker.rules.observation import RuleObservation, line_of, make_finding, new_since
 from ci_bot.worker.rules.registry import CRASHED, ProjectRule
 from ci_bot.worker.rules.statement_rules import STATEMENT_RULES
 from ci_bot.worker.sql import ModelQueries
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 MOST_OF_ONE_RULE = 1_000
 # The severities, heaviest first.
@@ -135,13 +138,13 @@ def list_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
     yield from _model_rules(inputs, changed, queries)
 
 
-def _safely_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[Any]:
+def _safely_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPair]:
     if inputs.loaded:
         yield from iterate_pairs(inputs, queries)
 
 
 def _model_rules(
-    inputs: RuleInputs, changed: list[Any], queries: ModelQueries
+    inputs: RuleInputs, changed: list[ModelPair], queries: ModelQueries
 ) -> Iterator[RuleObservation]:
     if not inputs.loaded:
         return
@@ -193,7 +196,7 @@ def _rule_name(rule: Callable[..., Any]) -> str:
 
 
 def _run_safely(
-    run: Callable[[], Iterable[RuleObservation] | None], name: str, model: Any
+    run: Callable[[], Iterable[RuleObservation] | None], name: str, model: Model | None
 ) -> list[RuleObservation]:
     try:
         return list(run() or ())

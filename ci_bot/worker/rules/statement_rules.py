@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.plan import Severity, StatementEffect
 from ci_bot.protocol.rules import RuleSpec, find_rule
@@ -14,6 +14,9 @@ from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_statement
 from ci_bot.worker.sql import ModelQueries
 from ci_bot.worker.sql_effects import JudgedEffect, display_name, judge_models
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 STATEMENT_IS_GONE = "the statement is gone, or a person has run it once instead"
 
@@ -38,7 +41,7 @@ _CLEARS = {
 }
 
 
-def model_statements(model: Any) -> Iterator[tuple[str, str]]:
+def model_statements(model: Model) -> Iterator[tuple[str, str]]:
     """(when, text) of the statements around a model's query."""
     for when, attribute in (
         ("pre", "pre_statements_"),

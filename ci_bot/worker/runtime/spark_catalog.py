@@ -11,11 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sqlglot import exp
 from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 STILL_THERE = "Spark still shows it after the drop."
 
@@ -317,7 +320,7 @@ def _mentions_any(error: Exception, signs: tuple[str, ...]) -> bool:
 # Which schemas, views and physical tables an environment consists of.
 
 
-def views_of(context: Any, environment: Environment) -> dict[str, Relation]:
+def views_of(context: Context, environment: Environment) -> dict[str, Relation]:
     """The view of each promoted model of an environment, by SQLMesh's own naming rule."""
     naming = environment.naming_info
     catalog, dialect = str(context.default_catalog), context.engine_adapter.dialect

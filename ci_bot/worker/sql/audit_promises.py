@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -13,6 +13,9 @@ from sqlmesh.core import dialect as d
 from ci_bot.worker.sql.algebra_blocks import KeyInterner, Term, TermKey, TermOperation
 from ci_bot.worker.sql.algebra_keys import KeySealer
 from ci_bot.worker.sql.translate_query import QueryTooLargeError, QueryTranslator
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 _NOT_NULL = frozenset({"not_null", "not_null_non_blocking"})
 
@@ -64,7 +67,7 @@ class AuditPromises:
         return nulls and all(self.makes_unique(key) for key in promise.unique)
 
 
-def read_promises(model: Any) -> AuditPromises:
+def read_promises(model: Model) -> AuditPromises:
     """Reads the audits of `model`; one that cannot be resolved counts by its name."""
     definitions = model.audit_definitions
     not_null: dict[str, bool] = {}

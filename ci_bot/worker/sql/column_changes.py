@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -21,6 +21,9 @@ from ci_bot.worker.sql.model_query import (
 )
 from ci_bot.worker.sqlmesh_compat import column_types
 
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+
 # A chain of models longer than this is not followed.
 MOST_STEPS = 12
 
@@ -31,7 +34,7 @@ _TEXTS = ("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "TEXT", "NAME")
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19, "INT128": 38, "INT256": 76}
 
 
-def _reads_the_same(before: Any, after: Any) -> bool:
+def _reads_the_same(before: Model, after: Model) -> bool:
     """Whether one definition stands on the same columns; then nothing needs to be rendered."""
     return bool(
         before.mapping_schema == after.mapping_schema and before.data_hash == after.data_hash
@@ -39,9 +42,9 @@ def _reads_the_same(before: Any, after: Any) -> bool:
 
 
 def list_column_changes(
-    before: Any,
-    after: Any,
-    readers: Iterable[Any] = (),
+    before: Model,
+    after: Model,
+    readers: Iterable[Model] = (),
     *,
     queries: ModelQueries | None = None,
 ) -> list[ColumnChange]:
@@ -85,7 +88,7 @@ def list_column_changes(
     return changes
 
 
-def known_types(model: Any) -> Mapping[str, Any] | None:
+def known_types(model: Model | None) -> Mapping[str, Any] | None:
     """Column types by name in lower case; None where the columns cannot be known."""
     if model is None:
         return {}
@@ -98,7 +101,7 @@ def known_types(model: Any) -> Mapping[str, Any] | None:
     return {name.lower(): kind for name, kind in types.items()}
 
 
-def reads_column(model: Any, fqn: str, column: str, queries: ModelQueries) -> bool:
+def reads_column(model: Model, fqn: str, column: str, queries: ModelQueries) -> bool:
     """Whether `model` reads `column` of the model `fqn`.
 
     Of a Python model only the text of its SQL is known: a word in a string counts as reading.
@@ -132,7 +135,7 @@ def _is_table(table: Any, wanted: str) -> bool:
     return name == wanted or wanted.endswith(f".{name}")
 
 
-def compare_types(old: Any, new: Any) -> str | None:
+def compare_types(old: exp.DataType, new: exp.DataType) -> str | None:
     """How a type changes: "wider", "narrower", "other", or None where it stays.
 
     Types that cannot be known are no change, and neither is another length of a VARCHAR: Spark
@@ -149,7 +152,9 @@ def compare_types(old: Any, new: Any) -> str | None:
     return "other"
 
 
-def is_supposed(model: Any, name: str, models: Mapping[str, Any], queries: ModelQueries) -> bool:
+def is_supposed(
+    model: Model | None, name: str, models: Mapping[str, Model], queries: ModelQueries
+) -> bool:
     """Whether only the parser takes a column for BIGINT: of INT and 0 it makes BIGINT in COALESCE,
     IF and CASE, and Spark makes INT.
 
@@ -158,7 +163,7 @@ def is_supposed(model: Any, name: str, models: Mapping[str, Any], queries: Model
     """
     for _ in range(MOST_STEPS):
         query = queries.query_of(model) if model is not None else None
-        if query is None or getattr(model, "columns_to_types_", None):
+        if model is None or query is None or getattr(model, "columns_to_types_", None):
             return False
         branches = list_outer_scopes(query.root)
         if len(branches) != 1:
@@ -196,18 +201,18 @@ def _list_alternatives(node: Any) -> list[Any]:
     return []
 
 
-def _compare_same_family(old: Any, new: Any) -> str | None:
+def _compare_same_family(old: exp.DataType, new: exp.DataType) -> str | None:
     return None
 
 
-def _compare_times(old: Any, new: Any) -> str | None:
+def _compare_times(old: exp.DataType, new: exp.DataType) -> str | None:
     before, after = old.this.value, new.this.value
     if before == after or "DATE" not in {before, after}:
         return None
     return "narrower" if after == "DATE" else "wider"
 
 
-def _compare_exact_numbers(old: Any, new: Any) -> str | None:
+def _compare_exact_numbers(old: exp.DataType, new: exp.DataType) -> str | None:
     """Whole numbers and decimals: digits before and after the point."""
     (whole_old, scale_old), (whole_new, scale_new) = _count_digits(old), _count_digits(new)
     if (whole_old, scale_old) == (whole_new, scale_new):
@@ -223,7 +228,7 @@ def _count_digits(kind: Any) -> tuple[int, int]:
     return precision - scale, scale
 
 
-def _compare_floats(old: Any, new: Any) -> str | None:
+def _compare_floats(old: exp.DataType, new: exp.DataType) -> str | None:
     before, after = _FLOATS.index(old.this.value), _FLOATS.index(new.this.value)
     return None if before == after else "wider" if before < after else "narrower"
 

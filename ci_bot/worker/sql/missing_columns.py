@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
@@ -14,6 +14,9 @@ from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql.model_query import plain_name, table_name
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 ColumnsBySource = dict[str, "frozenset[str] | None"]
 
@@ -181,7 +184,7 @@ class AuditFault:
         return self.audit.name not in BUILT_IN_AUDITS
 
 
-def list_audit_faults(model: Any, columns_of: ColumnsOf) -> Iterator[AuditFault]:
+def list_audit_faults(model: Model, columns_of: ColumnsOf) -> Iterator[AuditFault]:
     """What the audits of a model need in vain; those that are switched off need nothing."""
     own = columns_of(plain_name(model.fqn))
     if own is None:
@@ -252,7 +255,7 @@ def _is_more(part: Any) -> bool:
 
 
 def _of_rendered(
-    model: Any, audit: Any, given: Mapping[str, Any], columns_of: ColumnsOf
+    model: Model, audit: Any, given: Mapping[str, Any], columns_of: ColumnsOf
 ) -> list[AuditFault]:
     try:
         with silence_log("sqlmesh.core.renderer"):

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
+
+from ci_bot.worker.sqlmesh_compat import is_scd_type_2
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 
 def grain_columns(grains: Sequence[Any]) -> tuple[str, ...]:
@@ -25,7 +30,7 @@ def grain_columns(grains: Sequence[Any]) -> tuple[str, ...]:
     return tuple((part.this.name if isinstance(part, exp.Alias) else part.name) for part in parts)
 
 
-def key_columns(model: Any) -> tuple[str, ...]:
+def key_columns(model: Model) -> tuple[str, ...]:
     """The unquoted columns that tell a model's rows apart; empty where it names none.
 
     Without a grain these are the columns that SQLMesh itself keeps rows apart by: the unique key,
@@ -35,9 +40,9 @@ def key_columns(model: Any) -> tuple[str, ...]:
     """
     if grain := grain_columns(model.grains):
         return grain
-    unique = list(model.unique_key)
-    if unique and model.kind.is_scd_type_2:
-        unique.append(model.kind.valid_from_name)
+    unique, kind = list(model.unique_key), model.kind
+    if unique and is_scd_type_2(kind):
+        unique.append(kind.valid_from_name)
     if not all(isinstance(part, (exp.Column, exp.Identifier)) for part in unique):
         return ()
     return tuple(part.name for part in unique)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -12,6 +12,11 @@ from sqlglot.optimizer.scope import Scope, build_scope
 from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import RuntimeStage
 from sqlmesh.utils.errors import SQLMeshError
+
+from ci_bot.worker.sqlmesh_compat import is_sql_model
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 # A syntax tree that was walked once: nodes by type, for the many rules that ask.
 
@@ -73,7 +78,7 @@ class ModelQuery:
     the interval at the epoch. Trees and scopes are made when they are first asked for.
     """
 
-    def __init__(self, model: Any, written: Any, embedded: Mapping[str, Any]) -> None:
+    def __init__(self, model: Model, written: Any, embedded: Mapping[str, Model]) -> None:
         self._model = model
         self._embedded = embedded
         self.written = written
@@ -187,14 +192,14 @@ class ModelQueries:
     """
 
     def __init__(self, *sides: Mapping[str, Any]) -> None:
-        self._known: dict[int, tuple[Any, ModelQuery | None]] = {}
-        self._embedded: dict[int, Mapping[str, Any]] = {}
+        self._known: dict[int, tuple[Model, ModelQuery | None]] = {}
+        self._embedded: dict[int, Mapping[str, Model]] = {}
         for side in sides:
             embedded = {name: model for name, model in side.items() if model.kind.is_embedded}
             if embedded:
                 self._embedded |= dict.fromkeys(map(id, side.values()), embedded)
 
-    def query_of(self, model: Any) -> ModelQuery | None:
+    def query_of(self, model: Model) -> ModelQuery | None:
         """The query of `model`; None for models that have none."""
         known = self._known.get(id(model))
         if known is None:
@@ -204,8 +209,8 @@ class ModelQueries:
         return known[1]
 
 
-def _make_query(model: Any, embedded: Mapping[str, Any]) -> ModelQuery | None:
-    if not getattr(model, "is_sql", False):
+def _make_query(model: Model, embedded: Mapping[str, Model]) -> ModelQuery | None:
+    if not is_sql_model(model):
         return None
     try:
         written = model.query
@@ -217,7 +222,7 @@ def _make_query(model: Any, embedded: Mapping[str, Any]) -> ModelQuery | None:
     return query
 
 
-def _with_embedded(query: Any, embedded: Mapping[str, Any], when: Mapping[str, Any]) -> Any:
+def _with_embedded(query: Any, embedded: Mapping[str, Model], when: Mapping[str, Any]) -> Any:
     """The query with those of the embedded models that it reads, as SQLMesh puts them in."""
     names = embedded and {
         exp.table_name(table, identify=True) for table in query.find_all(exp.Table)
@@ -248,7 +253,7 @@ def _tables_of(schema: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
-def with_queries(query: Any, models: Mapping[str, Any]) -> Any:
+def with_queries(query: Any, models: Mapping[str, Model]) -> Any:
     """The query with those of `models` in the place of their tables; itself where it reads none."""
     try:
         return _with_embedded(query, models, {})

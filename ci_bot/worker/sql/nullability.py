@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+
+
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -19,6 +21,9 @@ from ci_bot.worker.sql.model_query import (
     table_name,
 )
 from ci_bot.worker.sqlmesh_compat import FROM
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 MAX_DEPTH = 12
 NEVER = "never"
@@ -62,7 +67,7 @@ class ProjectQueries(Protocol):
     def name_of_table(self, table: str) -> str: ...
 
 
-def null_reason(model: Any, column: str, project: ProjectQueries) -> str:
+def null_reason(model: Model, column: str, project: ProjectQueries) -> str:
     """Why a result column of `model` can be NULL; `NEVER` or `UNKNOWN` otherwise."""
     told = read_promises(model)
     if told.not_null.get(column.lower()):

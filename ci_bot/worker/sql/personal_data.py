@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from ci_bot.worker.sql.model_query import ModelQueries, find_origins, list_outer_scopes
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 # What identifies a person, or is sensitive about one: the identifiers of HIPAA's safe harbour
 # (45 CFR 164.514(b)(2)) and the special categories of the GDPR (articles 4 and 9), as columns are
@@ -52,7 +55,7 @@ def is_personal(name: str) -> bool:
     return bool(_PERSONAL.search(lowered)) and not _SUFFIX.search(lowered)
 
 
-def list_exposed_columns(model: Any, queries: ModelQueries | None = None) -> dict[str, str]:
+def list_exposed_columns(model: Model, queries: ModelQueries | None = None) -> dict[str, str]:
     """Result columns with personal data, and the column that each comes from ("" if not known)."""
     if model is None or model.kind.is_external:
         return {}
@@ -72,7 +75,7 @@ def list_exposed_columns(model: Any, queries: ModelQueries | None = None) -> dic
     return {name.lower(): "" for name in model.columns_to_types or {} if is_personal(name)}
 
 
-def names_in(model: Any, queries: ModelQueries | None = None) -> set[str]:
+def names_in(model: Model | None, queries: ModelQueries | None = None) -> set[str]:
     """Every name in the query of a model, in lower case; none if there is no query."""
     query = (queries or ModelQueries()).query_of(model) if model is not None else None
     return (
@@ -81,7 +84,7 @@ def names_in(model: Any, queries: ModelQueries | None = None) -> set[str]:
 
 
 def computed_from(
-    model: Any, queries: ModelQueries | None = None
+    model: Model, queries: ModelQueries | None = None
 ) -> dict[str, set[tuple[str, str]]]:
     """The (table, column) pairs that each result column is computed from, if that is known."""
     query = (queries or ModelQueries()).query_of(model)

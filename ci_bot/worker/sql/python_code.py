@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model, PythonModel
 
 _CLOCK = frozenset(
     {
@@ -51,7 +54,7 @@ _USUAL = {
 }  # fmt: skip
 
 
-def iterate_code_trees(model: Any) -> Iterator[ast.AST]:
+def iterate_code_trees(model: Model) -> Iterator[ast.AST]:
     """The code that SQLMesh stored with a model: its own function and what that calls."""
     for item in model.python_env.values():
         if str(getattr(item.kind, "value", item.kind)) != "value":
@@ -103,12 +106,12 @@ def _dotted_name(node: ast.AST) -> str | None:
     return None
 
 
-def clock_calls(model: Any) -> list[str]:
+def clock_calls(model: Model) -> list[str]:
     """Calls in a Python model that read the clock, each as it is written."""
     return clock_calls_in(list(iterate_code_trees(model)))
 
 
-def random_calls(model: Any) -> list[str]:
+def random_calls(model: Model) -> list[str]:
     """Calls in a Python model whose result is chance, as `clock_calls` gives them."""
     return random_calls_in(list(iterate_code_trees(model)))
 
@@ -183,7 +186,7 @@ def random_calls_in(found: list[ast.AST]) -> list[str]:
     return hits
 
 
-def unused_edges(model: Any) -> list[str]:
+def unused_edges(model: PythonModel) -> list[str]:
     """Which of start and end the function of a Python model does not use; none if in doubt."""
     stored = model.python_env.get(model.entrypoint)
     tree = parse_python(stored.payload) if stored is not None else None
@@ -208,7 +211,7 @@ def unused_edges(model: Any) -> list[str]:
     return [edge for edge, names in known.items() if not used & names]
 
 
-def reads_argument(model: Any, name: str) -> bool:
+def reads_argument(model: PythonModel, name: str) -> bool:
     """Whether the function of a Python model reads its argument of that name."""
     stored = model.python_env.get(model.entrypoint)
     tree = parse_python(stored.payload) if stored is not None else None
@@ -223,7 +226,7 @@ def reads_argument(model: Any, name: str) -> bool:
     )
 
 
-def environment_reads(model: Any) -> list[str]:
+def environment_reads(model: Model) -> list[str]:
     """Variables of the environment that the code stored with a model reads, by name.
 
     A name that is not written out counts as `…`.

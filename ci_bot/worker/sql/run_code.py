@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 # The variables of an interval and of a run, in every form that SQLMesh gives them.
 RUN_DATES = r"\b(start|end|execution|latest)_(ds|dt|date|ts|tstz|epoch|millis|hour|dtntz)\b"
@@ -12,7 +15,7 @@ RUN_DATES = r"\b(start|end|execution|latest)_(ds|dt|date|ts|tstz|epoch|millis|ho
 JINJA_PARSER = Environment(autoescape=True, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
 
 
-def list_jinja_macros(model: Any) -> list[str]:
+def list_jinja_macros(model: Model) -> list[str]:
     """The definitions of the Jinja macros that a SQL model can call."""
     registry = model.jinja_macros
     groups = (registry.root_macros, *registry.packages.values())

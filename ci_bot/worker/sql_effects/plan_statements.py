@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot.errors import SqlglotError
 
@@ -26,8 +26,11 @@ from ci_bot.worker.sql_effects.judgement import (
 )
 from ci_bot.worker.sql_effects.statement_sources import RenderSite
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
-def judge_plan(context: Any, planned: BuiltPlan) -> list[JudgedEffect]:
+
+def judge_plan(context: Context, planned: BuiltPlan) -> list[JudgedEffect]:
     """What the statements that this plan would execute do outside the environment, or to it.
 
     Each statement is rendered for the pull request's environment, and for prod, where a merge would
@@ -56,7 +59,7 @@ def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedE
     ]
 
 
-def check_statements(context: Any, planned: BuiltPlan, names: ModelNames) -> None:
+def check_statements(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
     """Refuses a plan with a new statement that writes elsewhere, loads code or cannot be judged.
 
     What prod's version of the project executes already is not this plan's doing.

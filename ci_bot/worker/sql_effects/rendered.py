@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -26,8 +26,11 @@ from ci_bot.worker.sql_effects.statement_sources import (
     stages_of,
 )
 
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
-def of_model(model: Any, site: RenderSite) -> Iterator[RenderedStatement]:
+
+def of_model(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
     """The statements around a model's query and on its virtual update, each text once."""
     place = StatementPlace(model.fqn, site.dialect_of(model), code_of(model))
     evaluation = partial(site.evaluation_arguments, model.fqn)
@@ -47,7 +50,7 @@ def of_model(model: Any, site: RenderSite) -> Iterator[RenderedStatement]:
 def _of_statement(
     place: StatementPlace,
     slot: str,
-    model: Any,
+    model: Model,
     tree: Any,
     context: Callable[..., dict[str, Any]],
     stages: tuple[RuntimeStage, ...],
@@ -61,11 +64,11 @@ def _of_statement(
     yield from place.list_hidden_statements(slot, model.dialect, tree)
 
 
-def _with_all(context: Callable[..., dict[str, Any]], model: Any, tree: Any, stage: Any) -> Any:
+def _with_all(context: Callable[..., dict[str, Any]], model: Model, tree: Any, stage: Any) -> Any:
     return sqlmesh_compat.rendered_statement(model, tree, **context(), runtime_stage=stage)
 
 
-def _named_only(context: Callable[..., dict[str, Any]], model: Any, tree: Any, stage: Any) -> Any:
+def _named_only(context: Callable[..., dict[str, Any]], model: Model, tree: Any, stage: Any) -> Any:
     """Rendering with the names of those models led to tables that the statement names.
 
     To lead the names of a thousand models takes SQLMesh a second for each statement.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from sqlglot import exp
 from sqlmesh.core import constants as c
@@ -34,6 +34,10 @@ from ci_bot.worker.sql_effects.effects import (
 from ci_bot.worker.sql_effects.jinja_templates import literal_parts
 from ci_bot.worker.sql_effects.judgement import PLACEHOLDER, RenderedStatement
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+    from sqlmesh.core.model import Model
+
 
 @dataclass(frozen=True)
 class RenderSite:
@@ -57,7 +61,7 @@ class RenderSite:
     planned: BuiltPlan | None = None
     shown: ModelNames = field(default_factory=lambda: ModelNames(None, None))
 
-    def dialect_of(self, model: Any) -> str:
+    def dialect_of(self, model: Model) -> str:
         """The dialect of the engine that runs a model's statements."""
         return self.gateways.get(model.gateway or "", self.default_dialect)
 
@@ -228,7 +232,7 @@ class _ObjectOwners:
         return found
 
 
-def of_plan(context: Any, planned: BuiltPlan) -> tuple[RenderSite, RenderSite]:
+def of_plan(context: Context, planned: BuiltPlan) -> tuple[RenderSite, RenderSite]:
     """The pull request's environment, and prod with the same project."""
     here = planned.plan.environment_naming_info
     in_prod = EnvironmentNamingInfo.from_environment_catalog_mapping(
@@ -254,7 +258,7 @@ def of_plan(context: Any, planned: BuiltPlan) -> tuple[RenderSite, RenderSite]:
     return site, replace(site, naming=in_prod)
 
 
-def without_plan(model: Any, dialect: str) -> RenderSite:
+def without_plan(model: Model, dialect: str) -> RenderSite:
     """If there is no plan: the names of the project, of which none is an environment's own."""
     return RenderSite(catalog=str(model.default_catalog or "").lower(), default_dialect=dialect)
 
@@ -371,7 +375,7 @@ _MAY_RUN_CODE = re.compile(
 )
 
 
-def inside_model(model: Any, site: RenderSite) -> Iterator[RenderedStatement]:
+def inside_model(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
     """What becomes a part of SQLMesh's own statements: query, audits, merges, table properties."""
     place = StatementPlace(model.fqn, site.dialect_of(model), code_of(model))
     yield from _query_statements(model, site, place)
@@ -392,12 +396,11 @@ def of_standalone(audit: Any, site: RenderSite) -> Iterator[RenderedStatement]:
 
 
 def _query_statements(
-    model: Any, site: RenderSite, place: StatementPlace
+    model: Model, site: RenderSite, place: StatementPlace
 ) -> Iterator[RenderedStatement]:
-    query = getattr(model, "query_", None)
-    if query is None or not may_run_code(query.sql, model):
+    if not sqlmesh_compat.is_sql_model(model) or not may_run_code(model.query_.sql, model):
         return
-
+    query = model.query_
     others = () if calls_nothing(model, query.sql) else None
     evaluation = {**site.evaluation_arguments(model.fqn, others), "needs_optimization": False}
     renders = [
@@ -409,7 +412,7 @@ def _query_statements(
 
 
 def _audit_statements(
-    model: Any, audit: Any, arguments: dict[str, Any], site: RenderSite, place: StatementPlace
+    model: Model, audit: Any, arguments: dict[str, Any], site: RenderSite, place: StatementPlace
 ) -> Iterator[RenderedStatement]:
     given = " ".join(str(value) for value in arguments.values())
     own = "" if audit.name in BUILT_IN_AUDITS else audit.query_.sql
@@ -426,7 +429,7 @@ def _audit_statements(
     )
 
 
-def _merge_statements(model: Any, place: StatementPlace) -> Iterator[RenderedStatement]:
+def _merge_statements(model: Model, place: StatementPlace) -> Iterator[RenderedStatement]:
     """Conditions and assignments of a MERGE that SQLMesh makes, as queries of their own."""
     for name in ("merge_filter", "when_matched", "unique_key"):
         given = getattr(model, name, None)
@@ -462,7 +465,7 @@ def _iterate_assigned(then: Any) -> Iterator[Any]:
 
 
 def _clause_statements(
-    model: Any, site: RenderSite, place: StatementPlace
+    model: Model, site: RenderSite, place: StatementPlace
 ) -> Iterator[RenderedStatement]:
     """Format and properties of the table, and properties of the view, as CREATE has them."""
     evaluation = {
@@ -479,7 +482,7 @@ def _clause_statements(
         yield from place.render_statements(slot, slot, [render], part=True)
 
 
-def _render_create(model: Any, properties: Callable[[], Any], place: StatementPlace) -> str:
+def _render_create(model: Model, properties: Callable[[], Any], place: StatementPlace) -> str:
     clauses = sqlmesh_compat.table_clauses(model, properties(), place.dialect)
     return f"CREATE TABLE {display_name(PLACEHOLDER)} (a INT) {clauses}"
 

@@ -65,6 +65,15 @@ if TYPE_CHECKING:
         judge_macro_code,
         list_evaluated,
     )
+    from ci_bot.worker.sqlmesh_compat.model_types import (
+        is_incremental_unmanaged,
+        is_python_model,
+        is_scd_type_2,
+        is_scd_type_2_by_column,
+        is_seed_model,
+        is_sql_model,
+        is_view_kind,
+    )
     from ci_bot.worker.sqlmesh_compat.parser_versions import (
         EXCEPT,
         FROM,
@@ -102,6 +111,7 @@ if TYPE_CHECKING:
         make_spark_lazy,
         runs_a_job,
         set_known_catalog,
+        spark_session_of,
         spark_settings,
     )
     from ci_bot.worker.sqlmesh_compat.states import (
@@ -178,6 +188,13 @@ __all__ = [
     "ignore_files",
     "inherits_intervals",
     "is_dbt_project",
+    "is_incremental_unmanaged",
+    "is_python_model",
+    "is_scd_type_2",
+    "is_scd_type_2_by_column",
+    "is_seed_model",
+    "is_sql_model",
+    "is_view_kind",
     "judge_macro_code",
     "keep_model_caps",
     "known_bot_settings",
@@ -219,6 +236,7 @@ __all__ = [
     "selector_of",
     "set_known_catalog",
     "spare_the_cache",
+    "spark_session_of",
     "spark_settings",
     "state_adapter",
     "state_adapter_of",
@@ -283,6 +301,15 @@ __getattr__ = open_on_demand(
             "registries_kept",
         ],
         "macro_code": ["judge_macro_code", "list_evaluated", "find_objection"],
+        "model_types": [
+            "is_incremental_unmanaged",
+            "is_python_model",
+            "is_scd_type_2",
+            "is_scd_type_2_by_column",
+            "is_seed_model",
+            "is_sql_model",
+            "is_view_kind",
+        ],
         "parser_versions": ["EXCEPT", "FROM", "Tree", "WITH", "column_types", "known_classes"],
         "plan_building": ["build_plan"],
         "planner": [
@@ -313,6 +340,7 @@ __getattr__ = open_on_demand(
             "make_spark_lazy",
             "runs_a_job",
             "set_known_catalog",
+            "spark_session_of",
             "spark_settings",
         ],
         "states": [

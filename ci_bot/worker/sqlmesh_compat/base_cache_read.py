@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import date
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlglot
 import sqlmesh
@@ -27,6 +27,9 @@ import ci_bot
 from ci_bot.protocol.review_inputs import KnownFile
 from ci_bot.worker.sqlmesh_compat.lazy_queries import left_in_file
 from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import StoredModel
+
+if TYPE_CHECKING:
+    pass
 
 # All that decides what the SQL file of a model becomes, beside the file, as one digest.
 
@@ -267,8 +270,8 @@ class _KnownFirst:
         except Exception:
             return None  # what is wrong with the file is said where it is loaded
 
-    def _from_prod(self, path: Path, file: KnownFile, stored: StoredModel) -> Any:
-        model: Any = model_in(stored)
+    def _from_prod(self, path: Path, file: KnownFile, stored: StoredModel) -> SqlModel | None:
+        model = model_in(stored)
         if model is None or model.fqn != file.model or not model.enabled:
             return None
         for name in model.audit_definitions:

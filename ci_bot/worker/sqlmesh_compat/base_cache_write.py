@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from sqlglot import exp
 from sqlmesh.core import dialect as d
@@ -24,6 +24,10 @@ from ci_bot.worker.sqlmesh_compat.base_cache_read import (
 )
 from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure, lists_columns
 from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import StoredModel, has_hashes, in_prod
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+    from sqlmesh.core.model import Model
 
 _MACROS = (d.MacroFunc, d.MacroSQL, d.MacroStrReplace, d.MacroDef)
 # Moments, which stand in a query as they are until it runs.
@@ -54,35 +58,35 @@ def note_loaded_files() -> Iterator[NotedFiles]:
         yield made
 
 
-def known_files_of(context: Any, found: NotedFiles, repository: Path) -> list[KnownFile]:
+def known_files_of(context: Context, found: NotedFiles, repository: Path) -> list[KnownFile]:
     """The files that define one model each, which is as prod's record has it in every field.
 
     Only if the file and what is noted of its surroundings decide what the model is: a model
     that uses code, a template, or a macro that is more than a moment may read anything.
     """
     stored = in_prod(context)
-    models = [model for model in context.models.values() if model._path is not None]
-    of_path = Counter(model._path for model in models)
+    models = [(model, model._path) for model in context.models.values() if model._path is not None]
+    of_path = Counter(path for _, path in models)
     made: list[KnownFile] = []
-    for model in models:
+    for model, path in models:
         record = stored.get(model.fqn)
-        if record is None or of_path[model._path] > 1 or len(made) == MOST_FILES:
+        if record is None or of_path[path] > 1 or len(made) == MOST_FILES:
             continue
-        project = next((path for path in found.settings if path in model._path.parents), None)
-        if project is None or not model._path.is_relative_to(repository):
+        project = next((root for root in found.settings if root in path.parents), None)
+        if project is None or not path.is_relative_to(repository):
             continue
         settings, audits = found.settings[project]
-        if _is_defined_by_its_file(model) and _is_as_stored(model, record, audits):
-            made.append(_make_known_file(model, record, settings, repository))
+        if _is_defined_by_its_file(model, path) and _is_as_stored(model, record, audits):
+            made.append(_make_known_file(model, path, record, settings, repository))
     return made
 
 
 def _make_known_file(
-    model: Any, record: StoredModel, settings: bytes, repository: Path
+    model: SqlModel, path: Path, record: StoredModel, settings: bytes, repository: Path
 ) -> KnownFile:
     return KnownFile(
-        path=model._path.relative_to(repository).as_posix(),
-        content=hashlib.sha256(model._path.read_bytes()).hexdigest(),
+        path=path.relative_to(repository).as_posix(),
+        content=hashlib.sha256(path.read_bytes()).hexdigest(),
         model=model.fqn,
         record=record_digest(settings, record),
         depends_on=sorted(model.full_depends_on),
@@ -90,13 +94,13 @@ def _make_known_file(
     )
 
 
-def _is_defined_by_its_file(model: Any) -> bool:
+def _is_defined_by_its_file(model: Model, path: Path) -> TypeGuard[SqlModel]:
     """Whether its file says by itself, with the settings, what the model is."""
     if not is_pure(model) or not is_plain_dialect(model.dialect):
         return False
     if any(getattr(model, name, None) for name in _STATEMENTS):
         return False  # their trees come from the file, too, and nothing brings them from there
-    text = model._path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     parts = d.parse(text, default_dialect=model.dialect)
     definition = next((part for part in parts if isinstance(part, d.Model)), None)
     heads = [part for part in parts if isinstance(part, d.Model)]
@@ -113,9 +117,9 @@ def _is_defined_by_its_file(model: Any) -> bool:
     )
 
 
-def _is_as_stored(model: Any, record: StoredModel, audits: Mapping[str, Any]) -> bool:
+def _is_as_stored(model: SqlModel, record: StoredModel, audits: Mapping[str, Any]) -> bool:
     """Whether prod's record gives exactly this model back."""
-    back: Any = model_in(record)
+    back = model_in(record)
     if back is None or back.fqn != model.fqn or type(model) is not SqlModel:
         return False
     if (model.data_hash, model.metadata_hash) != (

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlmesh.core.context import Context
@@ -24,6 +24,9 @@ from sqlmesh.core.state_sync.db import snapshot as snapshot_module
 from sqlmesh.utils import cron
 
 from ci_bot.worker.sqlmesh_compat.lazy_queries import find_dependencies
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 # Crons and moments whose next one is remembered: a plan asks for each model of a project anew.
 _MOMENTS = 100_000
@@ -129,7 +132,7 @@ def _pass_models_on() -> None:
     if not hasattr(queries, "get_or_create_entry"):
         return
 
-    def entry(self: Any, name: str, model: Any) -> Any:
+    def entry(self: Any, name: str, model: Model) -> Any:
         return model_cache.OptimizedQueryCacheEntry(
             optimized_rendered_query=model.render_query(),
             renderer_violations=model.violated_rules_for_query,

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dotenv import load_dotenv
 from pydantic import ValidationError
@@ -28,6 +28,9 @@ from sqlmesh.core.snapshot import SnapshotId
 from sqlmesh.utils import merge_dicts
 from sqlmesh.utils.errors import ConfigError
 from sqlmesh.utils.pydantic import validation_error_message
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 
 def analytics_off() -> None:
@@ -276,7 +279,7 @@ def executed_text(tree: Any, dialect: str) -> str:
     return text
 
 
-def table_clauses(model: Any, properties: Mapping[str, Any], dialect: str) -> str:
+def table_clauses(model: Model, properties: Mapping[str, Any], dialect: str) -> str:
     """What CREATE TABLE says of a model beside name, columns and query.
 
     Args:
@@ -290,7 +293,7 @@ def table_clauses(model: Any, properties: Mapping[str, Any], dialect: str) -> st
     return executed_text(clauses, dialect) if clauses is not None else ""
 
 
-def rendered_statement(model: Any, tree: Any, **context: Any) -> list[Any] | None:
+def rendered_statement(model: Model, tree: Any, **context: Any) -> list[Any] | None:
     """One statement of a model as SQLMesh renders it (`_statement_renderer`).
 
     Returns:
@@ -300,7 +303,7 @@ def rendered_statement(model: Any, tree: Any, **context: Any) -> list[Any] | Non
     return rendered
 
 
-def render_on_earlier_runs(model: Any) -> Any:
+def render_on_earlier_runs(model: Model) -> Any:
     """A model's query as a run renders it that finds what earlier runs left.
 
     SQLMesh hands the model's snapshot to Jinja, and dbt's `is_incremental` looks at its intervals.

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
@@ -26,6 +26,9 @@ from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot, SnapshotEvaluato
 from sqlmesh.utils.dag import DAG
 from sqlmesh.utils.date import to_timestamp
 from sqlmesh.utils.errors import NodeAuditsErrors
+
+if TYPE_CHECKING:
+    from sqlmesh.core.plan import EvaluatablePlan
 
 
 @dataclass(frozen=True)
@@ -280,39 +283,39 @@ class LeasedPlanEvaluator(BuiltInPlanEvaluator):
     promotion: StateFence = nullcontext
     check: Callable[[], None] = staticmethod(lambda: None)
 
-    def visit_before_all_stage(self, stage: Any, plan: Any) -> None:
+    def visit_before_all_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
         self.check()
         super().visit_before_all_stage(stage, plan)
 
-    def visit_physical_layer_schema_creation_stage(self, stage: Any, plan: Any) -> None:
+    def visit_physical_layer_schema_creation_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
         self.check()
         super().visit_physical_layer_schema_creation_stage(stage, plan)
 
-    def visit_physical_layer_update_stage(self, stage: Any, plan: Any) -> None:
+    def visit_physical_layer_update_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
         self.check()
         super().visit_physical_layer_update_stage(stage, plan)
 
-    def visit_migrate_schemas_stage(self, stage: Any, plan: Any) -> None:
+    def visit_migrate_schemas_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
         self.check()
         super().visit_migrate_schemas_stage(stage, plan)
 
-    def visit_after_all_stage(self, stage: Any, plan: Any) -> None:
+    def visit_after_all_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
         self.check()
         super().visit_after_all_stage(stage, plan)
 
     def visit_create_snapshot_records_stage(
-        self, stage: CreateSnapshotRecordsStage, plan: Any
+        self, stage: CreateSnapshotRecordsStage, plan: EvaluatablePlan
     ) -> None:
         known = self.state_sync.snapshots_exist(each.snapshot_id for each in stage.snapshots)
         new = [each for each in stage.snapshots if each.snapshot_id not in known]
         if new:
             super().visit_create_snapshot_records_stage(replace(stage, snapshots=new), plan)
 
-    def visit_environment_record_update_stage(self, stage: Any, plan: Any) -> None:
+    def visit_environment_record_update_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
         with self.promotion():
             super().visit_environment_record_update_stage(stage, plan)
 
-    def visit_virtual_layer_update_stage(self, stage: Any, plan: Any) -> None:
+    def visit_virtual_layer_update_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
         with self.promotion():
             # The views take their time on Spark; no transaction on the state waits for that.
             pass
@@ -363,22 +366,22 @@ class ProbingPlanEvaluator(LeasedPlanEvaluator):
     part = PartOfPlan({}, ())
 
     def visit_create_snapshot_records_stage(
-        self, stage: CreateSnapshotRecordsStage, plan: Any
+        self, stage: CreateSnapshotRecordsStage, plan: EvaluatablePlan
     ) -> None:
         super().visit_create_snapshot_records_stage(self._narrow_stage(stage), plan)
 
     def visit_physical_layer_schema_creation_stage(
-        self, stage: PhysicalLayerSchemaCreationStage, plan: Any
+        self, stage: PhysicalLayerSchemaCreationStage, plan: EvaluatablePlan
     ) -> None:
         super().visit_physical_layer_schema_creation_stage(self._narrow_stage(stage), plan)
 
-    def visit_backfill_stage(self, stage: BackfillStage, plan: Any) -> None:
+    def visit_backfill_stage(self, stage: BackfillStage, plan: EvaluatablePlan) -> None:
         super().visit_backfill_stage(self.part.narrow_stage(stage), plan)
 
     def _narrow_stage(self, stage: Any) -> Any:
         return replace(stage, snapshots=[each for each in stage.snapshots if each in self.part])
 
-    def _leave_out(self, stage: Any, plan: Any) -> None:
+    def _leave_out(self, stage: Any, plan: EvaluatablePlan) -> None:
         pass
 
     visit_physical_layer_update_stage = _leave_out

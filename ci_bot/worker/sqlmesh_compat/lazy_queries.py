@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from sqlglot import exp
 from sqlmesh.core import dialect as d
@@ -11,6 +11,9 @@ from sqlmesh.core.dialect import JinjaQuery, parse
 from sqlmesh.core.model.common import ParsableSql
 from sqlmesh.core.model.definition import SqlModel
 from sqlmesh.utils.metaprogramming import ExecutableKind
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 
 class QueryInFile(ParsableSql):
@@ -44,7 +47,7 @@ class QueryInFile(ParsableSql):
         return next((query for query in found if _is_query(query, self.sql)), None)
 
 
-def leave_in_file(model: Any, *, file_dialect: str, lists_columns: bool) -> None:
+def leave_in_file(model: SqlModel, *, file_dialect: str, lists_columns: bool) -> None:
     """Takes the tree out of a SQL model that is the only one of its file.
 
     Args:
@@ -58,11 +61,11 @@ def leave_in_file(model: Any, *, file_dialect: str, lists_columns: bool) -> None
         vars(model)["query_"] = left  # models are frozen
 
 
-def left_in_file(model: Any, *, file_dialect: str, lists_columns: bool) -> QueryInFile:
+def left_in_file(model: SqlModel, *, file_dialect: str, lists_columns: bool) -> QueryInFile:
     """The query of a SQL model without its tree; the arguments are those of `leave_in_file`."""
     whole = model.query_
     left = QueryInFile(sql=whole.sql, transaction=whole.transaction)
-    left._path, left._file_dialect = Path(model._path), file_dialect
+    left._path, left._file_dialect = Path(model._path or ""), file_dialect
     left._lists_columns, left._parsed_dialect = lists_columns, model.dialect
     return left
 
@@ -74,7 +77,7 @@ def _is_query(found: Any, sql: str) -> bool:
 # What a model's definition tells by itself, without its query being rendered.
 
 
-def is_pure(model: Any) -> bool:
+def is_pure(model: Model) -> TypeGuard[SqlModel]:
     """Whether nothing outside of the model decides what its query is: code of the project can read
     a file or a clock, and what it gives is not known before it ran."""
     return (
@@ -87,7 +90,7 @@ def is_pure(model: Any) -> bool:
     )
 
 
-def lists_columns(model: Any) -> bool:
+def lists_columns(model: SqlModel) -> bool:
     """Whether the query of a SQL model shows all its columns: each has a name of its own, and
     neither a star nor a macro may stand for others."""
     if isinstance(model.query_, QueryInFile):
@@ -107,7 +110,7 @@ def lists_columns(model: Any) -> bool:
 # The tables that a query without macros reads, without what rendering does beside finding them.
 
 
-def find_dependencies(model: Any) -> None:
+def find_dependencies(model: Model) -> None:
     """Lets the model know what it depends on, as `full_depends_on` finds it.
 
     Half of the time that it takes to load a file SQLMesh renders the query for that: it prepares
@@ -120,7 +123,7 @@ def find_dependencies(model: Any) -> None:
         model._full_depends_on = tables
 
 
-def _list_tables(model: Any) -> set[str] | None:
+def _list_tables(model: SqlModel) -> set[str] | None:
     """None where the query has to be rendered, and if no query is asked.
 
     (`_Model.full_depends_on`, `BaseExpressionRenderer._render`)

@@ -86,7 +86,7 @@ def registries_kept() -> Iterator[None]:
             kind.set_registry(registry)
 
 
-def order_models(context: Any) -> None:
+def order_models(context: Context) -> None:
     """Puts the loaded models in the order of their names.
 
     SQLMesh's own order is that in which its processes come back, so what is reported model by model
@@ -97,9 +97,9 @@ def order_models(context: Any) -> None:
     context._models.update(models)
 
 
-def loaded_tests(context: Any) -> list[Any]:
+def loaded_tests(context: Context) -> list[Any]:
     """The project's unit tests. (`Context.select_tests` since 0.228, `load_model_tests` before)"""
-    read: Any = getattr(context, "select_tests", None) or context.load_model_tests
+    read: Any = getattr(context, "select_tests", None) or getattr(context, "load_model_tests")
     return list(read())
 
 

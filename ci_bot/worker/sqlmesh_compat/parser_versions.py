@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp, parse_one
 from sqlglot.optimizer.annotate_types import annotate_types
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 
 def argument_name(kind: type[Any], name: str) -> str:
@@ -49,7 +52,7 @@ Tree: type[Any] = getattr(exp, "Expr", exp.Expression)
 _DECIMAL = exp.DataType.Type.DECIMAL
 
 
-def column_types(model: Any) -> Mapping[str, Any] | None:
+def column_types(model: Model) -> Mapping[str, Any] | None:
     """The types of a model's columns by name, as far as they can be known.
 
     Before sqlglot 28 the parser forgets the digits of a decimal that is computed: `amount * 2` is
@@ -82,7 +85,7 @@ def _is_bare(kind: Any) -> bool:
     return bool(kind.this == _DECIMAL and not kind.expressions)
 
 
-def _writes_it(model: Any) -> bool:
+def _writes_it(model: Model) -> bool:
     """Whether a declared column or a cast of the model is a DECIMAL without digits."""
     if getattr(model, "columns_to_types_", None) or not model.is_sql:
         return True

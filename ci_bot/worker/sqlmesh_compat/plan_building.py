@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core.model.definition import SqlModel
 from sqlmesh.core.plan import Plan, PlanBuilder
 from sqlmesh.utils.dag import DAG
 
 from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure, lists_columns
+
+if TYPE_CHECKING:
+    pass
 
 
 def build_plan(builder: PlanBuilder) -> Plan:
@@ -109,7 +112,7 @@ def _columns_when_asked() -> Iterator[None]:
         kind.columns_to_types = plain
 
 
-def are_known(model: Any) -> bool:
+def are_known(model: SqlModel) -> bool:
     """Whether the text alone shows that SQLMesh knows the model's columns.
 
     False also if that is no work: they are declared, or the query is optimized already.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlmesh
 from sqlmesh.core.context import Context
@@ -25,6 +25,10 @@ from sqlmesh.utils.date import TimeLike, make_exclusive, to_datetime, to_timesta
 from ci_bot.errors import BadInput
 from ci_bot.redaction import quoted_value
 from ci_bot.worker.sqlmesh_compat.cache_writes import loaded_nodes
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import GenericContext
+    from sqlmesh.core.model import Model
 
 NO_BASE_HINT = "Check out with `fetch-depth: 2`, so that the merge commit has its first parent."
 
@@ -171,7 +175,7 @@ def parse_selection(text: str) -> None:
 
 
 def selector_of(
-    context: Context, models: Mapping[str, Any], *, lineage: bool
+    context: GenericContext[Any], models: Mapping[str, Model], *, lineage: bool
 ) -> Callable[..., Any]:
     """What expands a list of selections over some models, by fully qualified name.
 
@@ -181,7 +185,7 @@ def selector_of(
 
     (`GenericContext._new_selector`)
     """
-    known: UniqueKeyDict[str, Any] = UniqueKeyDict("models", **models)
+    known: UniqueKeyDict[str, Model] = UniqueKeyDict("models", **models)
     dag: DAG[str] = DAG()
     for name, model in models.items() if lineage else ():
         dag.add(name, model.depends_on)

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlglot
 import sqlmesh
@@ -34,6 +34,10 @@ from ci_bot.worker.sqlmesh_compat.lazy_queries import (
     lists_columns,
 )
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+    from sqlmesh.core.model import Model
+
 # Prod's models as its state has them, and whether a model that was loaded is one of those.
 
 
@@ -51,7 +55,7 @@ class StoredModel:
     text: str
 
 
-def in_prod(context: Any) -> dict[str, StoredModel]:
+def in_prod(context: Context) -> dict[str, StoredModel]:
     """Prod's models by name; none where another version of SQLMesh or sqlglot may have written
     them, whose columns could be of other types, or where they cannot be read, which the plan says.
 
@@ -78,7 +82,7 @@ def in_prod(context: Any) -> dict[str, StoredModel]:
     return found
 
 
-def has_hashes(model: Any, fingerprint: SnapshotFingerprint) -> bool:
+def has_hashes(model: SqlModel, fingerprint: SnapshotFingerprint) -> bool:
     """Whether these are the model's own hashes in the fingerprint.
 
     What would ask for the optimized query is guessed first: the comments of columns, and that a
@@ -102,7 +106,7 @@ def has_hashes(model: Any, fingerprint: SnapshotFingerprint) -> bool:
         model._columns_to_types = None
 
 
-def adopt_fingerprint(model: Any, fingerprint: SnapshotFingerprint) -> None:
+def adopt_fingerprint(model: SqlModel, fingerprint: SnapshotFingerprint) -> None:
     """Gives the model its hashes, which are the fingerprint's."""
     model._data_hash, model._metadata_hash = fingerprint.data_hash, fingerprint.metadata_hash
 
@@ -187,7 +191,7 @@ EnterForLoad = Callable[[Mapping[str, StoredModel]], AbstractContextManager[None
 
 @contextmanager
 def as_in_prod(
-    context: Any, beside: EnterForLoad = lambda _stored: nullcontext()
+    context: Context, beside: EnterForLoad = lambda _stored: nullcontext()
 ) -> Iterator[None]:
     """Spares the load inside this block models that are defined as in prod.
 
@@ -237,7 +241,7 @@ def as_in_prod(
 class _ModelLoad:
     """One load's models: those that stand as in prod, and those that wait to be worked out."""
 
-    def __init__(self, models: Mapping[str, Any], stored: Mapping[str, StoredModel]) -> None:
+    def __init__(self, models: Mapping[str, Model], stored: Mapping[str, StoredModel]) -> None:
         self._models, self._stored = models, stored
         self._tables: dict[str, _SchemaTable] = {}
         self.standing = {
@@ -287,9 +291,11 @@ class _ModelLoad:
             set_mapping_schema(model, {})
         self.standing = {}
 
-    def _is_as_in(self, model: Any, stored: StoredModel) -> bool:
+    def _is_as_in(self, model: Model, stored: StoredModel) -> bool:
         """Whether the model has prod's hashes with prod's schemas, which it keeps then."""
-        compared = isinstance(getattr(model, "query_", None), QueryInFile)
+        if not isinstance(model, SqlModel):
+            return False
+        compared = isinstance(model.query_, QueryInFile)
         if not compared and (not is_pure(model) or model.mapping_schema):
             return False  # one that has schemas already is another project's, from the state
         reads_what_is_gone = any(

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from pydantic import PrivateAttr
 from sqlmesh.core.config import Config
@@ -20,6 +20,9 @@ from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.messages import error_headline, spark_not_started
 from ci_bot.worker.runtime import SESSION_CATALOG, WATCH, AdapterSql, SparkCatalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class ListingSparkAdapter(SparkEngineAdapter):
@@ -211,8 +214,7 @@ def runs_a_job(context: Context, seconds: float) -> str | None:
     In a group of its own, which is cancelled at the end of the time: Spark itself waits forever.
     (`SparkContext.setJobGroup`)
     """
-    adapter: Any = context.engine_adapter
-    spark = adapter.spark
+    spark = spark_session_of(context.engine_adapter)
     group = "ci-bot-doctor"
     spark.sparkContext.setJobGroup(group, "whether an executor answers", True)
     too_late = threading.Event()
@@ -232,8 +234,16 @@ def runs_a_job(context: Context, seconds: float) -> str | None:
         return error_headline(error)
     finally:
         timer.cancel()
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # takes it away
     return None
+
+
+def spark_session_of(adapter: EngineAdapter) -> SparkSession:
+    """The session of a Spark adapter, which starts it if there is none.
+
+    (`SparkEngineAdapter.spark`; the base of all adapters declares None, and also Spark Connect)
+    """
+    return cast("SparkSession", adapter.spark)
 
 
 def executor_count(context: Context) -> int:
@@ -241,6 +251,6 @@ def executor_count(context: Context) -> int:
 
     (`SparkContext.getExecutorMemoryStatus`, which lists the driver, too)
     """
-    adapter: Any = context.engine_adapter
-    known = adapter.spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
+    context_of_spark = spark_session_of(context.engine_adapter).sparkContext
+    known = context_of_spark._jsc.sc().getExecutorMemoryStatus().size()
     return max(1, int(known) - 1)

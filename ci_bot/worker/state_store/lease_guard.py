@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core import constants as c
 from sqlmesh.utils.errors import CircuitBreakerError
@@ -24,6 +24,9 @@ from ci_bot.worker.state_store.leases import (
     Say,
 )
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+
 Seen = tuple[int, list[Any]]
 
 
@@ -35,7 +38,7 @@ class LeaseHold:
     """
 
     def __init__(
-        self, context: Any, environment: str, owner: Owner, *, stopped: Callable[[], bool]
+        self, context: Context, environment: str, owner: Owner, *, stopped: Callable[[], bool]
     ) -> None:
         self._context = context
         self._environment = environment

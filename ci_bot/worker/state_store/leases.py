@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlmesh.core.config import DuckDBConnectionConfig
 
@@ -35,6 +35,9 @@ from ci_bot.worker.state_store.lease_rows import (
     LeaseHolder,
     LeaseRows,
 )
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 # A lease that was taken: a thread keeps it alive, a fence lets nothing be written without it.
 
@@ -255,7 +258,7 @@ class LeaseBook:
         self._token = token
 
     @classmethod
-    def from_context(cls, context: Any, **options: Any) -> LeaseBook:
+    def from_context(cls, context: Context, **options: Any) -> LeaseBook:
         """The leases beside the state of `context`; nothing is connected yet.
 
         Raises:
@@ -374,7 +377,7 @@ class LeaseBook:
 
 @contextmanager
 def for_cleanup(
-    context: Any, environment: str, owner: Owner, progress: Say, **options: Any
+    context: Context, environment: str, owner: Owner, progress: Say, **options: Any
 ) -> Iterator[Lease]:
     """The lease of an environment that is removed: an apply that holds it is asked to stop.
 

@@ -6,7 +6,7 @@ a name, because people give any name to an environment of their own.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.environment import EnvironmentName
@@ -14,6 +14,9 @@ from ci_bot.protocol.messages import CleanupRequest, Owner
 from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.runtime import spark_catalog
 from ci_bot.worker.state_store.ledger import REMOVED, Ledger, LedgerObject, LedgerRow
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 _TWO_PREFIXES = (
     "Two repositories on one state need different values of the input `environment-prefix`."
@@ -109,7 +112,11 @@ def check_ownership(
 
 
 def claim_environment(
-    request: CleanupRequest, context: Any, ledger: Ledger, row: LedgerRow | None, stored: Any | None
+    request: CleanupRequest,
+    context: Context,
+    ledger: Ledger,
+    row: LedgerRow | None,
+    stored: Any | None,
 ) -> LedgerRow | None:
     """The row of an environment that a person claims, written, so that a cleanup which is cut off
     goes on as every other; None if there is nothing to claim.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -18,6 +18,9 @@ from ci_bot.worker.sql import (
     names_in,
     plain_name,
 )
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 GRANTS = find_rule("grants-changed")
 PERSONAL = find_rule("personal-data-exposed")
@@ -42,7 +45,7 @@ def find_grant_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     )
 
 
-def _list_rights(model: Any) -> set[tuple[str, str]]:
+def _list_rights(model: Model) -> set[tuple[str, str]]:
     config = model.grants or {}
     return {(right, str(who)) for right, whom in config.items() for who in whom}
 
@@ -54,13 +57,13 @@ def personal_data(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservati
 
 
 @on_new_model(PERSONAL)
-def personal_data_of_new(model: Any, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def personal_data_of_new(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Columns about people in a model that is new."""
     yield from exposed_by(model, None, None, inputs)
 
 
 def exposed_by(
-    after: Any, before: Any, pair: ModelPair | None, inputs: RuleInputs
+    after: Model, before: Model | None, pair: ModelPair | None, inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
     """Personal columns of `after` that `before` (None for a new model) has not."""
     queries = pair.queries if pair is not None else None
@@ -106,7 +109,9 @@ def exposed_by(
     )
 
 
-def _stays_inside(name: str, source: str, after: Any, inputs: RuleInputs, *, is_new: bool) -> bool:
+def _stays_inside(
+    name: str, source: str, after: Model, inputs: RuleInputs, *, is_new: bool
+) -> bool:
     """Whether a column passes between layers of a schema that holds it.
 
     A model that is new there shows it to nobody else, and neither does one whose source has just
@@ -128,7 +133,7 @@ def _stays_inside(name: str, source: str, after: Any, inputs: RuleInputs, *, is_
     )
 
 
-def _takes_in(model: Any, inputs: RuleInputs) -> bool:
+def _takes_in(model: Model, inputs: RuleInputs) -> bool:
     """Whether a model reads sources of the project alone, and none of its models."""
     parents = [inputs.after.get(name) for name in model.depends_on]
     return bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
@@ -141,7 +146,7 @@ def _schema_of(table: str) -> str:
 
 def _list_leaving_columns(
     came: Mapping[str, str],
-    after: Any,
+    after: Model,
     inputs: RuleInputs,
     allowed: Sequence[str],
     queries: ModelQueries | None,
@@ -167,6 +172,6 @@ def _list_leaving_columns(
     return {name: source for name, source in came.items() if not left_above(name)}
 
 
-def _may_hold(model: Any, allowed: Sequence[str]) -> bool:
+def _may_hold(model: Model, allowed: Sequence[str]) -> bool:
     schema = model.fully_qualified_table.db.lower()
     return any(fnmatchcase(schema, pattern.lower()) for pattern in allowed)

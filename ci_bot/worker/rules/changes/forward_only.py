@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core.schema_diff import get_schema_differ
 from sqlmesh.utils.errors import SQLMeshError
@@ -13,6 +13,10 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.sqlmesh_compat import is_scd_type_2
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 DESTRUCTIVE = find_rule("forward-only-destructive")
 MIXED = find_rule("forward-only-history-mixed")
@@ -90,7 +94,7 @@ def _why_it_passes(allowed: Any, compared: bool, by_input: bool) -> str:
     return f"with on_destructive_change {allowed.value.lower()}"
 
 
-def _is_stored_alike(name: str, before: Any, after: Any) -> bool:
+def _is_stored_alike(name: str, before: Model, after: Model) -> bool:
     """Whether a column is there on both sides with one type in the words of the engine."""
     old, new = (
         {column.lower(): kind for column, kind in (model.columns_to_types or {}).items()}.get(
@@ -138,7 +142,7 @@ def _is_altered_in_place(pair: ModelPair, inputs: RuleInputs) -> bool:
     )
 
 
-def _list_added(before: Any, after: Any) -> list[str]:
+def _list_added(before: Model, after: Model) -> list[str]:
     """Columns, and fields of them, that are new; by name where the types are not known."""
     known = _known_columns(before, after)
     if known is None:
@@ -154,14 +158,15 @@ def _list_added(before: Any, after: Any) -> list[str]:
     return sorted({_operation_column(one) for one in operations if one.is_additive} - own)
 
 
-def validity_columns(model: Any) -> set[str]:
+def validity_columns(model: Model) -> set[str]:
     """valid_from and valid_to, as they are called in an SCD type 2 model."""
-    if not model.kind.is_scd_type_2:
+    kind = model.kind
+    if not is_scd_type_2(kind):
         return set()
-    return {model.kind.valid_from_name.name.lower(), model.kind.valid_to_name.name.lower()}
+    return {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
 
 
-def _list_dropped(before: Any, after: Any) -> tuple[list[str], bool]:
+def _list_dropped(before: Model, after: Model) -> tuple[list[str], bool]:
     """Columns that go or change type, and whether SQLMesh compares them too.
 
     SQLMesh compares only definitions whose types are all known; there its own operations count.
@@ -180,7 +185,7 @@ def _list_dropped(before: Any, after: Any) -> tuple[list[str], bool]:
     return sorted(set(found)), True
 
 
-def _known_columns(before: Any, after: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def _known_columns(before: Model, after: Model) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Columns and types, of the old model as its state has it; None where a side hides them."""
     old, new = _as_stored(before).columns_to_types, after.columns_to_types
     if not old or not new or "*" in old or "*" in new:
@@ -192,7 +197,7 @@ def _are_typed(*sides: dict[str, Any]) -> bool:
     return not any(kind.is_type("UNKNOWN") for side in sides for kind in side.values())
 
 
-def _as_stored(model: Any) -> Any:
+def _as_stored(model: Model) -> Any:
     """The model as it comes back from a state, which is what SQLMesh compares with.
 
     Not every type survives the way through JSON. A base branch that counts as prod never went
@@ -248,6 +253,6 @@ def find_mixed_history(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
         )
 
 
-def _ignores_new_columns(model: Any) -> bool:
+def _ignores_new_columns(model: Model) -> bool:
     allowed = getattr(model.kind, "on_additive_change", None)
     return allowed is not None and bool(allowed.is_ignore)

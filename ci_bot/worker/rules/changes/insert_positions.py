@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlmesh.core import dialect as d
@@ -21,6 +21,9 @@ from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_project
 from ci_bot.worker.sql import known_types, plain_name, table_name
 from ci_bot.worker.sqlmesh_compat import FROM
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 BY_POSITION = find_rule("insert-by-position")
 
@@ -69,7 +72,7 @@ class _ProjectTables:
         short = {plain_name(self._inputs.names.short_name(fqn)): fqn for fqn in after}
         return short | {plain_name(fqn): fqn for fqn in after}
 
-    def list_columns(self, table: Any, holder: Any) -> _MovedColumns | None:
+    def list_columns(self, table: Any, holder: Model) -> _MovedColumns | None:
         """The columns of a table that a statement of `holder` names, where both sides have them."""
         fqn: str | None
         if isinstance(table.this, d.MacroVar):
@@ -86,7 +89,7 @@ class _ProjectTables:
         return _MovedColumns(self._inputs.names.short_name(fqn), sides[0], sides[1])
 
 
-def _column_names(model: Any) -> ColumnNames | None:
+def _column_names(model: Model | None) -> ColumnNames | None:
     types = known_types(model) if model is not None else None
     return tuple(name.lower() for name in types) if types else None
 
@@ -113,7 +116,7 @@ def check_inserts(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 )
 
 
-def _list_inserts(model: Any) -> list[tuple[str, Any, str]]:
+def _list_inserts(model: Model) -> list[tuple[str, Any, str]]:
     """(slot, statement, text) of each INSERT without columns around a model's query."""
     if not (getattr(model, "pre_statements_", None) or getattr(model, "post_statements_", None)):
         return []
@@ -130,7 +133,7 @@ def _list_inserts(model: Any) -> list[tuple[str, Any, str]]:
     ]
 
 
-def _why_moved(insert: Any, holder: Any, tables: _ProjectTables) -> str:
+def _why_moved(insert: Any, holder: Model, tables: _ProjectTables) -> str:
     """Why a statement does something else now; empty where it does what it did."""
     target = tables.list_columns(insert.this, holder)
     source, alone = _star_of(insert)

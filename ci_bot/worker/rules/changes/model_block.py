@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -15,6 +15,9 @@ from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import column_names, read_promises
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 KIND = find_rule("kind-changed")
 EMBEDDED = find_rule("model-embedded")
@@ -29,7 +32,7 @@ IGNORED = find_rule("lint-rules-ignored")
 _WEIGHTY = frozenset({"FULL", "VIEW"})
 
 
-def _kind_name(model: Any) -> str:
+def _kind_name(model: Model) -> str:
     return str(getattr(model.kind.name, "value", model.kind.name))
 
 
@@ -90,7 +93,7 @@ def time_column(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation
         )
 
 
-def _is_temporal(model: Any, column: str) -> bool:
+def _is_temporal(model: Model, column: str) -> bool:
     """Whether the time column is a date or time stamp: a format is for text and numbers."""
     kind = (model.columns_to_types or {}).get(column)
     return kind is not None and kind.this in exp.DataType.TEMPORAL_TYPES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlmesh.core import dialect as d
@@ -29,6 +29,9 @@ from ci_bot.worker.sql import (
     plain_name,
     strip_quotes,
 )
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 _LOSSY = "; values that do not fit are rounded, cut or NULL."
 
@@ -71,7 +74,7 @@ def _same_frame(pair: ModelPair) -> bool:
     )
 
 
-def _declared_types(model: Any) -> dict[str, str]:
+def _declared_types(model: Model) -> dict[str, str]:
     declared = model.columns_to_types_ or {}
     return {name: kind.sql(dialect="spark") for name, kind in declared.items()}
 
@@ -119,12 +122,12 @@ def _mentions_time(call: Any) -> bool:
     return any(var.name.lower().startswith(_TIMES) for var in call.find_all(d.MacroVar))
 
 
-def _code_texts(model: Any) -> dict[str, str]:
+def _code_texts(model: Model) -> dict[str, str]:
     """The text of the macros and variables that a model uses."""
     return {name: str(item.payload) for name, item in model.python_env.items()}
 
 
-def _list_definitions(model: Any) -> list[str]:
+def _list_definitions(model: Model) -> list[str]:
     return [definition.sql() for definition in model.macro_definitions]
 
 
@@ -138,7 +141,7 @@ def _same_at_other_times(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> b
     return all(_is_proved_same(pair, before, after) for before, after in stages)
 
 
-def _is_proved_same(pair: ModelPair, before: Any, after: Any) -> bool:
+def _is_proved_same(pair: ModelPair, before: exp.Expr | None, after: exp.Expr | None) -> bool:
     if before is None or after is None:
         return False
     keys = KeyInterner()

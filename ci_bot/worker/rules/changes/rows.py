@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -31,6 +31,9 @@ from ci_bot.worker.sql import (
     table_name,
 )
 from ci_bot.worker.sqlmesh_compat import FROM
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 # Changes of which rows pass, and of what window functions make of them.
 
@@ -219,7 +222,7 @@ def _order_columns(window: Any) -> set[str]:
     }
 
 
-def _decides_order(window: Any, models: dict[str, Any]) -> bool:
+def _decides_order(window: Any, models: Mapping[str, Model]) -> bool:
     """Whether partition and order together hold a key of the only table that is read."""
     select = window.find_ancestor(exp.Select)
     source = select.args.get(FROM) if select is not None else None
@@ -375,7 +378,7 @@ def find_branch_order_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[R
             yield from _moved_in_branches(reader, old.rendered_query, new.rendered_query)
 
 
-def _moved_in_branches(model: Any, *trees: Any) -> Iterator[RuleObservation]:
+def _moved_in_branches(model: Model, *trees: Any) -> Iterator[RuleObservation]:
     old, new = map(_list_branches, trees)
     moved: set[str] = set()
     for before, after in zip(old, new, strict=True) if len(old) == len(new) else ():

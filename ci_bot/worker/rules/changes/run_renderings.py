@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jinja2 import nodes
 from sqlglot.tokens import Tokenizer
@@ -25,6 +25,10 @@ from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import JINJA_PARSER, RUN_DATES, list_jinja_macros
+from ci_bot.worker.sqlmesh_compat import is_sql_model
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model, SqlModel
 
 CHANGED_IN_RUNS = find_rule("changed-in-runs")
 
@@ -46,7 +50,7 @@ RunDifference = Literal["shown", "unknown"]
 def check_runs(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Queries and statements that are rendered otherwise in a run, and alike while loading."""
     before, after = pair.before, pair.after
-    if not (before.is_sql and after.is_sql and _is_metadata(before, after)):
+    if not (is_sql_model(before) and is_sql_model(after) and _is_metadata(before, after)):
         return
     found = compare_runs(pair)
     if found is None:
@@ -68,7 +72,7 @@ def check_runs(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]
     )
 
 
-def _is_metadata(before: Any, after: Any) -> bool:
+def _is_metadata(before: Model, after: Model) -> bool:
     """Whether SQLMesh takes the edit for metadata; it renders both sides to know."""
     try:
         return bool(after.is_metadata_only_change(before))
@@ -82,6 +86,8 @@ def compare_runs(pair: ModelPair) -> RunDifference | None:
     "unknown" where two texts differ in a part that no rendering has reached.
     """
     before, after = pair.before, pair.after
+    if not (is_sql_model(before) and is_sql_model(after)):
+        return None
     if _list_written_texts(before) == _list_written_texts(after):
         return None
     if not any(_KNOWN_TO_RUNS.search(_collect_code(model)) for model in (before, after)):
@@ -92,15 +98,15 @@ def compare_runs(pair: ModelPair) -> RunDifference | None:
             return "unknown"
         if old != new:
             return "shown"
-    return None if _has_one_meaning(pair) else "unknown"
+    return None if _has_one_meaning(pair, before, after) else "unknown"
 
 
-def _list_written_texts(model: Any) -> tuple[str, ...]:
+def _list_written_texts(model: SqlModel) -> tuple[str, ...]:
     statements = (*(model.pre_statements_ or ()), *(model.post_statements_ or ()))
     return (model.query_.sql, *(item.sql for item in statements))
 
 
-def _collect_code(model: Any) -> str:
+def _collect_code(model: SqlModel) -> str:
     """The text of the query, its statements and definitions, and of the macros they can call."""
     python = (item.payload for item in model.python_env.values() if item.payload)
     return "\n".join([*_list_written_texts(model), *map(str, python), *list_jinja_macros(model)])
@@ -109,7 +115,7 @@ def _collect_code(model: Any) -> str:
 RunRendering = Callable[[Any], list[Any]]
 
 
-def _list_renderings(before: Any, after: Any) -> Iterator[RunRendering]:
+def _list_renderings(before: SqlModel, after: SqlModel) -> Iterator[RunRendering]:
     for stage in _STAGES:
         for start, end in _INTERVALS:
             run = {"start": start, "end": end, "execution_time": end, "runtime_stage": stage}
@@ -118,7 +124,7 @@ def _list_renderings(before: Any, after: Any) -> Iterator[RunRendering]:
         yield lambda model: [sqlmesh_compat.render_on_earlier_runs(model)]
 
 
-def _render_all(run: Mapping[str, Any], model: Any) -> list[Any]:
+def _render_all(run: Mapping[str, Any], model: Model) -> list[Any]:
     return [
         *model.render_pre_statements(**run),
         model.render_query(**run),
@@ -126,7 +132,7 @@ def _render_all(run: Mapping[str, Any], model: Any) -> list[Any]:
     ]
 
 
-def _text_of(render: RunRendering, model: Any) -> str | None:
+def _text_of(render: RunRendering, model: Model) -> str | None:
     """What the engine gets; None where the project's own code fails without an engine."""
     try:
         parts = render(model)
@@ -137,9 +143,8 @@ def _text_of(render: RunRendering, model: Any) -> str | None:
     return ";\n".join(part.sql(dialect=model.dialect, comments=False) for part in parts)
 
 
-def _has_one_meaning(pair: ModelPair) -> bool:
+def _has_one_meaning(pair: ModelPair, before: SqlModel, after: SqlModel) -> bool:
     """Whether two texts that were rendered alike each time can only be rendered alike."""
-    before, after = pair.before, pair.after
     if not any(
         isinstance(part, d.Jinja) for model in (before, after) for part in _iterate_parsed(model)
     ):
@@ -148,7 +153,7 @@ def _has_one_meaning(pair: ModelPair) -> bool:
     return len(old) == len(new) and all(map(_is_one_template, old, new))
 
 
-def _iterate_parsed(model: Any) -> Iterator[Any]:
+def _iterate_parsed(model: SqlModel) -> Iterator[Any]:
     yield model.query
     yield from model.pre_statements
     yield from model.post_statements

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -16,6 +16,10 @@ from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import always_ready, parse_python
+from ci_bot.worker.sqlmesh_compat import is_view_kind
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 _OWNER_CONFIRMS_THE_WAIT = "the owner confirms what the model waits for"
 
@@ -66,13 +70,13 @@ def find_cron_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObser
     )
 
 
-def _is_computed_whole(model: Any) -> bool:
+def _is_computed_whole(model: Model) -> bool:
     kind = model.kind
-    stored_view = kind.is_view and kind.materialized
+    stored_view = is_view_kind(kind) and kind.materialized
     return bool(kind.is_full or kind.is_scd_type_2 or stored_view)
 
 
-def _run_period(model: Any) -> float | None:
+def _run_period(model: Model) -> float | None:
     """Seconds between two runs, seen from a fixed day."""
     try:
         first = model.croniter(datetime(2024, 1, 1)).get_next()
@@ -161,12 +165,12 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         )
 
 
-def _code_bodies(model: Any) -> dict[str, str]:
+def _code_bodies(model: Model) -> dict[str, str]:
     """The code that SQLMesh stored with a model, by the name of each function."""
     return {name: str(item.payload) for name, item in model.python_env.items()}
 
 
-def _signal_arguments(model: Any) -> dict[str, dict[str, str]]:
+def _signal_arguments(model: Model) -> dict[str, dict[str, str]]:
     """Arguments by name of the signal, with the defaults of its code, as text that state and file
     give alike."""
     code = _code_bodies(model)

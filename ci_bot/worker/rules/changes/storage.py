@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -11,6 +11,9 @@ from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import column_names
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 BATCH = find_rule("batch-size-removed")
 GUARDS = find_rule("guard-removed")
@@ -73,7 +76,7 @@ def find_guard_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
         )
 
 
-def _writes_prod_directly(model: Any) -> bool:
+def _writes_prod_directly(model: Model) -> bool:
     mode = getattr(model, "virtual_environment_mode", None)
     return mode is not None and not mode.is_full
 
@@ -111,7 +114,7 @@ def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         )
 
 
-def _list_partitions(model: Any) -> list[str]:
+def _list_partitions(model: Model) -> list[str]:
     """Partition columns by name: state gives some functions back in another form."""
     return sorted(column_names(list(model.partitioned_by)))
 

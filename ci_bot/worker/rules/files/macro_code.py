@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core import dialect as d
 
@@ -27,6 +27,10 @@ from ci_bot.worker.sql import (
     side_effects_in,
 )
 from ci_bot.worker.sql_effects import effects_of, meaning_of, spelling_of
+from ci_bot.worker.sqlmesh_compat import is_sql_model
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 SIDE_EFFECT = find_rule("macro-side-effect")
 
@@ -211,13 +215,13 @@ def macros_of_changed(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObser
 
 
 @on_new_model(CurrentTime.spec, RandomValue.spec)
-def macros_of_new(model: Any, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def macros_of_new(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What the macros of a new model read."""
     yield from _observe_pair(model, None, inputs, ModelQueries())
 
 
 def _observe_pair(
-    after: Any, before: Any, inputs: RuleInputs, queries: ModelQueries
+    after: Model, before: Model | None, inputs: RuleInputs, queries: ModelQueries
 ) -> Iterator[RuleObservation]:
     if not after.is_sql:
         return
@@ -252,7 +256,7 @@ def _observe_pair(
             )
 
 
-def _list_macros(model: Any, queries: ModelQueries) -> Mapping[str, MacroFunction]:
+def _list_macros(model: Model, queries: ModelQueries) -> Mapping[str, MacroFunction]:
     """The code that writes a model's query: the macros that it calls, and what these call.
 
     Signals and the macros of audits and statements are stored with the model as well.
@@ -266,7 +270,7 @@ def _list_macros(model: Any, queries: ModelQueries) -> Mapping[str, MacroFunctio
         item.payload for item in model.python_env.values() if _macro_kind(item) == "import"
     )
     query = queries.query_of(model)
-    if query is None:
+    if query is None or not is_sql_model(model):
         return {}
     if query.written is None:
         used = {name.lower() for name in _JINJA_CALL.findall(str(model.query_.sql))}

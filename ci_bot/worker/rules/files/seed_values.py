@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
@@ -25,6 +25,10 @@ from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change, on_file_and_models
 from ci_bot.worker.sql import known_types
+from ci_bot.worker.sqlmesh_compat import is_seed_model
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model, SeedModel
 
 MISREAD = find_rule("seed-misread")
 
@@ -88,7 +92,7 @@ def list_cells(rows: list[list[str]] | None) -> dict[str, list[str]]:
     return {name: [row[index] for row in full] for index, name in enumerate(header)}
 
 
-def _read_as_sqlmesh(content: bytes, model: Any) -> Mapping[str, list[str | None]]:
+def _read_as_sqlmesh(content: bytes, model: Model) -> Mapping[str, list[str | None]]:
     """The same values as SQLMesh's own reader gives them; nothing where it refuses the file."""
     from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
 
@@ -246,7 +250,7 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _key_of(model: Any, *sides: list[list[str]]) -> tuple[str, ...] | None:
+def _key_of(model: Model, *sides: list[list[str]]) -> tuple[str, ...] | None:
     """What tells the rows of both sides apart: the grain, or else the first column that does."""
     headers = [[name.strip().lower() for name in side[0]] for side in sides]
     both = [name for name in headers[0] if all(name in header for header in headers)]
@@ -268,7 +272,7 @@ def _by_key(rows: list[list[str]], key: tuple[str, ...]) -> dict[tuple[str, ...]
     return found
 
 
-def _is_text(name: str, model: Any, *sides: list[list[str]]) -> bool:
+def _is_text(name: str, model: Model, *sides: list[list[str]]) -> bool:
     declared = getattr(model, "columns_to_types_", None) or {}
     kind = next((kind for column, kind in declared.items() if column.lower() == name), None)
     if kind is not None:
@@ -317,7 +321,7 @@ def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
     found = {}
     for path, model in seeds_changed(inputs):
         old = inputs.before.get(model.fqn) if model is not None else None
-        if old is None or not getattr(old, "is_seed", False):
+        if model is None or old is None or not is_seed_model(old):
             continue
         before, after = (
             read_seed_table(inputs, path, model, before=side) for side in (True, False)
@@ -329,7 +333,7 @@ def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
     return found
 
 
-def _is_content(inputs: RuleInputs, path: str, model: Any) -> bool:
+def _is_content(inputs: RuleInputs, path: str, model: SeedModel) -> bool:
     """Whether the file before the change is what the former seed was loaded from."""
     content = inputs.files_before(path)
     settings = model.kind.csv_settings or CsvSettings()
@@ -416,14 +420,15 @@ def inferred_types(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservat
         )
 
 
-def _describe_cause(model: Any, columns: Iterable[str], inputs: RuleInputs) -> str:
+def _describe_cause(model: Model, columns: Iterable[str], inputs: RuleInputs) -> str:
     """Why columns of a seed have other types although nobody declares any: their values do it."""
     told = " The model declares no `columns`, so SQLMesh takes the types from the values"
-    path = next((path for path, reader in seeds_changed(inputs) if reader is model), None)
-    if path is None:
+    found = next((one for one in seeds_changed(inputs) if one[1] is model), None)
+    if found is None:
         return f"{told}."
+    path, seed = found
     before, after = (
-        list_cells(read_seed_table(inputs, path, model, before=side)) for side in (True, False)
+        list_cells(read_seed_table(inputs, path, seed, before=side)) for side in (True, False)
     )
     # What all old values were, and a new one is not.
     for name in columns:

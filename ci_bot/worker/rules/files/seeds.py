@@ -9,13 +9,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_file_and_models
+from ci_bot.worker.sqlmesh_compat import is_seed_model
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model, SeedModel
 
 NOT_UTF8 = find_rule("seed-not-utf8")
 BROKEN = find_rule("seed-broken")
@@ -35,7 +39,7 @@ _NUMBER = _WHOLE | {"DECIMAL", "DOUBLE", "FLOAT"}
 _NUMERIC = re.compile(r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
 
 
-def seeds_changed(inputs: RuleInputs) -> Iterator[tuple[str, Any]]:
+def seeds_changed(inputs: RuleInputs) -> Iterator[tuple[str, SeedModel | None]]:
     """Changed CSV files with the seed model that reads each, from whichever side knows it."""
     sides = [_SeedReaders(inputs, side) for side in (inputs.after, inputs.before)]
     for path in inputs.changed_files or ():
@@ -50,11 +54,11 @@ def seeds_changed(inputs: RuleInputs) -> Iterator[tuple[str, Any]]:
 class _SeedReaders:
     """Which seed model of one side reads a file; asked for every changed file of a large change."""
 
-    def __init__(self, inputs: RuleInputs, side: Mapping[str, Any]) -> None:
-        self._by_path: dict[tuple[str, ...], Any] = {}
-        self._by_tail: dict[tuple[str, ...], Any] = {}
+    def __init__(self, inputs: RuleInputs, side: Mapping[str, Model]) -> None:
+        self._by_path: dict[tuple[str, ...], SeedModel] = {}
+        self._by_tail: dict[tuple[str, ...], SeedModel] = {}
         for model in side.values():
-            if not model.kind.is_seed:
+            if not is_seed_model(model):
                 continue
             own = PurePosixPath(str(model.kind.path))
             defined = inputs.path_of(model)
@@ -67,7 +71,7 @@ class _SeedReaders:
                 self._by_tail.setdefault(tail, model)
         self._lengths = sorted({len(tail) for tail in self._by_tail})
 
-    def reader_of(self, path: PurePosixPath) -> Any:
+    def reader_of(self, path: PurePosixPath) -> SeedModel | None:
         """The model; None where none reads this file."""
         found = self._by_path.get(path.parts)
         tails = (self._by_tail.get(path.parts[-length:]) for length in self._lengths)
@@ -131,13 +135,13 @@ def _measure_file(inputs: RuleInputs, path: str, content: bytes | None) -> tuple
     return size, int(part.count(b"\n") * size / max(len(part), 1))
 
 
-def _seed_encoding(model: Any) -> str:
+def _seed_encoding(model: SeedModel | None) -> str:
     settings = getattr(getattr(model, "kind", None), "csv_settings", None)
     return str(getattr(settings, "encoding", None) or "utf-8")
 
 
 def read_seed_table(
-    inputs: RuleInputs, path: str, model: Any, *, before: bool
+    inputs: RuleInputs, path: str, model: SeedModel | None, *, before: bool
 ) -> list[list[str]] | None:
     content = (inputs.files_before if before else inputs.files_after)(path)
     if content is None or len(content) > LARGE_BYTES:
@@ -185,7 +189,7 @@ def find_content_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _find_shape_faults(
-    inputs: RuleInputs, path: str, model: Any, rows: list[list[str]]
+    inputs: RuleInputs, path: str, model: SeedModel | None, rows: list[list[str]]
 ) -> Iterator[RuleObservation]:
     def broken(what: str, evidence: str, line: int, severity: Any = None) -> RuleObservation:
         return RuleObservation(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.test_expectations import (
@@ -23,6 +23,9 @@ from ci_bot.worker.rules.observation import RuleObservation, line_of
 from ci_bot.worker.rules.registry import on_file, on_file_and_models
 from ci_bot.worker.sql import plain_name
 from ci_bot.yaml_reader import load_yaml
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 # The files in which SQLMesh finds unit tests, and the tests in them, on both sides of a change.
 
@@ -170,7 +173,11 @@ def find_removed_tests(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _judge_test(
-    inputs: RuleInputs, test: WrittenTest, after: tuple[WrittenTest, ...], tested: str, model: Any
+    inputs: RuleInputs,
+    test: WrittenTest,
+    after: tuple[WrittenTest, ...],
+    tested: str,
+    model: Model | None,
 ) -> Iterator[RuleObservation]:
     shape = _model_shape(inputs, model)
     case = replace(test.case, model=tested)
@@ -210,7 +217,9 @@ def _judge_test(
         )
 
 
-def _set_anew(inputs: RuleInputs, old: WrittenTest, new: WrittenTest, model: Any) -> list[str]:
+def _set_anew(
+    inputs: RuleInputs, old: WrittenTest, new: WrittenTest, model: Model | None
+) -> list[str]:
     """Variables that the test sets now, and that the model read before: it runs another way."""
     path = inputs.path_of(model) or ""
     changed = path in (inputs.changed_files or ())
@@ -233,11 +242,11 @@ def _same_model(one: str, other: str) -> bool:
     return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
 
 
-def _find_model(models: Mapping[str, Any], name: str) -> Any:
+def _find_model(models: Mapping[str, Model], name: str) -> Model | None:
     return next((model for fqn, model in models.items() if _same_model(fqn, name)), None)
 
 
-def _model_shape(inputs: RuleInputs, model: Any) -> ModelShape:
+def _model_shape(inputs: RuleInputs, model: Model | None) -> ModelShape:
     """What the tested model and those that it reads have after the change."""
     if model is None or not inputs.loaded:
         return ModelShape()
@@ -256,7 +265,7 @@ def _model_shape(inputs: RuleInputs, model: Any) -> ModelShape:
     )
 
 
-def _list_columns(model: Any) -> set[str] | None:
+def _list_columns(model: Model) -> set[str] | None:
     known = model.columns_to_types
     return None if not known or "*" in known else {column.lower() for column in known}
 

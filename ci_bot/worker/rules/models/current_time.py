@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import build_scope
@@ -25,6 +25,10 @@ from ci_bot.worker.sql import (
     random_calls,
     reads_argument,
 )
+from ci_bot.worker.sqlmesh_compat import is_python_model, is_scd_type_2, is_scd_type_2_by_column
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model, PythonModel
 
 _BY_THE_INTERVAL = "@start_ts or @end_ts stands in its place"
 
@@ -72,8 +76,8 @@ class CurrentTime(ModelRule):
 
     spec = find_rule("current-time")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
-        if model.is_python:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        if is_python_model(model):
             if calls := clock_calls(model):
                 yield self.make_observation(
                     model,
@@ -115,7 +119,7 @@ class CurrentTime(ModelRule):
             anchors=(*_list_functions(found), *sorted(_CLOCK_NAMES)),
         )
 
-    def _see_run_time_in_python(self, model: Any) -> Iterator[RuleObservation]:
+    def _see_run_time_in_python(self, model: PythonModel) -> Iterator[RuleObservation]:
         """The run's time may be a stamp there, or decide rows; the code does not tell which."""
         if not model.kind.is_incremental or model.forward_only:
             return
@@ -131,7 +135,7 @@ class CurrentTime(ModelRule):
                 anchors=("execution_time",),
             )
 
-    def _see_run_time(self, model: Any, query: ModelQuery) -> Iterator[RuleObservation]:
+    def _see_run_time(self, model: Model, query: ModelQuery) -> Iterator[RuleObservation]:
         """@execution_ts and its kin, where old intervals are computed by a run of another day."""
         versioned = model.kind.is_scd_type_2
         if not model.kind.is_incremental or (model.forward_only and not versioned):
@@ -162,7 +166,7 @@ class RandomValue(ModelRule):
 
     spec = find_rule("random")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if model.is_python:
             if calls := random_calls(model):
                 yield self.make_observation(
@@ -207,7 +211,7 @@ def reads_clock(node: Any) -> bool:
     )
 
 
-def _only_stamps(query: ModelQuery, calls: int, model: Any) -> bool:
+def _only_stamps(query: ModelQuery, calls: int, model: Model) -> bool:
     """Whether every call of the clock is a result by itself, and decides nothing.
 
     It says when a row was written, and no other value or row depends on it. That is not so for what
@@ -220,23 +224,23 @@ def _only_stamps(query: ModelQuery, calls: int, model: Any) -> bool:
     return len(stamps) == calls and not any(_decides(name, model) for name in stamps)
 
 
-def _decides(column: str, model: Any) -> bool:
+def _decides(column: str, model: Model) -> bool:
     """Whether rows are stored, matched or versioned by a column of the model."""
     kind = model.kind
     keys = [*model.partitioned_by, *model.unique_key, *model.grains]
     if model.time_column is not None:
         keys.append(model.time_column.column)
-    if kind.is_scd_type_2_by_column:
+    if is_scd_type_2_by_column(kind):
         versioned = kind.columns if isinstance(kind.columns, list) else [kind.columns]
         if any(key.find(exp.Star) is not None for key in versioned):
             return True
         keys += versioned
-    elif kind.is_scd_type_2:
+    elif is_scd_type_2(kind) and kind.updated_at_name is not None:
         keys.append(kind.updated_at_name)
     return column in {used.name.lower() for key in keys for used in key.find_all(exp.Column)}
 
 
-def _list_run_times(query: ModelQuery, model: Any) -> list[str]:
+def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
     """Variables of the run's time that decide something, each with its place.
 
     Of a template, which has no variables that could be placed, the values that a run puts in.
@@ -269,7 +273,7 @@ def _list_run_times(query: ModelQuery, model: Any) -> list[str]:
     ]
 
 
-def _is_in_deciding_column(var: Any, query: ModelQuery, model: Any) -> bool:
+def _is_in_deciding_column(var: Any, query: ModelQuery, model: Model) -> bool:
     place = place_of(var, query)
     return place.startswith("column ") and _decides(place.removeprefix("column ").lower(), model)
 

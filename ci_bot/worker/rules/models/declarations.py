@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -22,6 +22,9 @@ from ci_bot.worker.sql import (
     table_name,
 )
 
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"})
 
 
@@ -31,7 +34,7 @@ class ExternalUnregistered(ModelRule):
 
     spec = find_rule("external-unregistered")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if model.kind.is_external:
             return
         unknown = [
@@ -67,7 +70,7 @@ class ExternalWithoutAudits(ModelRule):
 
     spec = find_rule("external-without-audits")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if model.kind.is_external and not model.audits:
             yield self.make_observation(
                 model,
@@ -83,7 +86,7 @@ class SelectStar(ModelRule):
 
     spec = find_rule("select-star")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None:
             return
@@ -134,7 +137,7 @@ class UncastProjection(ModelRule):
 
     spec = find_rule("uncast-projection")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if not model.is_sql or model.kind.is_external:
             return
         types = model.columns_to_types
@@ -161,7 +164,7 @@ class MissingColumn(ModelRule):
 
     spec = find_rule("missing-column")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None:
             return
@@ -180,7 +183,9 @@ class MissingColumn(ModelRule):
             )
 
 
-def iterate_unresolved(query: ModelQuery, by_table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def iterate_unresolved(
+    query: ModelQuery, by_table: Mapping[str, Model]
+) -> Iterator[tuple[str, str]]:
     """(table, column) pairs that a query reads although the table is known not to have them."""
     for scope in iterate_selects(query.root or query.written_root):
         sources = scope.selected_sources
@@ -218,7 +223,7 @@ class PythonDependencyMissing(ModelRule):
 
     spec = find_rule("python-dependency-missing")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if not model.is_python:
             return
         known = {plain_name(name) for name in model.depends_on} | {plain_name(model.fqn)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core import dialect as d
 
@@ -14,6 +14,10 @@ from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, quote_names
 from ci_bot.worker.sql import ModelQuery, column_names, environment_reads, list_outer_scopes
+from ci_bot.worker.sqlmesh_compat import is_scd_type_2
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 _PYTHON_VAR = re.compile(
     r"(?:context|evaluator)\.(?:var|blueprint_var)\(\s*['\"]([^'\"]+)['\"]\s*(,)?"
@@ -26,9 +30,9 @@ class ScdValidity(ModelRule):
 
     spec = find_rule("scd-validity")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         kind = model.kind
-        if not kind.is_scd_type_2 or not (query := self.query_of(model)):
+        if not is_scd_type_2(kind) or not (query := self.query_of(model)):
             return
         reserved = {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
         returned: set[str] = set()
@@ -50,7 +54,7 @@ class ScdValidity(ModelRule):
         if star or not returned:
             return
         needed = set(column_names(model.unique_key))
-        if getattr(kind, "updated_at_name", None) is not None:
+        if kind.updated_at_name is not None:
             needed.add(kind.updated_at_name.name.lower())
         watched = getattr(kind, "columns", None)
         if isinstance(watched, list):
@@ -84,7 +88,7 @@ class UndefinedVariable(ModelRule):
 
     spec = find_rule("undefined-variable")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         known = (self.project.variables or frozenset()) | _own_variables(model)
         asked: list[str] = []
         if model.is_sql:
@@ -113,7 +117,7 @@ class EnvironmentVariable(ModelRule):
 
     spec = find_rule("environment-variable")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         # How to sign in somewhere is what variables of the environment are for.
         found = [name for name in environment_reads(model) if not is_suspect(name)]
         if found:
@@ -142,7 +146,7 @@ def _required_variables(query: ModelQuery) -> list[str]:
     ]
 
 
-def _own_variables(model: Any) -> frozenset[str]:
+def _own_variables(model: Model) -> frozenset[str]:
     """Variables that SQLMesh stored with the model: gateway, defaults and blueprints."""
     found: set[str] = set()
     for name in ("__sqlmesh__vars__", "__sqlmesh__blueprint__vars__"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -21,7 +21,10 @@ from ci_bot.worker.sql import (
     split_conditions,
     table_name,
 )
-from ci_bot.worker.sqlmesh_compat import FROM
+from ci_bot.worker.sqlmesh_compat import FROM, is_python_model, is_scd_type_2
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 MAX_DEPTH = 8
 # Tables that are named for holding what has changed, and nothing else.
@@ -38,11 +41,11 @@ class HardDeletesPartialSource(ModelRule):
 
     spec = find_rule("hard-deletes-partial-source")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         kind = model.kind
-        if not kind.is_scd_type_2 or not kind.invalidate_hard_deletes:
+        if not is_scd_type_2(kind) or not kind.invalidate_hard_deletes:
             return
-        if model.is_python:
+        if is_python_model(model):
             if reads_argument(model, "start"):
                 yield self._observe_partial(model, "window", "the code reads by `start`")
             return
@@ -60,7 +63,7 @@ class HardDeletesPartialSource(ModelRule):
             yield self._observe_partial(model, what, words, severity="medium")
 
     def _observe_partial(
-        self, model: Any, what: str, words: str, severity: Any = None
+        self, model: Model, what: str, words: str, severity: Any = None
     ) -> RuleObservation:
         return self.make_observation(
             model,

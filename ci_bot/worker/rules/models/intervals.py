@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -29,6 +29,10 @@ from ci_bot.worker.sql import (
     time_column_origins,
     unused_edges,
 )
+from ci_bot.worker.sqlmesh_compat import is_python_model
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model, PythonModel
 
 # Seconds of the units that a date can be cut to, and of SQLMesh's interval units.
 UNITS = {
@@ -46,7 +50,7 @@ BOTH = 2
 _SHIFTS = frozenset({"from_utc_timestamp", "to_utc_timestamp", "convert_timezone"})
 
 
-def _is_time_range(model: Any) -> bool:
+def _is_time_range(model: Model) -> bool:
     return bool(model.kind.is_incremental_by_time_range and model.is_sql and model.time_column)
 
 
@@ -60,8 +64,8 @@ class TimeFilterMissing(ModelRule):
 
     spec = find_rule("time-filter-missing")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
-        if model.is_python and model.kind.is_incremental_by_time_range:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        if is_python_model(model) and model.kind.is_incremental_by_time_range:
             yield from self._in_python(model)
         if not (query := self.query_of(model)):
             return
@@ -74,13 +78,14 @@ class TimeFilterMissing(ModelRule):
                     severity="low",
                 )
             return
-        if not _is_time_range(model) or not query.tree.has_any(exp.Table):
+        time = model.time_column
+        if not _is_time_range(model) or time is None or not query.tree.has_any(exp.Table):
             return
         bounds = bounds_of(query)
         if bounds.lower and bounds.upper:
             yield from self._only_one_day(model, query)
             return
-        column = model.time_column.column.sql(dialect=model.dialect)
+        column = time.column.sql(dialect=model.dialect)
         if bounds.is_bounded:
             end = "start" if bounds.upper else "end"
             yield self.make_observation(
@@ -104,7 +109,7 @@ class TimeFilterMissing(ModelRule):
             anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "FROM"),
         )
 
-    def _in_python(self, model: Any) -> Iterator[RuleObservation]:
+    def _in_python(self, model: PythonModel) -> Iterator[RuleObservation]:
         unused = unused_edges(model)
         if unused:
             yield self.make_observation(
@@ -117,7 +122,7 @@ class TimeFilterMissing(ModelRule):
                 anchors=("fetchdf", "resolve_table", "def execute", "def "),
             )
 
-    def _only_one_day(self, model: Any, query: ModelQuery) -> Iterator[RuleObservation]:
+    def _only_one_day(self, model: Model, query: ModelQuery) -> Iterator[RuleObservation]:
         """A run of several intervals, as every backfill is, gets start and end of all of them."""
         alone = model.batch_size == 1 and not model.lookback
         if alone or query.written is None:
@@ -142,7 +147,7 @@ class IntervalEdge(ModelRule):
 
     spec = find_rule("interval-edge-lost")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None or query.written is None or not model.kind.is_incremental:
             return
@@ -191,11 +196,12 @@ class TimeFilterWrongColumn(ModelRule):
 
     spec = find_rule("time-filter-wrong-column")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
-        if not _is_time_range(model) or not (query := self.query_of(model)):
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        time = model.time_column
+        if not _is_time_range(model) or time is None or not (query := self.query_of(model)):
             return
         filtered = {name for _, name in bounds_of(query).columns}
-        target = model.time_column.column.name
+        target = time.column.name
         made_of = {name for _, name in time_column_origins(_list_roots(query), target)}
         if filtered and made_of and not filtered & (made_of | {target.lower()}):
             yield self.make_observation(
@@ -216,11 +222,12 @@ class TimeColumnOutsideInterval(ModelRule):
 
     spec = find_rule("time-column-outside-interval")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
-        if not _is_time_range(model) or not (query := self.query_of(model)):
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        time = model.time_column
+        if not _is_time_range(model) or time is None or not (query := self.query_of(model)):
             return
         interval = UNITS[_interval_unit(model)]
-        name = model.time_column.column.name
+        name = time.column.name
         for root in _list_roots(query):
             for branch in list_outer_scopes(root):
                 item = _resolve_column(branch, name)
@@ -249,7 +256,7 @@ class TimeColumnOutsideInterval(ModelRule):
                     )
 
 
-def _interval_unit(model: Any) -> str:
+def _interval_unit(model: Model) -> str:
     unit = str(model.interval_unit.value).lower()
     if unit.endswith("minute"):
         return "minute"
@@ -332,7 +339,7 @@ class WindowOverInterval(ModelRule):
 
     spec = find_rule("window-over-interval")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         kind = model.kind
         if not (kind.is_incremental_by_time_range or kind.is_incremental_by_unique_key):
             return
@@ -409,7 +416,7 @@ class AggregateOverInterval(ModelRule):
 
     spec = find_rule("aggregate-over-interval")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if not model.kind.is_incremental_by_unique_key or not (query := self.query_of(model)):
             return
         if query.root is None or getattr(model.kind, "when_matched", None) is not None:

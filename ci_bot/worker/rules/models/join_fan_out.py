@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -14,11 +14,14 @@ from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import ModelQuery, column_names, iterate_selects, read_promises, table_name
 
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+
 _ADDING = (exp.Sum, exp.Avg)
 _BROADCASTS = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN"})
 
 
-def keys_of(model: Any) -> list[frozenset[str]]:
+def keys_of(model: Model | None) -> list[frozenset[str]]:
     """Sets of columns that identify a row of a model, as far as it says so."""
     if model is None:
         return []
@@ -50,7 +53,7 @@ def fixed_columns(join: Any) -> frozenset[str]:
     return frozenset(found)
 
 
-def _iterate_partners(scope: Any, by_table: Mapping[str, Any]) -> Iterator[tuple[Any, str, Any]]:
+def _iterate_partners(scope: Any, by_table: Mapping[str, Model]) -> Iterator[tuple[Any, str, Any]]:
     """(join, table, model) for each join of a stored table whose model is known."""
     for join in scope.expression.args.get("joins") or []:
         source = scope.sources.get(join.this.alias_or_name)
@@ -70,7 +73,7 @@ class FanOutTotal(ModelRule):
 
     spec = find_rule("fan-out-total")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None or not _has_joins(query) or not query.tree.has_any(*_ADDING):
             return
@@ -130,7 +133,7 @@ class HistoryJoin(ModelRule):
 
     spec = find_rule("history-join")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None or not _has_joins(query):
             return
@@ -165,7 +168,7 @@ class NotInNullable(ModelRule):
 
     spec = find_rule("not-in-nullable")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None or not any(_list_not_in(node) for node in query.tree.find_all(exp.Not)):
             return
@@ -226,7 +229,7 @@ class BroadcastHint(ModelRule):
 
     spec = find_rule("broadcast-hint")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None or not query.written_tree.has_any(exp.Hint):
             return

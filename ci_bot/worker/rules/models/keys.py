@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -28,6 +28,9 @@ from ci_bot.worker.sql import (
     read_promises,
 )
 
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+
 _AUDIT_CAN_RUN = "the audit reads columns that are there, and is given what it asks for"
 
 WIDE_KEY = 5
@@ -36,7 +39,7 @@ _WITHOUT_MERGE = frozenset({"duckdb", "mysql"})
 _POOR_KEY_TYPES = frozenset({"DOUBLE", "FLOAT", "BINARY", "VARBINARY", "TIMESTAMP", "TIMESTAMPTZ"})
 
 
-def grain_of(model: Any) -> list[frozenset[str]]:
+def grain_of(model: Model) -> list[frozenset[str]]:
     """The declared grains, each a set of columns."""
     return [frozenset(column_names(grain)) for grain in model.grains]
 
@@ -56,7 +59,7 @@ class UniqueKeyNoAudit(ModelRule):
 
     spec = find_rule("unique-key-no-audit")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if not model.kind.is_incremental_by_unique_key:
             return
         key = frozenset(column_names(model.unique_key))
@@ -86,7 +89,7 @@ class MergeKeyNull(ModelRule):
 
     spec = find_rule("merge-key-null")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         kind = model.kind
         merges = kind.is_incremental_by_unique_key and model.dialect not in _WITHOUT_MERGE
         if not (merges or kind.is_scd_type_2):
@@ -143,7 +146,7 @@ class HighCardinalityKey(ModelRule):
 
     spec = find_rule("high-cardinality-key")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if not model.kind.is_incremental_by_unique_key:
             return
         if model.partitioned_by or model.clustered_by:
@@ -180,7 +183,7 @@ class MissingGrain(ModelRule):
 
     spec = find_rule("missing-grain")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if model.kind.is_embedded or model.kind.is_external or model.kind.is_symbolic:
             return
         # What a model merges by is a key as much as a grain is.
@@ -199,7 +202,7 @@ class MissingKeyAudit(ModelRule):
 
     spec = find_rule("missing-key-audit")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if not is_table(model) or model.kind.is_symbolic:
             return
         told = read_promises(model)
@@ -229,7 +232,7 @@ class MissingKeyColumn(ModelRule):
 
     spec = find_rule("missing-key-column")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         types = model.columns_to_types
         if not types or "*" in types or model.kind.is_external or model.kind.is_seed:
             return
@@ -253,7 +256,7 @@ class MissingKeyColumn(ModelRule):
                     anchors=(*gone, where),
                 )
 
-    def _check_audits(self, model: Any) -> Iterator[RuleObservation]:
+    def _check_audits(self, model: Model) -> Iterator[RuleObservation]:
         called = self.project.name_of_table
         by_audit: dict[str, list[AuditFault]] = {}
         for fault in list_audit_faults(model, self.project.columns_of):

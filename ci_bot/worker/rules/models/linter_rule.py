@@ -26,7 +26,7 @@ class ProjectView:
     Stands in for SQLMesh's context if there is none, and is made from one if there is.
     """
 
-    models: Mapping[str, Any]
+    models: Mapping[str, Model]
     variables: frozenset[str] | None = None
     row_counts: Mapping[str, int] = field(default_factory=dict)
     queries: ModelQueries = field(default_factory=ModelQueries)
@@ -46,12 +46,12 @@ class ProjectView:
             return None
         return frozenset(name.lower() for name in types)
 
-    def get_model(self, fqn: str) -> Any:
+    def get_model(self, fqn: str) -> Model | None:
         """The model of that fully qualified name, or None."""
         return self.models.get(fqn)
 
     @cached_property
-    def by_table(self) -> Mapping[str, Any]:
+    def by_table(self) -> Mapping[str, Model]:
         """Models by full name, and without the default catalog; lower case, without quotes."""
         found = {
             plain_name(self.names.short_name(fqn)): model for fqn, model in self.models.items()
@@ -68,7 +68,7 @@ class ModelRule(Rule):
         super().__init__(context)
         self.project = context if isinstance(context, ProjectView) else view_of_context(context)
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         """What the rule has to say about `model`."""
         raise NotImplementedError
 
@@ -86,13 +86,13 @@ class ModelRule(Rule):
     def summary(self) -> str:
         return self.spec.title
 
-    def query_of(self, model: Any) -> ModelQuery | None:
+    def query_of(self, model: Model) -> ModelQuery | None:
         """The model's query, shared by all rules of a run."""
         return self.project.queries.query_of(model)
 
     def make_observation(
         self,
-        model: Any,
+        model: Model,
         evidence: str | Tell,
         clears: str,
         *,
@@ -138,7 +138,7 @@ def refuse_policy(message: str) -> NoReturn:
     raise ConfigError(message)
 
 
-def find_range(model: Any, observation: RuleObservation) -> Range | None:
+def find_range(model: Model, observation: RuleObservation) -> Range | None:
     """Where in the model's file an observation is, as the language server's protocol counts: lines
     and UTF-16 code units from 0. None if the model has no file.
     """
@@ -161,7 +161,7 @@ def _count_units(text: str) -> int:
     return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
 
 
-def is_table(model: Any) -> bool:
+def is_table(model: Model) -> bool:
     """Whether the model stores rows of its own that SQLMesh computes."""
     return not (
         model.kind.is_view or model.kind.is_embedded or model.kind.is_external or model.kind.is_seed

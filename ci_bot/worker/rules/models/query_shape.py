@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -14,6 +14,9 @@ from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
 from ci_bot.worker.sql import ModelQuery, iterate_selects, place_of, split_conditions, table_name
 from ci_bot.worker.sqlmesh_compat import FROM
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 _GENERATORS = (exp.Unnest, exp.Explode, exp.Lateral, exp.Values, exp.GenerateSeries)
 
@@ -26,7 +29,7 @@ class CrossJoin(ModelRule):
 
     spec = find_rule("cross-join")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None or not any(_looks_untied(join) for join in query.tree.find_all(exp.Join)):
             return
@@ -121,7 +124,7 @@ class LimitInModel(ModelRule):
 
     spec = find_rule("limit-in-model")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None or not query.tree.has_any(exp.Limit):
             return
@@ -151,7 +154,7 @@ class UnboundedRecursion(ModelRule):
 
     spec = find_rule("unbounded-recursion")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None:
             return
@@ -248,7 +251,7 @@ class UnionColumnOrder(ModelRule):
 
     spec = find_rule("union-column-order")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None:
             return
@@ -294,7 +297,7 @@ class ScalarSubqueryRows(ModelRule):
 
     spec = find_rule("scalar-subquery-rows")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None or not query.tree.has_any(exp.Subquery):
             return

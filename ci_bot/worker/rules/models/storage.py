@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlmesh.core.node import IntervalUnit
@@ -14,6 +14,10 @@ from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import bounds_of, column_names, time_column_origins
+from ci_bot.worker.sqlmesh_compat import is_incremental_unmanaged
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 # Dialects whose adapter replaces intervals with INSERT OVERWRITE, which takes whole partitions.
 _OVERWRITES = frozenset({"spark", "spark2", "databricks", "hive"})
@@ -28,17 +32,17 @@ class PartitionsWithoutTime(ModelRule):
 
     spec = find_rule("partitions-without-time")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if model.dialect not in _OVERWRITES:
             return
         if model.kind.is_incremental_by_time_range:
             yield from self._find_mixed_partitions(model)
         elif model.kind.is_incremental_by_partition or (
-            model.kind.is_incremental_unmanaged and model.kind.insert_overwrite
+            is_incremental_unmanaged(kind := model.kind) and kind.insert_overwrite
         ):
             yield from self._find_partial_partitions(model)
 
-    def _find_partial_partitions(self, model: Any) -> Iterator[RuleObservation]:
+    def _find_partial_partitions(self, model: Model) -> Iterator[RuleObservation]:
         """A query that delivers a part of a partition, which replaces all of it."""
         query = self.query_of(model)
         bounds = bounds_of(query) if query is not None else None
@@ -64,7 +68,9 @@ class PartitionsWithoutTime(ModelRule):
                 anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "WHERE"),
             )
 
-    def _find_mixed_partitions(self, model: Any) -> Iterator[RuleObservation]:
+    def _find_mixed_partitions(self, model: Model) -> Iterator[RuleObservation]:
+        if model.time_column is None:
+            return
         time = model.time_column.column.name.lower()
         parts = list(model.partitioned_by)
         by_time = [
@@ -132,7 +138,7 @@ class PartitionPerRow(ModelRule):
 
     spec = find_rule("partition-per-row")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if not is_table(model) or not model.partitioned_by:
             return
         types = model.columns_to_types or {}
@@ -159,7 +165,7 @@ class PartitionPerRow(ModelRule):
             )
 
 
-def _list_keys(model: Any) -> list[frozenset[str]]:
+def _list_keys(model: Model) -> list[frozenset[str]]:
     found = [frozenset(grain) for grain in grain_of(model)]
     unique = frozenset(column_names(list(model.unique_key or [])))
     return [*found, unique] if unique else found
@@ -183,7 +189,7 @@ class NoStart(ModelRule):
 
     spec = find_rule("no-start")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         kind = model.kind
         incremental = (
             kind.is_incremental_by_time_range
@@ -206,7 +212,7 @@ class NoStart(ModelRule):
             anchors=("kind",),
         )
 
-    def _inherits_start(self, model: Any) -> bool:
+    def _inherits_start(self, model: Model) -> bool:
         seen: set[str] = set()
         queue = list(model.depends_on)
         while queue and len(seen) < MAX_DEPTH:
@@ -229,7 +235,7 @@ class HugeFullModel(ModelRule):
 
     spec = find_rule("huge-full-model")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         rows = self.project.row_counts.get(model.fqn)
         if model.kind.is_full and rows is not None and rows > MANY_ROWS:
             yield self.make_observation(
@@ -249,7 +255,7 @@ class MergeUnsupported(ModelRule):
 
     spec = find_rule("merge-unsupported")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         why = why_no_merge(model, self.project.gateways)
         if why is not None:
             yield self.make_observation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -13,6 +13,9 @@ from ci_bot.worker.rules.models.join_fan_out import fixed_columns, keys_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import iterate_selects, place_of, table_name
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
 
 
 def _aggregate_types(*names_: str) -> tuple[Any, ...]:
@@ -47,7 +50,7 @@ class UnorderedAggregate(ModelRule):
 
     spec = find_rule("unordered-aggregate")
 
-    def find_observations(self, model: Any) -> Iterator[RuleObservation]:
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None or not query.tree.has_any(*_ALL):
             return
