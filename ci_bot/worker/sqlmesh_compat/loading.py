@@ -99,7 +99,8 @@ def order_models(context: Context) -> None:
 
 def loaded_tests(context: Context) -> list[Any]:
     """The project's unit tests. (`Context.select_tests` since 0.228, `load_model_tests` before)"""
-    read: Any = getattr(context, "select_tests", None) or getattr(context, "load_model_tests")
+    either: Any = context
+    read = getattr(either, "select_tests", None) or either.load_model_tests
     return list(read())
 
 
