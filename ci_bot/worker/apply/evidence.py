@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.snapshot import Snapshot
@@ -41,6 +41,7 @@ from ci_bot.worker.sql import key_columns
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
+    from sqlmesh.core.engine_adapter import EngineAdapter
 
 Result = TypeVar("Result")
 
@@ -353,7 +354,7 @@ _LINE = 1_000
 
 
 def ask_prod(
-    recorder: ConsoleRecorder, port: DiffPort, adapter: Any, there: Mapping[str, Relation]
+    recorder: ConsoleRecorder, port: DiffPort, adapter: EngineAdapter, there: Mapping[str, Relation]
 ) -> None:
     """Asks prod each failed audit of an apply, and enters what it answers.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.state_sync.common import ExpiredBatchRange
@@ -17,6 +17,7 @@ from ci_bot.worker.state_store import CostLedger, Ledger
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
+    from sqlmesh.core.state_sync import StateSync
 
 # The janitor runs with every `sqlmesh run`; what it has not taken for so long, it never sees.
 _STALE_MILLISECONDS = 7 * 86_400_000
@@ -24,7 +25,7 @@ _MANY_EXPIRED = 100
 _SHOWN = 3
 
 
-def check_prod(state: Any) -> ProjectCheck:
+def check_prod(state: StateSync) -> ProjectCheck:
     """Whether there is a prod, and when it was last written."""
     stored = state.get_environment(c.PROD)
     if stored is None:
@@ -50,7 +51,7 @@ def check_prod(state: Any) -> ProjectCheck:
     )
 
 
-def check_interval_gaps(state: Any, catalog: str | None, dialect: str | None) -> ProjectCheck:
+def check_interval_gaps(state: StateSync, catalog: str | None, dialect: str | None) -> ProjectCheck:
     """Intervals that a table of prod lacks although later ones are there."""
     stored = state.get_environment(c.PROD)
     names = ModelNames(catalog, dialect)
@@ -79,7 +80,7 @@ def check_interval_gaps(state: Any, catalog: str | None, dialect: str | None) ->
     )
 
 
-def check_state_size(state: Any) -> ProjectCheck:
+def check_state_size(state: StateSync) -> ProjectCheck:
     """How many snapshots there are, and how many of them the janitor should have taken."""
     total = sqlmesh_compat.count_snapshots(state)
     now = names_and_times.now_milliseconds()
@@ -105,7 +106,7 @@ def check_state_size(state: Any) -> ProjectCheck:
     )
 
 
-def check_environments(state: Any, prefix: str) -> ProjectCheck:
+def check_environments(state: StateSync, prefix: str) -> ProjectCheck:
     """Environments of pull requests, and those that an apply or a cleanup left unfinished."""
     stored = {
         item.name for item in state.get_environments_summary() if number_of(item.name, prefix)
@@ -129,7 +130,7 @@ def check_environments(state: Any, prefix: str) -> ProjectCheck:
     )
 
 
-def check_model_python(state: Any, context: Context, version: str) -> ProjectCheck | None:
+def check_model_python(state: StateSync, context: Context, version: str) -> ProjectCheck | None:
     """Models of prod that another Python wrote; None if there is none, which needs no line.
 
     Args:
@@ -159,7 +160,7 @@ def check_model_python(state: Any, context: Context, version: str) -> ProjectChe
     )
 
 
-def check_estimates(state: Any) -> ProjectCheck:
+def check_estimates(state: StateSync) -> ProjectCheck:
     """How good the estimates of cost were; with fewer than five nobody can say."""
     found = known_accuracy(CostLedger(sqlmesh_compat.state_adapter_of(state)))
     message = (

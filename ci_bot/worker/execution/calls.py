@@ -46,16 +46,18 @@ _PARTS = {"year", "quarter", "month", "day", "hour", "minute", "dayofweek", "day
 class ExpressionWriter(OperatorWriter):
     """Writes expressions; what is no operator is a call."""
 
-    def _write_extract(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_extract(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         unit = {"dow": "dayofweek", "doy": "dayofyear"}.get(node.name.lower(), node.name.lower())
         if unit not in _PARTS:
             raise UntriedError(f"EXTRACT of {unit}")
         return self._write_named(unit, [node.expression], scope)
 
-    def _write_anonymous(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_anonymous(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self._write_named(str(node.this).lower(), node.expressions, scope)
 
-    def _write_named(self, name: str, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
+    def _write_named(
+        self, name: str, arguments: Sequence[exp.Expr], scope: QueryScope
+    ) -> TypedText:
         if name in AGGREGATE_NAMES:
             return self._write_aggregate(name, arguments, scope)
         special = getattr(self, f"_call_{name}", None)
@@ -75,7 +77,7 @@ class ExpressionWriter(OperatorWriter):
         return self._write_row(rows[-1], arguments, scope)
 
     def _write_row(
-        self, row: FunctionRow, arguments: Sequence[Any], scope: QueryScope
+        self, row: FunctionRow, arguments: Sequence[exp.Expr], scope: QueryScope
     ) -> TypedText:
         takes = [*row.takes, *(row.takes[-1:] * (len(arguments) - len(row.takes)))]
         texts: list[str] = []
@@ -120,21 +122,21 @@ class ExpressionWriter(OperatorWriter):
             value, TIMESTAMP if wanted == "moment" else parse_type(wanted), row.name
         )
 
-    def _call_round(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
+    def _call_round(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value = self.write_expression(arguments[0], scope)
         places = self.write_expression(arguments[1], scope).literal if len(arguments) > 1 else "0"
         if places is None or not re.fullmatch(r"-?[0-9]{1,2}", places):
             raise UntriedError("round() to places that are no number")
         return TypedText(*write_round(value.text, value.kind, int(places)))
 
-    def _call_ceil(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
+    def _call_ceil(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         return self._write_whole_part("ceil", arguments, scope)
 
-    def _call_floor(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
+    def _call_floor(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         return self._write_whole_part("floor", arguments, scope)
 
     def _write_whole_part(
-        self, name: str, arguments: Sequence[Any], scope: QueryScope
+        self, name: str, arguments: Sequence[exp.Expr], scope: QueryScope
     ) -> TypedText:
         if len(arguments) != 1:
             raise UntriedError(f"{name}() to places")
@@ -146,19 +148,19 @@ class ExpressionWriter(OperatorWriter):
         kind = make_decimal(value.kind.digits - value.kind.scale + 1, 0)
         return TypedText(f"CAST({name}({value.text}) AS {kind.duckdb})", kind)
 
-    def _call_nullif(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
+    def _call_nullif(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value, other = (self.write_expression(argument, scope) for argument in arguments)
         one, two = self.bring_together(value, other)
         return TypedText(f"(CASE WHEN {one} = {two} THEN NULL ELSE {value.text} END)", value.kind)
 
-    def _call_if(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
+    def _call_if(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         condition, yes, no = arguments
         return self._write_case(exp.Case(ifs=[exp.If(this=condition, true=yes)], default=no), scope)
 
-    def _call_mod(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
+    def _call_mod(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         return self._write_computed(exp.Mod(this=arguments[0], expression=arguments[1]), scope)
 
-    def _call_array(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
+    def _call_array(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         kind, texts = self.unify_types(
             [self.write_expression(argument, scope) for argument in arguments]
         )
@@ -166,13 +168,13 @@ class ExpressionWriter(OperatorWriter):
             raise UntriedError("array() without a type")
         return TypedText(f"[{', '.join(texts)}]", array_of(kind))
 
-    def _call_element_at(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
+    def _call_element_at(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value, place = (self.write_expression(argument, scope) for argument in arguments)
         if value.kind.item is None or not place.kind.is_whole or place.literal in {None, "0"}:
             raise UntriedError("element_at()")
         return TypedText(f"{value.text}[{place.text}]", value.kind.item)
 
-    def _call_to_date(self, arguments: Sequence[Any], scope: QueryScope) -> TypedText:
+    def _call_to_date(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value = self.write_expression(arguments[0], scope)
         if len(arguments) > 1:
             pattern = self.write_expression(arguments[1], scope).literal
@@ -183,7 +185,7 @@ class ExpressionWriter(OperatorWriter):
     # Aggregates and windows.
 
     def _write_aggregate(
-        self, name: str, arguments: Sequence[Any], scope: QueryScope, *, over: str = ""
+        self, name: str, arguments: Sequence[exp.Expr], scope: QueryScope, *, over: str = ""
     ) -> TypedText:
         called = AGGREGATE_NAMES[name]
         distinct = ""
@@ -209,7 +211,7 @@ class ExpressionWriter(OperatorWriter):
         return TypedText(f"{text}{over}", row.gives(values[0].kind))
 
     def _write_row_count(
-        self, arguments: Sequence[Any], distinct: str, scope: QueryScope, over: str
+        self, arguments: Sequence[exp.Expr], distinct: str, scope: QueryScope, over: str
     ) -> TypedText:
         if any(isinstance(argument, exp.Star) for argument in arguments) or not arguments:
             return TypedText(f"count(*){over}", BIGINT)
@@ -233,7 +235,7 @@ class ExpressionWriter(OperatorWriter):
             return TypedText(*write_average(total, f"count({distinct}{text}){over}", kind))
         return TypedText(f"avg({distinct}{text}){over}", DOUBLE)
 
-    def _write_filter(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_filter(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         # Inside of an aggregate what does not count is NULL.
         name = str(node.this.this).lower() if isinstance(node.this, exp.Anonymous) else ""
         arguments = node.this.expressions
@@ -249,7 +251,7 @@ class ExpressionWriter(OperatorWriter):
             name, [exp.Distinct(expressions=[kept]) if distinct else kept], scope
         )
 
-    def _write_window(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_window(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         if node.args.get("alias") is not None:
             node = self._named_window(node)
         function, ignores = node.this, ""
@@ -283,7 +285,7 @@ class ExpressionWriter(OperatorWriter):
         over = f" OVER ({' '.join(part for part in parts if part)})"
         return TypedText(found.text.replace(_OVER, over), found.kind)
 
-    def _named_window(self, node: Any) -> Any:
+    def _named_window(self, node: exp.Expr) -> Any:
         """The window with what its name stands for."""
         select = node.find_ancestor(exp.Select)
         for named in (select.args.get("windows") or ()) if select is not None else ():
@@ -295,7 +297,12 @@ class ExpressionWriter(OperatorWriter):
         raise UntriedError("a window with a name")
 
     def _write_over(
-        self, name: str, arguments: Sequence[Any], ignores: str, scope: QueryScope, ordered: bool
+        self,
+        name: str,
+        arguments: Sequence[exp.Expr],
+        ignores: str,
+        scope: QueryScope,
+        ordered: bool,
     ) -> TypedText:
         """The function of a window, with `_OVER` where the window follows."""
         if name in _NUMBERED:
@@ -319,7 +326,7 @@ class ExpressionWriter(OperatorWriter):
         return self._write_aggregate(name, arguments, scope, over=_OVER)
 
 
-def _write_constant(row: FunctionRow, kind: str, argument: Any) -> str:
+def _write_constant(row: FunctionRow, kind: str, argument: exp.Expr) -> str:
     """DuckDB's text for an argument that has to be a constant; a unit may be a bare name."""
     text = argument.name if isinstance(argument, exp.Literal | exp.Column | exp.Var) else ""
     if not isinstance(argument, exp.Literal) and kind != "span":

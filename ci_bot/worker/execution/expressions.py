@@ -47,7 +47,7 @@ def quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def name_construct(node: Any) -> str:
+def name_construct(node: exp.Expr) -> str:
     """What a construct is called in a sentence."""
     if isinstance(node, exp.Anonymous):
         return f"{str(node.this).lower()}()"
@@ -62,11 +62,11 @@ class OperatorWriter:
         self.hangs_on_order = False
         self._windows: dict[str, Any] = {}
 
-    def write_expression(self, node: Any, scope: QueryScope) -> TypedText:
+    def write_expression(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         """The text and type of an expression. Raises UntriedError."""
-        if type(node) in _COMPUTED:
+        if isinstance(node, exp.Binary) and type(node) in _COMPUTED:
             return self._write_computed(node, scope)
-        if type(node) in _COMPARED:
+        if isinstance(node, exp.Binary) and type(node) in _COMPARED:
             one, other = self.bring_together(
                 self.write_expression(node.this, scope),
                 self.write_expression(node.expression, scope),
@@ -78,7 +78,7 @@ class OperatorWriter:
         found: TypedText = rule(node, scope)
         return found
 
-    def write_condition(self, node: Any, scope: QueryScope) -> str:
+    def write_condition(self, node: exp.Expr, scope: QueryScope) -> str:
         found = self.write_expression(node, scope)
         if found.kind.name not in {"boolean", "null"}:
             raise UntriedError(f"a condition of type {found.kind}")
@@ -86,19 +86,19 @@ class OperatorWriter:
 
     # Leaves.
 
-    def _write_paren(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_paren(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self.write_expression(node.this, scope)
 
-    def _write_alias(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_alias(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self.write_expression(node.this, scope)
 
-    def _write_null(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_null(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return TypedText("NULL", NULL)
 
-    def _write_boolean(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_boolean(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return TypedText("TRUE" if node.this else "FALSE", BOOLEAN)
 
-    def _write_literal(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_literal(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         text = str(node.this)
         if node.is_string:
             return TypedText(quote_text(text), STRING, text)
@@ -117,14 +117,14 @@ class OperatorWriter:
             return TypedText(f"CAST('{text}' AS DOUBLE)", DOUBLE, text)
         raise UntriedError(f"the number {text}")
 
-    def _write_column(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_column(self, node: exp.Column, scope: QueryScope) -> TypedText:
         if isinstance(node.this, exp.Star):
             raise UntriedError("a star inside an expression")
         return scope.find_column(node.table.lower(), node.name.lower())
 
     # Operators.
 
-    def _write_computed(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_computed(self, node: exp.Binary, scope: QueryScope) -> TypedText:
         sign = _COMPUTED[type(node)]
         if isinstance(node.expression, exp.Interval):
             return self._write_moved(sign, node, scope)
@@ -139,7 +139,7 @@ class OperatorWriter:
             kinds = [side.least or side.kind for side in (one, other)]
         return TypedText(*write_arithmetic(sign, one.text, kinds[0], other.text, kinds[1]))
 
-    def _write_moved(self, sign: str, node: Any, scope: QueryScope) -> TypedText:
+    def _write_moved(self, sign: str, node: exp.Expr, scope: QueryScope) -> TypedText:
         """A date or time plus or minus an interval."""
         base, interval = self.write_expression(node.this, scope), node.expression
         unit = str(interval.args.get("unit") or "").lower().removesuffix("s")
@@ -159,23 +159,23 @@ class OperatorWriter:
             return TypedText(f"({text} {sign} INTERVAL {amount.name} {unit})", TIMESTAMP)
         raise UntriedError(f"{base.kind} {sign} an interval of {unit or 'no unit'}")
 
-    def _write_neg(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_neg(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         inner = self.write_expression(node.this, scope)
         if not inner.kind.is_numeric:
             raise UntriedError(f"minus before {inner.kind}")
         literal = f"-{inner.literal}" if inner.literal is not None else None
         return TypedText(f"(-{inner.text})", inner.kind, literal, inner.least)
 
-    def _write_bitwiseand(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_bitwiseand(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self._write_bits("{0} & {1}", node, scope)
 
-    def _write_bitwiseor(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_bitwiseor(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self._write_bits("{0} | {1}", node, scope)
 
-    def _write_bitwisexor(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_bitwisexor(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self._write_bits("xor({0}, {1})", node, scope)
 
-    def _write_bits(self, text: str, node: Any, scope: QueryScope) -> TypedText:
+    def _write_bits(self, text: str, node: exp.Expr, scope: QueryScope) -> TypedText:
         sides = (
             self.write_expression(node.this, scope),
             self.write_expression(node.expression, scope),
@@ -185,20 +185,20 @@ class OperatorWriter:
             raise UntriedError(f"{name_construct(node)} of {kind}")
         return TypedText(f"({text.format(*texts)})", kind)
 
-    def _write_not(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_not(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return TypedText(f"(NOT {self.write_condition(node.this, scope)})", BOOLEAN)
 
-    def _write_and(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_and(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self._write_connected("AND", node, scope)
 
-    def _write_or(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_or(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self._write_connected("OR", node, scope)
 
-    def _write_connected(self, word: str, node: Any, scope: QueryScope) -> TypedText:
+    def _write_connected(self, word: str, node: exp.Expr, scope: QueryScope) -> TypedText:
         parts = [self.write_condition(part, scope) for part in _list_operands(node, type(node))]
         return TypedText(f"({f' {word} '.join(parts)})", BOOLEAN)
 
-    def _write_is(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_is(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         word = {exp.Null: "NULL", exp.Boolean: str(node.expression.this).upper()}.get(
             type(node.expression)
         )
@@ -206,22 +206,22 @@ class OperatorWriter:
             raise UntriedError("IS")
         return TypedText(f"({self.write_expression(node.this, scope).text} IS {word})", BOOLEAN)
 
-    def _write_nullsafeeq(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_nullsafeeq(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         one, other = self.bring_together(
             self.write_expression(node.this, scope), self.write_expression(node.expression, scope)
         )
         return TypedText(f"({one} IS NOT DISTINCT FROM {other})", BOOLEAN)
 
-    def _write_nullsafeneq(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_nullsafeneq(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return TypedText(f"(NOT {self._write_nullsafeeq(node, scope).text})", BOOLEAN)
 
-    def _write_between(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_between(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         value = self.write_expression(node.this, scope)
         bounds = (self.write_expression(node.args[name], scope) for name in ("low", "high"))
         (first, low), (second, high) = (self.bring_together(value, bound) for bound in bounds)
         return TypedText(f"({first} >= {low} AND {second} <= {high})", BOOLEAN)
 
-    def _write_in(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_in(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         value = self.write_expression(node.this, scope)
         query = node.args.get("query")
         if query is not None:
@@ -239,13 +239,13 @@ class OperatorWriter:
         _kind, texts = self.unify_types([value, *items])
         return TypedText(f"({texts[0]} IN ({', '.join(texts[1:])}))", BOOLEAN)
 
-    def _write_like(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_like(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self._write_pattern_match("LIKE", node, scope)
 
-    def _write_ilike(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_ilike(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self._write_pattern_match("ILIKE", node, scope)
 
-    def _write_pattern_match(self, word: str, node: Any, scope: QueryScope) -> TypedText:
+    def _write_pattern_match(self, word: str, node: exp.Expr, scope: QueryScope) -> TypedText:
         value, pattern = (
             self.write_expression(node.this, scope),
             self.write_expression(node.expression, scope),
@@ -254,7 +254,7 @@ class OperatorWriter:
             raise UntriedError(f"{word} with a pattern that is no plain text")
         return TypedText(f"({value.text} {word} {pattern.text})", BOOLEAN)
 
-    def _write_regexplike(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_regexplike(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         value, pattern = (
             self.write_expression(node.this, scope),
             self.write_expression(node.expression, scope),
@@ -263,21 +263,21 @@ class OperatorWriter:
             raise UntriedError("RLIKE with a pattern of other signs")
         return TypedText(f"regexp_matches({value.text}, {pattern.text})", BOOLEAN)
 
-    def _write_dpipe(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_dpipe(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         parts = [
             self.coerce_value(self.write_expression(part, scope), STRING)
             for part in _list_operands(node, exp.DPipe)
         ]
         return TypedText(f"({' || '.join(parts)})", STRING)
 
-    def _write_cast(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_cast(self, node: exp.Cast, scope: QueryScope) -> TypedText:
         inner, kind = self.write_expression(node.this, scope), read_type(node.to)
         return TypedText(write_cast(inner.text, inner.kind, kind), kind)
 
-    def _write_trycast(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_trycast(self, node: exp.TryCast, scope: QueryScope) -> TypedText:
         return self._write_cast(node, scope)
 
-    def _write_case(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_case(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         compared = self.write_expression(node.this, scope) if node.this is not None else None
         conditions, values = [], []
         for branch in node.args["ifs"]:
@@ -303,10 +303,10 @@ class OperatorWriter:
         )
         return TypedText(f"(CASE {whens} ELSE {texts[-1]} END)", kind)
 
-    def _write_if(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_if(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self._write_case(exp.Case(ifs=[node], default=node.args.get("false")), scope)
 
-    def _write_bracket(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_bracket(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         items = node.expressions
         value = self.write_expression(node.this, scope)
         if value.kind.item is None or len(items) != 1:
@@ -319,16 +319,16 @@ class OperatorWriter:
 
     # Subqueries.
 
-    def _write_subquery(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_subquery(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         inner = self._write_query(node.this, scope)
         if len(inner.columns) != 1:
             raise UntriedError("a subquery of several columns")
         return TypedText(f"({inner.text})", inner.columns[0][1])
 
-    def _write_exists(self, node: Any, scope: QueryScope) -> TypedText:
+    def _write_exists(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return TypedText(f"EXISTS ({self._write_query(node.this, scope).text})", BOOLEAN)
 
-    def write_ordered(self, node: Any, scope: QueryScope) -> str:
+    def write_ordered(self, node: exp.Expr, scope: QueryScope) -> str:
         """A key of ORDER BY, with the place of NULL that Spark gives it."""
         inner = node.this if isinstance(node, exp.Ordered) else node
         descends = bool(node.args.get("desc")) if isinstance(node, exp.Ordered) else False
@@ -393,7 +393,7 @@ class OperatorWriter:
         return kind, [write_cast(value.text, value.kind, kind) for value in values]
 
 
-def _list_operands(node: Any, kind: Any) -> list[Any]:
+def _list_operands(node: exp.Expr, kind: Any) -> list[Any]:
     """The operands of one operator in a row; long ones would be too deep to recurse into."""
     found: list[Any] = []
     pending = [node]

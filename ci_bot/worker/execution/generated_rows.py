@@ -108,12 +108,13 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
     )
 
 
-def _columns_beside(literal: Any) -> set[str]:
+def _columns_beside(literal: exp.Expr) -> set[str]:
     node = literal
     for _ in range(_CLIMB):
-        node = node.parent
-        if node is None or isinstance(node, exp.Query):
+        above = node.parent
+        if above is None or isinstance(above, exp.Query):
             break
+        node = above
         if isinstance(node, _COMPARING):
             found = {column.name.lower() for column in node.find_all(exp.Column)}
             if found:

@@ -49,7 +49,7 @@ class WrittenQuery:
     reads: Mapping[str, frozenset[str]]
 
 
-def write_query(tree: Any, tables: Mapping[str, SourceTable]) -> WrittenQuery:
+def write_query(tree: exp.Expr, tables: Mapping[str, SourceTable]) -> WrittenQuery:
     """A query for DuckDB.
 
     Args:
@@ -79,7 +79,7 @@ class QueryWriter:
         self.reads: dict[str, set[str]] = {}
         self._known: list[dict[str, WrittenRelation]] = [{}]
 
-    def write_query(self, node: Any, outer: QueryScope) -> WrittenRelation:
+    def write_query(self, node: exp.Expr, outer: QueryScope) -> WrittenRelation:
         """The text and columns of a query inside of `outer`."""
         with_ = node.args.get("with_") or node.args.get("with")
         if with_ is None:
@@ -100,7 +100,7 @@ class QueryWriter:
             self._known.pop()
         return WrittenRelation(f"WITH {', '.join(texts)} {body.text}", body.columns)
 
-    def _write_body(self, node: Any, outer: QueryScope) -> WrittenRelation:
+    def _write_body(self, node: exp.Expr, outer: QueryScope) -> WrittenRelation:
         if isinstance(node, exp.Subquery) and not node.args.get("joins"):
             inner = self.write_query(node.this, outer)
             found = WrittenRelation(select_from("*", f"({inner.text})"), inner.columns)
@@ -113,7 +113,7 @@ class QueryWriter:
             return self._write_values(node, outer)
         raise UntriedError(name_construct(node))
 
-    def _write_set(self, node: Any, outer: QueryScope) -> WrittenRelation:
+    def _write_set(self, node: exp.SetOperation, outer: QueryScope) -> WrittenRelation:
         if node.args.get("by_name") or node.args.get("side") or node.args.get("kind"):
             raise UntriedError("a set operation by name")
         one, other = (self.write_query(side, outer) for side in (node.this, node.expression))
@@ -130,7 +130,7 @@ class QueryWriter:
         found = WrittenRelation(text, tuple(columns))
         return self._end_query(found, node, outer)
 
-    def _write_values(self, node: Any, outer: QueryScope) -> WrittenRelation:
+    def _write_values(self, node: exp.Expr, outer: QueryScope) -> WrittenRelation:
         rows = [
             [
                 self.expressions.write_expression(cell, outer)
@@ -149,7 +149,7 @@ class QueryWriter:
 
     # FROM.
 
-    def _write_sources(self, node: Any, scope: QueryScope) -> str:
+    def _write_sources(self, node: exp.Expr, scope: QueryScope) -> str:
         first = node.args.get("from_") or node.args.get("from")
         if first is None:
             return ""
@@ -159,7 +159,7 @@ class QueryWriter:
         texts += [self._write_lateral(view, scope) for view in node.args.get("laterals") or ()]
         return " ".join(texts)
 
-    def _write_source(self, node: Any, scope: QueryScope) -> str:
+    def _write_source(self, node: exp.Expr, scope: QueryScope) -> str:
         if node.args.get("sample") or node.args.get("pivots") or node.args.get("version"):
             raise UntriedError("a table with PIVOT, a sample or a version")
         alias = node.args.get("alias")
@@ -178,9 +178,10 @@ class QueryWriter:
             renamed = _rename_columns(found, columns)
             text, found = f"({renamed.text})", renamed
         name = (node.alias or name).lower()
-        is_stored = isinstance(node, exp.Table) and table_name(node) in self._tables
+        stored = table_name(node) if isinstance(node, exp.Table) else ""
         self._add_source(
-            scope, ScopedSource(name, found.columns, table=table_name(node) if is_stored else "")
+            scope,
+            ScopedSource(name, found.columns, table=stored if stored in self._tables else ""),
         )
         texts = [f"{text} AS {quote_name(name)}"]
         texts += [self._write_lateral(view, scope) for view in node.args.get("laterals") or ()]
@@ -192,7 +193,7 @@ class QueryWriter:
             raise UntriedError("two tables of one name")
         scope.sources.append(source)
 
-    def _write_table(self, node: Any) -> tuple[str, WrittenRelation, str]:
+    def _write_table(self, node: exp.Table) -> tuple[str, WrittenRelation, str]:
         name = table_name(node)
         if "." not in name and name in self._known[-1]:
             known = self._known[-1][name]
@@ -212,7 +213,7 @@ class QueryWriter:
             (node.name.lower()),
         )
 
-    def _write_join(self, join: Any, scope: QueryScope) -> str:
+    def _write_join(self, join: exp.Join, scope: QueryScope) -> str:
         if isinstance(join.this, exp.Lateral):
             return self._write_lateral(join.this, scope)
         side = str(join.side or "").upper()
@@ -248,7 +249,7 @@ class QueryWriter:
             scope.sources[:] = known
         return f"{'JOIN' if word == 'CROSS JOIN' else word} {text} ON {condition}"
 
-    def _write_lateral(self, view: Any, scope: QueryScope) -> str:
+    def _write_lateral(self, view: exp.Expr, scope: QueryScope) -> str:
         """LATERAL VIEW of an array's items."""
         call = view.this
         name = str(call.this).lower() if isinstance(call, exp.Anonymous) else ""
@@ -279,7 +280,7 @@ class QueryWriter:
 
     # SELECT.
 
-    def _write_select(self, node: Any, outer: QueryScope) -> WrittenRelation:
+    def _write_select(self, node: exp.Expr, outer: QueryScope) -> WrittenRelation:
         for name, what in _REFUSED.items():
             if node.args.get(name):
                 raise UntriedError(what)
@@ -323,7 +324,7 @@ class QueryWriter:
         scope.aliases_first = True
         return WrittenRelation(f"{found.text} {self._write_end(node, scope)}", found.columns)
 
-    def _list_items(self, node: Any, scope: QueryScope) -> list[tuple[str, Any]]:
+    def _list_items(self, node: exp.Expr, scope: QueryScope) -> list[tuple[str, Any]]:
         """The SELECT list by name: expressions, and columns that stars stand for."""
         found: list[tuple[str, Any]] = []
         for place, item in enumerate(node.expressions):
@@ -341,7 +342,7 @@ class QueryWriter:
             found += columns
         return found
 
-    def _write_groups(self, node: Any, scope: QueryScope, items: list[tuple[str, Any]]) -> str:
+    def _write_groups(self, node: exp.Expr, scope: QueryScope, items: list[tuple[str, Any]]) -> str:
         group = node.args.get("group")
         if group is None:
             parts = [item for _, item in items if not isinstance(item, TypedText)]
@@ -352,7 +353,7 @@ class QueryWriter:
         if group.args.get("all") or group.args.get("totals"):
             raise UntriedError("GROUP BY ALL")
 
-        def write_key(key: Any) -> str:
+        def write_key(key: exp.Expr) -> str:
             if isinstance(key, exp.Literal) and not key.is_string:
                 _name, key = items[int(key.name) - 1]
                 if isinstance(key, TypedText):
@@ -361,7 +362,7 @@ class QueryWriter:
             keys.append(text)
             return text
 
-        def write_set(one: Any) -> str:
+        def write_set(one: exp.Expr) -> str:
             inner = one.expressions if isinstance(one, exp.Tuple) else [one.unnest()]
             return f"({', '.join(map(write_key, inner))})"
 
@@ -381,7 +382,9 @@ class QueryWriter:
         scope.groups = list(dict.fromkeys(keys))
         return f"GROUP BY {', '.join(texts)}"
 
-    def _end_query(self, found: WrittenRelation, node: Any, outer: QueryScope) -> WrittenRelation:
+    def _end_query(
+        self, found: WrittenRelation, node: exp.Expr, outer: QueryScope
+    ) -> WrittenRelation:
         """A query whose rows are sorted and cut by its own columns."""
         if node.args.get("limit") is None and node.args.get("offset") is None:
             return found
@@ -389,7 +392,7 @@ class QueryWriter:
         end = self._write_end(node, scope)
         return WrittenRelation(select_from("*", f"({found.text}) AS q {end}"), found.columns)
 
-    def _write_end(self, node: Any, scope: QueryScope) -> str:
+    def _write_end(self, node: exp.Expr, scope: QueryScope) -> str:
         order, limit = node.args.get("order"), node.args["limit"]
         count = limit.expression if limit is not None else None
         if not isinstance(count, exp.Literal) or node.args.get("offset") is not None:
@@ -428,14 +431,14 @@ _REFUSED = {
 }
 
 
-def _has_grouping_sets(node: Any) -> bool:
+def _has_grouping_sets(node: exp.Expr) -> bool:
     group = node.args.get("group")
     return group is not None and any(
         group.args.get(name) for name in ("rollup", "cube", "grouping_sets")
     )
 
 
-def _has_aggregate(node: Any) -> bool:
+def _has_aggregate(node: exp.Expr) -> bool:
     """Whether an expression is computed of groups; windows and queries inside do not count."""
     pending = [node]
     while pending:

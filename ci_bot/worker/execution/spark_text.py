@@ -51,7 +51,7 @@ def parse_plain(text: str) -> Any:
     return _freeze_time(reading.tree)
 
 
-def _freeze_time(tree: Any) -> Any:
+def _freeze_time(tree: exp.Expr) -> Any:
     """The query as if it ran at one moment: both sides of a pair run at the same one."""
     for node in list(tree.find_all(exp.Anonymous, exp.CurrentDate, exp.CurrentTimestamp)):
         name = (str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name()).lower()

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ci_bot.worker.execution.closed_session import (
     ClosedSession,
@@ -25,6 +25,9 @@ from ci_bot.worker.execution.queries import WrittenQuery, write_query
 from ci_bot.worker.execution.scopes import MODE, SourceTable
 from ci_bot.worker.execution.spark_text import parse_plain
 from ci_bot.worker.execution.spark_types import UntriedError, ValueType
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 Row = tuple[Any, ...]
 Verdict = Literal["differs", "alike", "not_tried"]
@@ -267,12 +270,12 @@ class _Judge:
         )
 
 
-def _count_plainer_values(value: Any, plain: Sequence[Any]) -> int:
+def _count_plainer_values(value: exp.Expr, plain: Sequence[Any]) -> int:
     """How many values are plainer than `value`: only the first two are worth a try."""
     return min(plain.index(value) if value in plain else len(plain), 2)
 
 
-def _normalize_value(value: Any) -> Any:
+def _normalize_value(value: exp.Expr) -> Any:
     """A value as it is compared: sums of doubles differ in their last digits by their order."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else float(f"{value:.11g}") + 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.plan import Plan
@@ -25,6 +25,7 @@ from ci_bot.worker.planning import plan_options
 from ci_bot.worker.planning.plan_options import PlanOptions, name_of
 
 if TYPE_CHECKING:
+    from sqlmesh.core.config import CategorizerConfig
     from sqlmesh.core.context import Context
 
 # What SQLMesh executes of a plan, and with it the audits that an earlier attempt did not pass.
@@ -89,7 +90,7 @@ class PlanRequest:
     end: str | None = None
     execution_time: str | None = None
     window: Window | None = None
-    categorizer: Any | None = None
+    categorizer: CategorizerConfig | None = None
     said: tuple[PlanOption, ...] = ()
 
     @classmethod
@@ -129,7 +130,7 @@ class BuiltPlan:
     versions_in_prod: frozenset[tuple[str, str]]
     restatements: Mapping[SnapshotId, Interval]
     notes: tuple[str, ...]
-    categorizer: Any | None = None
+    categorizer: CategorizerConfig | None = None
 
     @property
     def plan_snapshots(self) -> Mapping[SnapshotId, Snapshot]:
@@ -311,7 +312,7 @@ def changed_with_upstream(plan: Plan) -> set[str]:
     return names
 
 
-def prod_versions(state_reader: Any) -> frozenset[tuple[str, str]]:
+def prod_versions(state_reader: StateReader) -> frozenset[tuple[str, str]]:
     """The table versions that prod references, as (model name, version)."""
     prod = state_reader.get_environment(c.PROD)
     return frozenset((info.name, info.version) for info in prod.snapshots) if prod else frozenset()

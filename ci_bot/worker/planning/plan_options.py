@@ -37,6 +37,7 @@ from ci_bot.worker.messages import ModelNames, error_headline
 from ci_bot.worker.project import BOT, PlanSettings
 
 if TYPE_CHECKING:
+    from sqlmesh.core.config import CategorizerConfig
     from sqlmesh.core.context import Context
 
 Value = TypeVar("Value")
@@ -55,7 +56,7 @@ class PlanOptions:
     flags: PlanFlags
     start: str | None = None
     end: str | None = None
-    categorizer: Any | None = None
+    categorizer: CategorizerConfig | None = None
     said: tuple[PlanOption, ...] = ()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.config import EnvironmentSuffixTarget
@@ -23,6 +23,7 @@ from ci_bot.worker.runtime import Relation, spark_catalog
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
+    from sqlmesh.core.snapshot import Node
 
 _SHOWN = 3
 
@@ -133,7 +134,7 @@ class BaseDrift:
     @classmethod
     def from_changed_files(
         cls,
-        nodes: Mapping[str, Any],
+        nodes: Mapping[str, Node],
         changed_files: Sequence[str] | None,
         repository: Path,
         opened: Collection[str] = (),

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
+
+if TYPE_CHECKING:
+    from sqlmesh.core.snapshot import Node
 
 _DEFINING = (".sql", ".py", ".yaml", ".yml")
 # A path without an ending may be a link or a submodule, with models below it. These are neither.
@@ -25,7 +28,7 @@ _NAMED_DECORATOR = re.compile(r"@(?:\w+\.)*model\(\s*(?:name\s*=\s*)?[\"']")
 
 def removed_by_others(
     removed: Iterable[str],
-    nodes: Mapping[str, Any],
+    nodes: Mapping[str, Node],
     *,
     caused: Collection[str] | None,
     changed_files: Iterable[str],

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sqlmesh.core.config import Config
     from sqlmesh.core.model import Model
 
 # Formats whose tables take a MERGE on Spark; names as they stand after USING.
@@ -41,7 +42,7 @@ class GatewayFacts:
     complete: bool = True
 
 
-def list_gateways(config: Any, chosen: str | None = None) -> dict[str, GatewayFacts]:
+def list_gateways(config: Config, chosen: str | None = None) -> dict[str, GatewayFacts]:
     """The facts of each gateway by its name in lower case; of the default one by "" too."""
     found: dict[str, GatewayFacts] = {}
     for name, gateway in config.gateways.items():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlglot
 import sqlmesh
@@ -39,6 +39,10 @@ from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways
 from ci_bot.worker.project.missing_prod import find_missing_prod, with_failures_of_others
 from ci_bot.worker.runtime import PhaseClock
 
+if TYPE_CHECKING:
+    from sqlmesh.core.config import Config
+    from sqlmesh.core.engine_adapter import EngineAdapter
+
 UNPIN_HINT = "Take it out of `pinned_environments` first."
 
 # What the rules compare of two configurations, as plain values.
@@ -62,7 +66,7 @@ class ConfigFacts:
     gateways: dict[str, GatewayFacts] = field(default_factory=dict)
 
     @classmethod
-    def from_config(cls, config: Any, gateway: str | None = None) -> ConfigFacts:
+    def from_config(cls, config: Config, gateway: str | None = None) -> ConfigFacts:
         """The facts of SQLMesh's configuration object.
 
         Args:
@@ -272,7 +276,7 @@ def prod_catalogs(state: StateSync) -> set[str]:
 
 def ask_spark_for_catalog(context: Context) -> str:
     """Starts Spark and asks it for its default catalog."""
-    adapter: Any = context.engine_adapter
+    adapter: EngineAdapter = context.engine_adapter
     return str(adapter.get_current_catalog())
 
 

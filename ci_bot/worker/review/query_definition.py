@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
 from sqlglot import exp
@@ -18,6 +18,9 @@ from ci_bot.worker.sql import (
     list_jinja_macros,
     plain_name,
 )
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model, SqlModel
 
 # What is rendered otherwise when the model runs than while the project is loaded.
 OF_THE_RUN = re.compile(
@@ -37,9 +40,9 @@ _OBJECTS_OF_THE_RUN = frozenset({
 })  # fmt: skip
 
 
-def definition_of(node: Any) -> ModelDefinition:
+def definition_of(node: Model) -> ModelDefinition:
     """The query of a SQL model, as it was rendered when the project was loaded."""
-    if not getattr(node, "is_sql", False):
+    if not compat.is_sql_model(node):
         return ModelDefinition(opaque="It has no SQL query.")
     try:
         rendered = node.render_query()
@@ -70,7 +73,7 @@ def definition_of(node: Any) -> ModelDefinition:
     )
 
 
-def _render_incremental(node: Any, code: str, macros: Sequence[str]) -> Any:
+def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> Any:
     """The query as it is rendered on what earlier runs left; None where that shows not everything.
 
     Two renderings show all of it where the template has no branch but those of `is_incremental()`,
@@ -123,24 +126,24 @@ def _is_plain(code: str) -> bool:
     return OF_THE_RUN.search(code) is None
 
 
-def _macro_code(node: Any) -> str:
+def _macro_code(node: Model) -> str:
     """The code of the macros that a query can call."""
     called = [item.payload for item in node.python_env.values() if item.payload]
     return "\n".join([*called, *(item.sql() for item in getattr(node, "macro_definitions", ()))])
 
 
-def _has_star(query: Any) -> bool:
+def _has_star(query: exp.Expr) -> bool:
     return any(
         isinstance(star.parent, exp.Select | exp.Column) for star in query.find_all(exp.Star)
     )
 
 
-def list_deciding_columns(node: Any) -> frozenset[str] | None:
+def list_deciding_columns(node: Model) -> frozenset[str] | None:
     """The columns by which a kind decides which rows it keeps; None: all of them may."""
     kind = node.kind
-    if kind.is_incremental_by_time_range:
+    if compat.is_incremental_by_time_range(kind):
         return _columns_in(kind.time_column.column)
-    if kind.is_incremental_by_unique_key:
+    if compat.is_incremental_by_unique_key(kind):
         free = kind.when_matched is None and kind.merge_filter is None
         return _columns_in(*kind.unique_key) if free else None
     if kind.is_incremental_by_partition or kind.is_incremental_unmanaged:
@@ -156,7 +159,7 @@ def _columns_in(*expressions: Any) -> frozenset[str]:
     )
 
 
-def read_elsewhere(node: Any) -> Iterator[str]:
+def read_elsewhere(node: Model) -> Iterator[str]:
     """Parents that the statements around the query name."""
     statements = own_statements(node) if not node.is_seed and not node.kind.is_external else []
     text = "\n".join(statements)
@@ -168,6 +171,6 @@ def read_elsewhere(node: Any) -> Iterator[str]:
             yield name
 
 
-def own_statements(node: Any) -> list[str]:
+def own_statements(node: Model) -> list[str]:
     listed = [*(node.pre_statements_ or ()), *(node.post_statements_ or ())]
     return [item.sql for item in listed if not isinstance(item.parse(node.dialect), d.MacroDef)]

@@ -319,7 +319,7 @@ def _model_text(model: Model, known: Mapping[str, str]) -> str:
     return ""
 
 
-def rename_tables(query: Any, names: Mapping[str, str]) -> Any:
+def rename_tables(query: exp.Expr, names: Mapping[str, str]) -> Any:
     """The query with tables called by their new `names`; itself without any."""
     if not names:
         return query
@@ -330,7 +330,7 @@ def rename_tables(query: Any, names: Mapping[str, str]) -> Any:
     return query
 
 
-def _rename_table(table: Any, name: str) -> Any:
+def _rename_table(table: exp.Table, name: str) -> Any:
     other = table.copy()
     for part, value in zip(("catalog", "db", "this"), name.split("."), strict=False):
         other.set(part, exp.to_identifier(value))

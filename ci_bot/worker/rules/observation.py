@@ -13,7 +13,7 @@ from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.messages import ModelNames
 
 if TYPE_CHECKING:
-    from sqlmesh.core.audit import ModelAudit
+    from sqlmesh.core.audit import ModelAudit, StandaloneAudit
     from sqlmesh.core.model import Model
 
 NOT_RETURNED = "which the query does not return"
@@ -73,7 +73,7 @@ class RuleObservation:
     model_name: str | None = None
     subject: tuple[str, ...] = ()
     effect: StatementEffect | None = None
-    written_in: ModelAudit | None = None
+    written_in: ModelAudit | StandaloneAudit | None = None
 
     @property
     def weight(self) -> Severity:

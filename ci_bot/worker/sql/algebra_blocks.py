@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 # Scalar expressions without names: trees whose leaves are columns of occurrences of sources.
 #
@@ -53,7 +53,7 @@ class SourceColumn:
 class NestedQuery:
     """A query within an expression; it may use columns of the queries around it."""
 
-    block: Any  # a `Block`, which is made of terms and so comes after them
+    block: QueryBlock
 
 
 class TermOperation:

@@ -13,6 +13,7 @@ from sqlmesh.core import dialect as d
 from ci_bot.worker.sql.algebra_blocks import KeyInterner, Term, TermKey, TermOperation
 from ci_bot.worker.sql.algebra_keys import KeySealer
 from ci_bot.worker.sql.translate_query import QueryTooLargeError, QueryTranslator
+from ci_bot.worker.sqlmesh_compat import Tree
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -225,7 +226,7 @@ def bind_arguments(text: str, arguments: Mapping[str, Any], dialect: str) -> str
 
     def bind_variable(node: exp.Expr) -> exp.Expr:
         value = values.get(node.name.lower()) if isinstance(node, d.MacroVar) else None
-        return value.copy() if isinstance(value, exp.Expr) else node
+        return value.copy() if isinstance(value, Tree) else node
 
     return tree.transform(bind_variable).sql(dialect=dialect)
 
@@ -312,7 +313,7 @@ def _compare_moved_bounds(
     return verdicts.pop() if len(verdicts) == 1 and len(gone) == len(came) else "unknown"
 
 
-def _parse_number(node: Any) -> float | None:
+def _parse_number(node: exp.Expr | None) -> float | None:
     sign = 1.0
     if isinstance(node, exp.Neg):
         sign, node = -1.0, node.this
@@ -374,13 +375,13 @@ def _compare_argument(name: str, old: Any, new: Any) -> Strictness:
     return "unknown"
 
 
-def _list_members(value: Any) -> set[str]:
+def _list_members(value: exp.Expr) -> set[str]:
     inner = value.unnest() if isinstance(value, exp.Expression) else value
     items = getattr(inner, "expressions", None) or [inner]
     return {_value_text(item) for item in items}
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: exp.Expr) -> str:
     """A value as text: names in lower case, and texts as they are."""
     if not isinstance(value, exp.Expression):
         return str(value)

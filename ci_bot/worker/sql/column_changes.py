@@ -130,7 +130,7 @@ def reads_column(model: Model, fqn: str, column: str, queries: ModelQueries) -> 
     return False
 
 
-def _is_table(table: Any, wanted: str) -> bool:
+def _is_table(table: exp.Table, wanted: str) -> bool:
     name = table_name(table)
     return name == wanted or wanted.endswith(f".{name}")
 
@@ -189,7 +189,7 @@ def is_supposed(
     return False
 
 
-def _list_alternatives(node: Any) -> list[Any]:
+def _list_alternatives(node: exp.Expr) -> list[Any]:
     """The values that one of is taken, as COALESCE, IF and CASE do."""
     if isinstance(node, exp.Coalesce):
         return [node.this, *node.expressions]

@@ -14,7 +14,7 @@ from ci_bot.worker.sql.algebra_blocks import KeyInterner, QueryBlock, Term, Term
 from ci_bot.worker.sql.algebra_keys import KeySealer, OriginNames, walk_with_origins
 from ci_bot.worker.sql.interval_filters import is_interval_predicate
 from ci_bot.worker.sql.name_scopes import is_spelled_alike, list_spellings
-from ci_bot.worker.sql.query_notes import QueryNotes
+from ci_bot.worker.sql.query_notes import JoinNote, QueryNotes
 from ci_bot.worker.sql.spark_precedence import read_as_spark
 from ci_bot.worker.sql.translate_query import QueryTooLargeError, QueryTranslator
 
@@ -85,7 +85,7 @@ class NormalForm:
 
 
 def form_of(
-    tree: Any, keys: KeyInterner, new_names: Mapping[str, str] | None = None
+    tree: exp.Expr, keys: KeyInterner, new_names: Mapping[str, str] | None = None
 ) -> NormalForm | None:
     """The form of a query; None where it is too large to be taken apart.
 
@@ -138,7 +138,7 @@ class JoinMeaning:
     target: str
     how: str
     on: frozenset[TermKey]
-    node: Any = field(compare=False, hash=False, default=None)
+    node: exp.Expr | None = field(compare=False, hash=False, default=None)
     places: Mapping[TermKey, frozenset[tuple[str, str]]] = field(
         compare=False, hash=False, default_factory=dict
     )
@@ -213,12 +213,12 @@ class QueryMeaning:
         """The SQL that `key` stands for, without quotes."""
         return strip_quotes(self._nodes[key].sql(dialect=self._dialect, comments=False))
 
-    def _key_of(self, term: Term, node: Any) -> TermKey:
+    def _key_of(self, term: Term, node: exp.Expr) -> TermKey:
         key = self._form.sealer.keys.key_of_term(term, self._names)
         self._nodes.setdefault(key, node)
         return key
 
-    def _join_meaning(self, join: Any) -> JoinMeaning:
+    def _join_meaning(self, join: JoinNote) -> JoinMeaning:
         on = {self._key_of(term, node): places for term, node, places in join.on}
         return JoinMeaning(join.target, join.how, frozenset(on), join.node, on)
 
@@ -248,7 +248,7 @@ class QueryMeaning:
         return found
 
 
-def _keeps_from_windows(node: Any) -> bool:
+def _keeps_from_windows(node: exp.Expr) -> bool:
     below, select = node, node.parent
     while select is not None and not isinstance(select, exp.Select):
         below, select = select, select.parent
@@ -263,7 +263,7 @@ def _keeps_from_windows(node: Any) -> bool:
     )
 
 
-def _partition_columns(window: Any) -> set[str]:
+def _partition_columns(window: exp.Expr) -> set[str]:
     return {
         column.name.lower()
         for part in window.args.get("partition_by") or []

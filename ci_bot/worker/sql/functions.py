@@ -7,8 +7,6 @@ says of its functions.
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlglot import exp
 
 from ci_bot.worker.sqlmesh_compat import known_classes
@@ -98,7 +96,7 @@ _STRUCTURES = known_classes("ArraysZip Struct Tuple")
 _WITHOUT_FIELDS = known_classes("Cube Group GroupingSets In Rollup Values")
 
 
-def field_names(node: Any) -> tuple[str, ...]:
+def field_names(node: exp.Expr) -> tuple[str, ...]:
     """The names that the value of `node` takes over from the columns that it is made of."""
     if type(node) not in _STRUCTURES or isinstance(node.parent, _WITHOUT_FIELDS):
         return ()
@@ -106,7 +104,7 @@ def field_names(node: Any) -> tuple[str, ...]:
     return tuple(_name_of(part) for part in (*parts, *node.expressions))
 
 
-def _name_of(part: Any) -> str:
+def _name_of(part: exp.Expr) -> str:
     while isinstance(part, exp.Paren | exp.Cast):
         part = part.this
     if isinstance(part, exp.PropertyEQ):
@@ -114,7 +112,7 @@ def _name_of(part: Any) -> str:
     return str(part.output_name)
 
 
-def is_known(node: Any) -> bool:
+def is_known(node: exp.Expr) -> bool:
     """Whether the value of `node` follows from its parts and the rows that it stands on."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in _NAMED
@@ -123,18 +121,18 @@ def is_known(node: Any) -> bool:
     return isinstance(node, _PLAIN) or (isinstance(node, exp.Func) and not isinstance(node, _DRAWN))
 
 
-def looks_at_order(node: Any) -> bool:
+def looks_at_order(node: exp.Expr) -> bool:
     """Whether the value may change with the order in which rows come."""
     return isinstance(node, _ORDERED)
 
 
-def is_aggregate(node: Any) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
     """Whether a function makes one value of the rows of a group."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in _TOTALS
     return isinstance(node, exp.AggFunc) and not isinstance(node, _PLACES)
 
 
-def makes_rows(node: Any) -> bool:
+def makes_rows(node: exp.Expr) -> bool:
     """Whether a function in a list of results makes another number of rows."""
     return isinstance(node, _GENERATORS)

@@ -85,12 +85,12 @@ def mentions_interval(query: ModelQuery) -> bool:
     return query.hides_structure and _has_marker(query.rendered_query, "start")
 
 
-def is_interval_predicate(node: Any) -> bool:
+def is_interval_predicate(node: exp.Expr) -> bool:
     """Whether a predicate, written or rendered, compares with start or end of the interval."""
     return bool(_has_marker(node, "start") or _has_marker(node, "end"))
 
 
-def _has_marker(node: Any, side: str) -> bool:
+def _has_marker(node: exp.Expr, side: str) -> bool:
     if node is None:
         return False
     for var in node.find_all(d.MacroVar):
@@ -106,7 +106,7 @@ def _has_marker(node: Any, side: str) -> bool:
     )
 
 
-def _scope_bounds(scope: Any, depth: int) -> IntervalBounds:
+def _scope_bounds(scope: Scope, depth: int) -> IntervalBounds:
     expression = scope.expression
     if depth > MAX_DEPTH:
         return NONE
@@ -126,12 +126,12 @@ def _scope_bounds(scope: Any, depth: int) -> IntervalBounds:
     return _select_bounds(scope, expression, depth)
 
 
-def _is_recursive(scope: Any) -> bool:
+def _is_recursive(scope: Scope) -> bool:
     with_ = scope.expression.find_ancestor(exp.With)
     return bool(with_ is not None and with_.args.get("recursive"))
 
 
-def _select_bounds(scope: Any, select: Any, depth: int) -> IntervalBounds:
+def _select_bounds(scope: Scope, select: exp.Select, depth: int) -> IntervalBounds:
     result = NONE
     for clause in ("where", "qualify", "having"):
         part = select.args.get(clause)
@@ -156,7 +156,7 @@ def _select_bounds(scope: Any, select: Any, depth: int) -> IntervalBounds:
     return result
 
 
-def _source_bounds(scope: Any, node: Any, depth: int) -> IntervalBounds:
+def _source_bounds(scope: Scope, node: exp.Expr, depth: int) -> IntervalBounds:
     source = scope.sources.get(node.alias_or_name)
     if isinstance(source, Scope):
         inner = _scope_bounds(source, depth + 1)
@@ -164,7 +164,7 @@ def _source_bounds(scope: Any, node: Any, depth: int) -> IntervalBounds:
     return NONE if isinstance(node, exp.Table) else _bounds_of_series(node)
 
 
-def _bounds_of_series(node: Any) -> IntervalBounds:
+def _bounds_of_series(node: exp.Expr) -> IntervalBounds:
     """A list of dates made from start and end is bounded by them, as in SEQUENCE(start, end)."""
     tables = list(node.find_all(exp.Table))
     if tables:
@@ -172,7 +172,7 @@ def _bounds_of_series(node: Any) -> IntervalBounds:
     return IntervalBounds(_has_marker(node, "start"), _has_marker(node, "end"))
 
 
-def predicate_bounds(scope: Any, node: Any) -> IntervalBounds:
+def predicate_bounds(scope: Scope, node: exp.Expr) -> IntervalBounds:
     """What one boolean expression says about the interval."""
     if isinstance(node, exp.Paren):
         return predicate_bounds(scope, node.this)
@@ -189,7 +189,7 @@ def predicate_bounds(scope: Any, node: Any) -> IntervalBounds:
     return _bounds_of_comparison(scope, node)
 
 
-def _bounds_of_comparison(scope: Any, node: Any) -> IntervalBounds:
+def _bounds_of_comparison(scope: Scope, node: exp.Expr) -> IntervalBounds:
     if isinstance(node, exp.Between):
         low, high = _has_marker(node.args["low"], "start"), _has_marker(node.args["high"], "end")
         if low or high or is_interval_predicate(node):
@@ -208,11 +208,11 @@ def _bounds_of_comparison(scope: Any, node: Any) -> IntervalBounds:
     return IntervalBounds(True, True, columns)
 
 
-def _columns_of(scope: Any, node: Any) -> frozenset[tuple[str, str]]:
+def _columns_of(scope: Scope, node: exp.Expr) -> frozenset[tuple[str, str]]:
     return frozenset(find_origins(scope, node))
 
 
-def day_macro(node: Any) -> str | None:
+def day_macro(node: exp.Expr) -> str | None:
     """start_ds or its kin where a side is exactly that, cast or not; a shifted one is no edge."""
     while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate | exp.Date):
         node = node.this

@@ -51,7 +51,7 @@ class ExpressionReader:
         self.terms = terms
         self._read_query = read_query
 
-    def trace_value(self, node: Any, frame: NameScope) -> TracedValue:  # noqa: PLR0911 - one line for each kind
+    def trace_value(self, node: exp.Expr, frame: NameScope) -> TracedValue:  # noqa: PLR0911 - one line for each kind
         """The value of `node`, with the names of `frame`."""
         if isinstance(node, exp.Column):
             return self._trace_column(node, frame)
@@ -84,7 +84,7 @@ class ExpressionReader:
             return frame.resolve_name([node.name.lower()])
         return self._trace_generic(node, frame)
 
-    def _trace_generic(self, node: Any, frame: NameScope) -> TracedValue:
+    def _trace_generic(self, node: exp.Expr, frame: NameScope) -> TracedValue:
         kind = type(node)
         if kind in _SWAPPED:
             sides = [node.expression, node.this]
@@ -105,7 +105,7 @@ class ExpressionReader:
             return self.terms.combine_values("named window", [found, frame.windows])
         return found
 
-    def _trace_node(self, node: Any, frame: NameScope) -> TracedValue:
+    def _trace_node(self, node: exp.Expr, frame: NameScope) -> TracedValue:
         """A node by all of its arguments, each with its name."""
         deps = 0
         parts: list[Any] = [type(node).__name__, *field_names(node)]
@@ -121,18 +121,18 @@ class ExpressionReader:
             parts.append((name, *(value.key for value in values)))
         return TracedValue(deps, self.terms.computation_key(*parts))
 
-    def _trace_argument(self, item: Any, frame: NameScope) -> TracedValue:
+    def _trace_argument(self, item: exp.Expr, frame: NameScope) -> TracedValue:
         if isinstance(item, Tree):
             return self.trace_value(item, frame)
         return TracedValue(0, self.terms.computation_key("text", str(item)))
 
-    def _trace_column(self, node: Any, frame: NameScope) -> TracedValue:
+    def _trace_column(self, node: exp.Column, frame: NameScope) -> TracedValue:
         parts = [part.name.lower() for part in node.parts]
         if isinstance(node.this, exp.Star):
             return frame.resolve_name(parts[:-1])
         return frame.resolve_name(parts)
 
-    def _trace_subquery(self, node: Any, frame: NameScope) -> TracedValue:
+    def _trace_subquery(self, node: exp.Expr, frame: NameScope) -> TracedValue:
         return self.terms.combine_values(
             "query", [self._read_query(node, frame).trace_whole(self.terms)]
         )
@@ -154,7 +154,7 @@ class ProjectionTraits(NamedTuple):
     spreads: bool
 
 
-def find_traits(node: Any) -> ProjectionTraits:
+def find_traits(node: exp.Expr) -> ProjectionTraits:
     """See `Traits`; nested queries are not looked into."""
     aggregates = multiplies = spreads = False
     for found in node.walk(prune=_is_query):
@@ -172,15 +172,15 @@ def find_traits(node: Any) -> ProjectionTraits:
     return ProjectionTraits(aggregates, mixes, multiplies, spreads)
 
 
-def _is_query(node: Any) -> bool:
+def _is_query(node: exp.Expr) -> bool:
     return isinstance(node, exp.Query)
 
 
-def _takes_in(node: Any) -> bool:
+def _takes_in(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.Query)
 
 
-def _in_window(node: Any) -> bool:
+def _in_window(node: exp.Expr) -> bool:
     while isinstance(node.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
         node = node.parent
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
@@ -215,7 +215,7 @@ class _StarChanges:
 class ProjectionList:
     """The projections of one SELECT."""
 
-    def __init__(self, expressions: ExpressionReader, node: Any, frame: NameScope) -> None:
+    def __init__(self, expressions: ExpressionReader, node: exp.Expr, frame: NameScope) -> None:
         self._terms = expressions.terms
         self._expressions = expressions
         self._frame = frame
@@ -232,7 +232,7 @@ class ProjectionList:
             else:
                 self._add_item(item, position)
 
-    def _add_item(self, item: Any, position: int) -> None:
+    def _add_item(self, item: exp.Expr, position: int) -> None:
         made = item.this if isinstance(item, exp.Aliases) else item
         value = self._expressions.trace_value(made, self._frame)
         found = find_traits(item)
@@ -254,7 +254,7 @@ class ProjectionList:
             if isinstance(item, exp.Alias | exp.Aliases):
                 self._frame.aliases.setdefault(name, one)
 
-    def _add_star(self, item: Any, star: Any) -> None:
+    def _add_star(self, item: exp.Expr, star: Any) -> None:
         self._starred = True
         sources = [source for source in self._frame.sources if not source.hidden]
         if isinstance(item, exp.Column):
@@ -292,7 +292,7 @@ class ProjectionList:
         """The columns by their places."""
         return [value for _, value in self.listed]
 
-    def trace_ordinal(self, item: Any, frame: NameScope) -> TracedValue:
+    def trace_ordinal(self, item: exp.Expr, frame: NameScope) -> TracedValue:
         """A key of GROUP BY, which may be a projection's position."""
         if not (isinstance(item, exp.Literal) and item.is_int):
             return self._expressions.trace_value(item, frame)
@@ -348,7 +348,7 @@ class ProjectionList:
         return frozenset(t for source in self._frame.sources for t in source.relation.tables)
 
 
-def _star_of(item: Any) -> Any:
+def _star_of(item: exp.Expr) -> Any:
     """The star of a projection that is one: `*` or `o.*`."""
     if isinstance(item, exp.Star):
         return item

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -55,7 +54,7 @@ class QueryReader:
         self._expressions = ExpressionReader(terms, self._read_node)
         self._sources = FromClause(self._expressions, self._read_node, stored)
 
-    def read_query(self, query: Any) -> LineageRowset:
+    def read_query(self, query: exp.Expr) -> LineageRowset:
         """The content of a query's result.
 
         Raises:
@@ -64,7 +63,7 @@ class QueryReader:
         """
         return self._read_node(query, NameScope(self.terms, self._strict), root=True)
 
-    def _read_node(self, node: Any, outer: NameScope, *, root: bool = False) -> LineageRowset:
+    def _read_node(self, node: exp.Expr, outer: NameScope, *, root: bool = False) -> LineageRowset:
         if isinstance(node, exp.Select):
             return self._read_select(node, outer, root=root)
         around = outer.open_inner(ctes=self._read_ctes(node, outer))
@@ -80,7 +79,7 @@ class QueryReader:
             )
         raise UnreadableError(type(node).__name__)
 
-    def _read_ctes(self, node: Any, outer: NameScope) -> Mapping[str, LineageRowset]:
+    def _read_ctes(self, node: exp.Expr, outer: NameScope) -> Mapping[str, LineageRowset]:
         clause = node.args.get(WITH)
         if clause is None:
             return outer.ctes
@@ -100,7 +99,7 @@ class QueryReader:
         return known
 
     def _read_recursive(
-        self, query: Any, name: str, names: list[str], frame: NameScope
+        self, query: exp.Query, name: str, names: list[str], frame: NameScope
     ) -> LineageRowset:
         """A query that reads itself: everything in it may depend on all that it reads."""
         names = names or [item.output_name.lower() for item in query.selects]
@@ -110,7 +109,7 @@ class QueryReader:
         found = self._read_node(query, inside)
         return opaque_relation(self.terms, found.trace_whole(self.terms), names, found.tables)
 
-    def _set_operation(self, node: Any, around: NameScope) -> LineageRowset:
+    def _set_operation(self, node: exp.SetOperation, around: NameScope) -> LineageRowset:
         left, right = self._read_node(node.left, around), self._read_node(node.right, around)
         kind = type(node).__name__
         distinct = bool(node.args.get("distinct"))
@@ -159,7 +158,7 @@ class QueryReader:
     def _read_modifiers(
         self,
         relation: LineageRowset,
-        node: Any,
+        node: exp.Expr,
         around: NameScope,
         known: Iterable[str],
         *,
@@ -188,7 +187,7 @@ class QueryReader:
             relation, rows=rows, clauses={**relation.clauses, "limit and order": chosen.key}
         )
 
-    def _read_select(self, node: Any, outer: NameScope, *, root: bool) -> LineageRowset:
+    def _read_select(self, node: exp.Expr, outer: NameScope, *, root: bool) -> LineageRowset:
         frame = NameScope(self.terms, self._strict, outer=outer, ctes=self._read_ctes(node, outer))
         joins = self._sources.read_sources(node, frame)
         left_over = {
@@ -233,7 +232,7 @@ class QueryReader:
         )
 
     def _trace_clauses(
-        self, node: Any, names: Iterable[str], frame: NameScope
+        self, node: exp.Expr, names: Iterable[str], frame: NameScope
     ) -> list[TracedValue]:
         """The values of some clauses, each with its name."""
         found = []
@@ -245,7 +244,9 @@ class QueryReader:
                 found.append(self.terms.combine_values(name, parts))
         return found
 
-    def _trace_group(self, node: Any, frame: NameScope, outputs: ProjectionList) -> TracedValue:
+    def _trace_group(
+        self, node: exp.Expr, frame: NameScope, outputs: ProjectionList
+    ) -> TracedValue:
         group = node.args["group"]
         keys = [outputs.trace_ordinal(item, frame) for item in group.expressions]
         keys += self._trace_clauses(group, _GROUPING_SETS, frame)
@@ -260,7 +261,7 @@ class QueryReader:
         return self.terms.combine_values("group", keys, *flags)
 
     def _trace_limit(
-        self, node: Any, frame: NameScope, columns: list[TracedValue], *, root: bool
+        self, node: exp.Expr, frame: NameScope, columns: list[TracedValue], *, root: bool
     ) -> TracedValue | None:
         """Which rows a LIMIT keeps; None where all are kept, in an order that nobody reads.
 
@@ -279,7 +280,7 @@ class QueryReader:
         return self.terms.combine_values("limit", [*bounds, *(keys or columns)], bool(keys))
 
 
-def _reads_name(query: Any, name: str) -> bool:
+def _reads_name(query: exp.Expr, name: str) -> bool:
     return any(table.name.lower() == name for table in query.find_all(exp.Table))
 
 

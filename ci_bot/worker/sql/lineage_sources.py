@@ -39,7 +39,7 @@ class FromClause:
         self._read_query = read_query
         self._stored = stored
 
-    def read_sources(self, node: Any, frame: NameScope) -> list[TracedValue]:
+    def read_sources(self, node: exp.Expr, frame: NameScope) -> list[TracedValue]:
         """Adds what `node` reads to `frame`.
 
         Returns:
@@ -51,7 +51,7 @@ class FromClause:
             conditions += self._read_entry(start.this, frame)
         return conditions + self._read_more(node, frame)
 
-    def _read_more(self, node: Any, frame: NameScope) -> list[TracedValue]:
+    def _read_more(self, node: exp.Expr, frame: NameScope) -> list[TracedValue]:
         conditions: list[TracedValue] = []
         for join in node.args.get("joins") or ():
             conditions += self._read_join(join, frame)
@@ -60,7 +60,7 @@ class FromClause:
         return conditions
 
     def _read_entry(
-        self, node: Any, frame: NameScope, *, hidden: bool = False
+        self, node: exp.Expr, frame: NameScope, *, hidden: bool = False
     ) -> list[TracedValue]:
         if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
             return self._read_group(node, frame, hidden=hidden)  # FROM (a JOIN b ON …)
@@ -87,7 +87,7 @@ class FromClause:
             conditions += self._read_more(node, frame)
         return conditions
 
-    def _read_group(self, node: Any, frame: NameScope, *, hidden: bool) -> list[TracedValue]:
+    def _read_group(self, node: exp.Expr, frame: NameScope, *, hidden: bool) -> list[TracedValue]:
         if not node.alias and not node.args.get("pivots"):
             return self._read_entry(node.this, frame, hidden=hidden) + self._read_more(node, frame)
         inside = frame.open_beside()
@@ -102,7 +102,9 @@ class FromClause:
         frame.mixed = frame.mixed or bool(node.args.get("pivots"))
         return conditions
 
-    def _read_table(self, node: Any, frame: NameScope) -> tuple[frozenset[str], LineageRowset]:
+    def _read_table(
+        self, node: exp.Table, frame: NameScope
+    ) -> tuple[frozenset[str], LineageRowset]:
         if not isinstance(node.this, exp.Identifier):  # a function that gives a table
             value = self._expressions.trace_value(node.this, frame)
             return frozenset({node.alias_or_name.lower()}), opaque_relation(
@@ -116,7 +118,7 @@ class FromClause:
             return frozenset({node.alias.lower()}), relation
         return frozenset(".".join(parts[index:]) for index in range(len(parts))), relation
 
-    def _read_made_rows(self, node: Any, frame: NameScope) -> LineageRowset:
+    def _read_made_rows(self, node: exp.Expr, frame: NameScope) -> LineageRowset:
         """A subquery, or rows that are made of values."""
         if isinstance(node, exp.Query):
             return self._read_query(node, frame.open_beside())
@@ -136,7 +138,7 @@ class FromClause:
         )
         return opaque_relation(self._terms, value, (), frozenset())
 
-    def pivot_relation(self, relation: LineageRowset, node: Any) -> LineageRowset:
+    def pivot_relation(self, relation: LineageRowset, node: exp.Expr) -> LineageRowset:
         """A relation under the PIVOT or UNPIVOT behind `node`: any column may hold any of it."""
         pivots = node.args.get("pivots") or ()
         if not pivots:
@@ -165,7 +167,7 @@ class FromClause:
         columns, repeated = columns_by_name(self._terms, pairs)
         return replace(relation, columns=columns, repeated=repeated)
 
-    def _read_join(self, join: Any, frame: NameScope) -> list[TracedValue]:
+    def _read_join(self, join: exp.Join, frame: NameScope) -> list[TracedValue]:
         left = list(frame.sources)
         how = [str(join.args.get(part) or "").upper() for part in ("method", "side", "kind")]
         conditions = self._read_entry(join.this, frame, hidden=not _HIDDEN.isdisjoint(how))

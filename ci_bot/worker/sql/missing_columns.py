@@ -16,6 +16,7 @@ from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql.model_query import plain_name, table_name
 
 if TYPE_CHECKING:
+    from sqlmesh.core.audit import ModelAudit, StandaloneAudit
     from sqlmesh.core.model import Model
 
 ColumnsBySource = dict[str, "frozenset[str] | None"]
@@ -34,7 +35,9 @@ _HIDDEN = frozenset(
 )  # fmt: skip
 
 
-def list_missing_columns(query: Any, columns_of: ColumnsOf) -> Iterator[tuple[str, str | None]]:
+def list_missing_columns(
+    query: exp.Expr, columns_of: ColumnsOf
+) -> Iterator[tuple[str, str | None]]:
     """(column, the table that it is read from, None where it could be any) of what is not there.
 
     Where anything is unknown that could have the column, it is assumed to be there.
@@ -56,7 +59,7 @@ def list_missing_columns(query: Any, columns_of: ColumnsOf) -> Iterator[tuple[st
 
 
 def _known_sources(
-    scope: Any, outputs: dict[int, frozenset[str] | None], columns_of: ColumnsOf
+    scope: Scope, outputs: dict[int, frozenset[str] | None], columns_of: ColumnsOf
 ) -> ColumnsBySource:
     """The columns of what a query selects from, by the name that it has there."""
     return {
@@ -82,7 +85,7 @@ def _columns_of_source(
 
 
 def _list_outputs(
-    scope: Any, sources: ColumnsBySource, outputs: dict[int, frozenset[str] | None]
+    scope: Scope, sources: ColumnsBySource, outputs: dict[int, frozenset[str] | None]
 ) -> frozenset[str] | None:
     """The columns that a query gives."""
     expression = scope.expression
@@ -104,7 +107,7 @@ def _list_outputs(
 
 
 def _missing_in(
-    scope: Any, sources: ColumnsBySource, around: list[ColumnsBySource]
+    scope: Scope, sources: ColumnsBySource, around: list[ColumnsBySource]
 ) -> Iterator[tuple[str, str | None]]:
     expression = scope.expression
     if not sources or expression.args.get("laterals") or expression.args.get("pivots"):
@@ -128,7 +131,7 @@ def _missing_in(
                 yield read, _table_of(scope, None)
 
 
-def _of_lambda(column: Any) -> bool:
+def _of_lambda(column: exp.Column) -> bool:
     around = column.find_ancestor(exp.Lambda)
     while around is not None:
         if any(
@@ -140,7 +143,7 @@ def _of_lambda(column: Any) -> bool:
     return False
 
 
-def _table_of(scope: Any, alias: str | None) -> str | None:
+def _table_of(scope: Scope, alias: str | None) -> str | None:
     names = [alias] if alias is not None else list(scope.selected_sources)
     if len(names) != 1:
         return None
@@ -173,7 +176,7 @@ class AuditFault:
         argument: the argument that is missing.
     """
 
-    audit: Any = field(compare=False)
+    audit: ModelAudit | StandaloneAudit = field(compare=False)
     column: str | None = None
     table: str | None = None
     argument: str | None = None
@@ -199,7 +202,7 @@ def list_audit_faults(model: Model, columns_of: ColumnsOf) -> Iterator[AuditFaul
         yield from dict.fromkeys(faults)
 
 
-def list_standalone_audit_faults(audit: Any, columns_of: ColumnsOf) -> list[AuditFault]:
+def list_standalone_audit_faults(audit: StandaloneAudit, columns_of: ColumnsOf) -> list[AuditFault]:
     """What an audit that no model has attached needs in vain."""
     if audit.skip:
         return []
@@ -211,14 +214,14 @@ def list_standalone_audit_faults(audit: Any, columns_of: ColumnsOf) -> list[Audi
     return [AuditFault(audit, column=column, table=table) for column, table in missing]
 
 
-def _of_undefined(audit: Any, error: Exception) -> list[AuditFault]:
+def _of_undefined(audit: ModelAudit | StandaloneAudit, error: Exception) -> list[AuditFault]:
     """Anything else may be there when the audit runs: what a macro asks of the engine, say."""
     undefined = _UNDEFINED.search(str(error))
     return [AuditFault(audit, argument=undefined.group(1))] if undefined else []
 
 
 def _of_built_in(
-    audit: Any, given: Mapping[str, Any], own: frozenset[str]
+    audit: ModelAudit | StandaloneAudit, given: Mapping[str, Any], own: frozenset[str]
 ) -> list[AuditFault] | None:
     """Of SQLMesh's own audits, without rendering: they read what their arguments name.
 
@@ -246,7 +249,7 @@ def _of_built_in(
     ]
 
 
-def _is_more(part: Any) -> bool:
+def _is_more(part: exp.Expr) -> bool:
     """Whether an argument holds a query, a macro, or names of its own."""
     return any(
         isinstance(node, exp.Query | exp.Lambda) or node.key.startswith(("macro", "jinja"))
@@ -255,7 +258,10 @@ def _is_more(part: Any) -> bool:
 
 
 def _of_rendered(
-    model: Model, audit: Any, given: Mapping[str, Any], columns_of: ColumnsOf
+    model: Model,
+    audit: ModelAudit | StandaloneAudit,
+    given: Mapping[str, Any],
+    columns_of: ColumnsOf,
 ) -> list[AuditFault]:
     try:
         with silence_log("sqlmesh.core.renderer"):

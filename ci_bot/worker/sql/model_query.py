@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ExpressionTree:
     """The nodes of one expression, in the order of a breadth-first walk."""
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: exp.Expr) -> None:
         self.root = root
         self._by_type: dict[type, list[Any]] | None = None
         self._answers: dict[tuple[type, ...], list[Any]] = {}
@@ -49,7 +49,7 @@ class ExpressionTree:
         return self._by_type
 
 
-def _walk_nodes(root: Any) -> Iterator[Any]:
+def _walk_nodes(root: exp.Expr) -> Iterator[Any]:
     if root is None:
         return
     queue = [root]
@@ -138,7 +138,7 @@ class ModelQuery:
         query = self._model.render_query(**when)
         return query if query is None else _with_embedded(query, self._embedded, when)
 
-    def _may_fold(self, query: Any) -> bool:
+    def _may_fold(self, query: exp.Expr) -> bool:
         """Whether a comparison with start or end is strict: on one epoch day it folds to FALSE."""
         if self.written is None or self.hides_structure:
             return True
@@ -168,17 +168,17 @@ class ModelQuery:
         )
 
     @cached_property
-    def root(self) -> Any:
+    def root(self) -> Scope | None:
         """The scopes of the rendered form."""
         return _build_scope(self.rendered_query)
 
     @cached_property
-    def written_root(self) -> Any:
+    def written_root(self) -> Scope | None:
         """The scopes of the written form."""
         return _build_scope(self.written)
 
     @property
-    def scopes(self) -> Any:
+    def scopes(self) -> Scope | None:
         """The scopes of `tree`: cheaper than `root` where columns need not be qualified."""
         return self.written_root if self.tree is self.written_tree else self.root
 
@@ -222,7 +222,7 @@ def _make_query(model: Model, embedded: Mapping[str, Model]) -> ModelQuery | Non
     return query
 
 
-def _with_embedded(query: Any, embedded: Mapping[str, Model], when: Mapping[str, Any]) -> Any:
+def _with_embedded(query: exp.Expr, embedded: Mapping[str, Model], when: Mapping[str, Any]) -> Any:
     """The query with those of the embedded models that it reads, as SQLMesh puts them in."""
     names = embedded and {
         exp.table_name(table, identify=True) for table in query.find_all(exp.Table)
@@ -230,7 +230,7 @@ def _with_embedded(query: Any, embedded: Mapping[str, Model], when: Mapping[str,
     if not names or names.isdisjoint(embedded):
         return query
 
-    def put_in(node: Any) -> Any:
+    def put_in(node: exp.Expr) -> Any:
         model = (
             embedded.get(exp.table_name(node, identify=True))
             if isinstance(node, exp.Table)
@@ -253,7 +253,7 @@ def _tables_of(schema: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
-def with_queries(query: Any, models: Mapping[str, Model]) -> Any:
+def with_queries(query: exp.Expr, models: Mapping[str, Model]) -> Any:
     """The query with those of `models` in the place of their tables; itself where it reads none."""
     try:
         return _with_embedded(query, models, {})
@@ -261,7 +261,7 @@ def with_queries(query: Any, models: Mapping[str, Model]) -> Any:
         return query
 
 
-def _is_emptied(query: Any) -> bool:
+def _is_emptied(query: exp.Expr) -> bool:
     """Whether a condition was folded to FALSE, as `x >= start AND x < end` is on one epoch day."""
     return any(
         isinstance(where.this, exp.Boolean) and not where.this.this
@@ -269,7 +269,7 @@ def _is_emptied(query: Any) -> bool:
     )
 
 
-def _build_scope(query: Any) -> Any:
+def _build_scope(query: exp.Expr) -> Scope | None:
     if not isinstance(query, exp.Query):
         return None
     try:
@@ -278,7 +278,7 @@ def _build_scope(query: Any) -> Any:
         return None
 
 
-def iterate_selects(root: Any) -> Iterator[Any]:
+def iterate_selects(root: Scope | None) -> Iterator[Scope]:
     """Every scope below and including `root` whose expression is a SELECT."""
     if root is None:
         return
@@ -287,7 +287,7 @@ def iterate_selects(root: Any) -> Iterator[Any]:
             yield scope
 
 
-def list_outer_scopes(root: Any) -> list[Any]:
+def list_outer_scopes(root: Scope | None) -> list[Scope]:
     """The scopes whose projections are the model's columns: one, or the branches of a UNION."""
     if root is None:
         return []
@@ -299,7 +299,7 @@ def list_outer_scopes(root: Any) -> list[Any]:
     return [root] if isinstance(expression, exp.Select) else []
 
 
-def find_projection(select: Any, name: str) -> Any:
+def find_projection(select: Scope, name: str) -> Any:
     """The projection called `name`, without its alias; None if there is none."""
     for item in select.expression.expressions:
         if item.alias_or_name.lower() == name.lower():
@@ -307,7 +307,7 @@ def find_projection(select: Any, name: str) -> Any:
     return None
 
 
-def split_conditions(condition: Any) -> list[Any]:
+def split_conditions(condition: exp.Expr) -> list[Any]:
     """The parts of a condition, as they are written, that all have to hold."""
     if isinstance(condition, exp.Paren):
         return split_conditions(condition.this)
@@ -316,7 +316,7 @@ def split_conditions(condition: Any) -> list[Any]:
     return [condition]
 
 
-def source_of(scope: Any, column: Any) -> Any:
+def source_of(scope: Scope, column: exp.Column) -> Any:
     """Where a column comes from: a table, a scope, or None."""
     if column.table:
         return scope.sources.get(column.table)
@@ -324,7 +324,7 @@ def source_of(scope: Any, column: Any) -> Any:
     return candidates[0][1] if len(candidates) == 1 else None
 
 
-def find_origins(scope: Any, node: Any, depth: int = 0) -> set[tuple[str, str]]:
+def find_origins(scope: Scope, node: exp.Expr, depth: int = 0) -> set[tuple[str, str]]:
     """The (table, column) pairs, in lower case, that a node's value is computed from.
 
     The table is "" where it is not known. CTEs and subqueries are followed to the tables below.
@@ -335,7 +335,7 @@ def find_origins(scope: Any, node: Any, depth: int = 0) -> set[tuple[str, str]]:
     return found
 
 
-def _find_origin(scope: Any, column: Any, depth: int) -> set[tuple[str, str]]:
+def _find_origin(scope: Scope, column: exp.Column, depth: int) -> set[tuple[str, str]]:
     name = column.name.lower()
     source = source_of(scope, column)
     if isinstance(source, exp.Table):
@@ -350,7 +350,7 @@ def _find_origin(scope: Any, column: Any, depth: int) -> set[tuple[str, str]]:
     return {("", name)}
 
 
-def table_name(table: Any) -> str:
+def table_name(table: exp.Table) -> str:
     """catalog.db.name in lower case, without quotes and alias."""
     return ".".join(part.name.lower() for part in table.parts)
 
@@ -363,7 +363,7 @@ def plain_name(fqn: str) -> str:
 # Where in a query something stands, in words that a renamed alias or CTE leaves as they are.
 
 
-def place_of(node: Any, query: ModelQuery) -> str:
+def place_of(node: exp.Expr, query: ModelQuery) -> str:
     """The result column or the clause that a node of one of its trees or scopes is a part of."""
     below, above = node, node.parent
     while above is not None and not isinstance(above, exp.Select):

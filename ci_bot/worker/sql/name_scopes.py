@@ -65,7 +65,7 @@ class FromItem:
 class CteEntry:
     """A query in WITH, and the names that it sees itself."""
 
-    query: Any
+    query: exp.Expr
     names: tuple[str, ...]
     around: Mapping[str, CteEntry | None]
 
@@ -120,7 +120,7 @@ class SelectFrame:
         return (_column_position(kept), _column_position(other)) in self.equal
 
 
-def list_spellings(tree: Any) -> tuple[dict[str, str], bool]:
+def list_spellings(tree: exp.Expr) -> tuple[dict[str, str], bool]:
     """The names in a query by their lower case, and whether each has one spelling.
 
     Names are read in lower case. Where a project tells capital letters from small ones, they are

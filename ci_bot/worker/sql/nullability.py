@@ -136,7 +136,7 @@ def _worst_reason(reasons: Iterable[str]) -> str:
 
 
 def _null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads best
-    scope: Any, node: Any, project: ProjectQueries, depth: int = 0
+    scope: Scope, node: exp.Expr, project: ProjectQueries, depth: int = 0
 ) -> str:
     if depth > MAX_DEPTH:
         return UNKNOWN
@@ -181,7 +181,7 @@ def _null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node r
     return UNKNOWN
 
 
-def _of_column(scope: Any, column: Any, project: ProjectQueries, depth: int) -> str:
+def _of_column(scope: Scope, column: exp.Column, project: ProjectQueries, depth: int) -> str:
     if _is_tested(scope, column):
         return NEVER
     name = column.name.lower()
@@ -254,7 +254,7 @@ def _treated_as_nullable(table: str, name: str, project: ProjectQueries) -> str:
     return UNKNOWN
 
 
-def _unmatched_by(select: Any, alias: str) -> str:
+def _unmatched_by(select: exp.Expr, alias: str) -> str:
     """The outer join by which rows come that have no match in a source; "" if there is none."""
     if not alias or not isinstance(select, exp.Select):
         return ""
@@ -271,7 +271,7 @@ def _unmatched_by(select: Any, alias: str) -> str:
     return found
 
 
-def _is_tested(scope: Any, column: Any) -> bool:
+def _is_tested(scope: Scope, column: exp.Column) -> bool:
     """Whether a condition that every row has met is never true for a NULL in the column."""
     select = scope.expression
     where = select.args.get("where")
@@ -282,7 +282,7 @@ def _is_tested(scope: Any, column: Any) -> bool:
     return any(_rejects_null(part, column) for part in conditions)
 
 
-def _rejects_null(condition: Any, column: Any) -> bool:
+def _rejects_null(condition: exp.Expr, column: exp.Column) -> bool:
     if isinstance(condition, exp.Not):
         inner = condition.this.unnest()
         return (
@@ -296,7 +296,7 @@ def _rejects_null(condition: Any, column: Any) -> bool:
     return any(side is not None and _is_same_column(side, column) for side in sides)
 
 
-def _is_same_column(node: Any, column: Any) -> bool:
+def _is_same_column(node: exp.Expr, column: exp.Column) -> bool:
     while isinstance(node, exp.Cast | exp.Paren):
         node = node.this
     return (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from ci_bot.worker.sql.model_query import ModelQueries, find_origins, list_outer_scopes
 
 if TYPE_CHECKING:
+    from sqlglot.optimizer.scope import Scope
     from sqlmesh.core.model import Model
 
 # What identifies a person, or is sensitive about one: the identifiers of HIPAA's safe harbour
@@ -97,7 +98,7 @@ def computed_from(
     return found
 
 
-def _personal_source(item: Any, branch: Any) -> str | None:
+def _personal_source(item: exp.Expr, branch: Scope) -> str | None:
     inner = item.unalias()
     if _is_hidden(inner):
         return None
@@ -108,7 +109,7 @@ def _personal_source(item: Any, branch: Any) -> str | None:
     return "" if is_personal(own) and not isinstance(inner, exp.Literal | exp.Null) else None
 
 
-def _is_hidden(node: Any) -> bool:
+def _is_hidden(node: exp.Expr) -> bool:
     if isinstance(node, _HIDES) or _is_mail_domain(node):
         return True
     if isinstance(node, exp.Anonymous | exp.Func) and node.sql_name().lower() in _HIDING_NAMES:
@@ -119,7 +120,7 @@ def _is_hidden(node: Any) -> bool:
     return isinstance(node, exp.Predicate | exp.Boolean | exp.Not)
 
 
-def _is_mail_domain(node: Any) -> bool:
+def _is_mail_domain(node: exp.Expr) -> bool:
     """Whether only what stands behind an @ is left: a provider of mail, and no person."""
     if isinstance(node, exp.SplitPart):
         return (
@@ -150,23 +151,23 @@ def _is_mail_domain(node: Any) -> bool:
 _LAST = frozenset({2, -1})
 
 
-def _is_at(node: Any) -> bool:
+def _is_at(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Literal) and node.name == "@"
 
 
-def _parse_number(node: Any) -> int | None:
+def _parse_number(node: exp.Expr | None) -> int | None:
     sign = -1 if isinstance(node, exp.Neg) else 1
     bare = node.this if isinstance(node, exp.Neg) else node
     return sign * int(bare.name) if isinstance(bare, exp.Literal) and bare.is_int else None
 
 
-def _hidden_below(node: Any) -> bool:
+def _hidden_below(node: exp.Expr) -> bool:
     """Whether every column of an expression stands inside something that hides it."""
     columns = list(node.find_all(exp.Column))
     return bool(columns) and all(_is_inside(column, node) for column in columns)
 
 
-def _is_inside(column: Any, root: Any) -> bool:
+def _is_inside(column: exp.Column, root: exp.Expr) -> bool:
     current = column.parent
     while current is not None:
         if _is_hidden(current):

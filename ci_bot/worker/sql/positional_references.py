@@ -50,7 +50,7 @@ def list_clauses(before: ModelQuery, after: ModelQuery, clause: str) -> Iterator
             return
 
 
-def list_keys(query: Any, clause: str) -> list[ClauseKey]:
+def list_keys(query: exp.Query, clause: str) -> list[ClauseKey]:
     """The keys of a query's GROUP BY or ORDER BY that depend on its rows."""
     keys = [_clause_key(query, key) for key in query.args[clause].expressions]
     return [key for key in keys if key is not None]
@@ -70,7 +70,7 @@ def describe_moved(
     ]
 
 
-def expression_text(node: Any) -> str:
+def expression_text(node: exp.Expr) -> str:
     """An expression without its alias, the names of tables, and quotes."""
     bare = node.unalias().copy()
     for column in bare.find_all(exp.Column):
@@ -81,24 +81,24 @@ def expression_text(node: Any) -> str:
     return str(bare.sql(dialect="spark", comments=False)).lower()
 
 
-def _with_clause(tree: Any, clause: str) -> list[Any]:
+def _with_clause(tree: exp.Expr, clause: str) -> list[Any]:
     if not isinstance(tree, exp.Query):
         return []
     return [query for query in tree.find_all(exp.Query) if query.args.get(clause) is not None]
 
 
-def _parse_position(key: Any) -> int | None:
+def _parse_position(key: exp.Expr) -> int | None:
     inner = key.this if isinstance(key, exp.Ordered) else key
     is_position = isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdigit()
     return int(inner.name) if is_position else None
 
 
-def _is_behind_star(query: Any, clause: str) -> bool:
+def _is_behind_star(query: exp.Query, clause: str) -> bool:
     highest = max((_parse_position(key) or 0 for key in query.args[clause].expressions), default=0)
     return any(item.is_star for item in query.selects[:highest])
 
 
-def _clause_key(query: Any, key: Any) -> ClauseKey | None:
+def _clause_key(query: exp.Query, key: exp.Expr) -> ClauseKey | None:
     position, items = _parse_position(key), query.selects
     node = key.this if isinstance(key, exp.Ordered) else key
     if position is not None:

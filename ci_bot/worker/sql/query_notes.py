@@ -30,7 +30,7 @@ _HOW = {
 class JoinNoteSource:
     """A join as it was met; `turned` is what a RIGHT JOIN joins to its item, told as LEFT JOIN."""
 
-    node: Any
+    node: exp.Expr
     way: str
     item: FromItem
     frame: SelectFrame
@@ -47,7 +47,7 @@ class JoinNote:
             queries that it compares; none where a stored table is among them.
     """
 
-    node: Any
+    node: exp.Expr
     how: str
     target: str
     on: list[tuple[Term, Any, frozenset[ClausePlace]]]
@@ -72,7 +72,7 @@ class QueryNotes:
     blocks: list[QueryBlock] = field(default_factory=list)
     _seen: set[int] = field(default_factory=set)
 
-    def begin_part(self, node: Any) -> bool:
+    def begin_part(self, node: exp.Expr) -> bool:
         """Whether a part of the query is met for the first time: a CTE may be read often."""
         is_first = id(node) not in self._seen
         self._seen.add(id(node))
@@ -111,12 +111,12 @@ class QueryNotes:
                     found.setdefault(item.read_target, set()).update(written_names(*item.query))
         return found
 
-    def set_operation(self, node: Any) -> None:
+    def set_operation(self, node: exp.Expr) -> None:
         if self.begin_part(node):
             kind = type(node).__name__.upper()
             self.unions[f"{kind}{'' if node.args.get('distinct') else ' ALL'}"] += 1
 
-    def note_select(self, select: Any, group: GroupClause | None) -> None:
+    def note_select(self, select: exp.Select, group: GroupClause | None) -> None:
         """Notes GROUP BY and DISTINCT of a SELECT that is met for the first time."""
         self.distincts += int(
             select.args.get("distinct") is not None and not _shows_its_groups(select)
@@ -131,7 +131,7 @@ class QueryNotes:
         self.groups.append(keys)
 
 
-def _shows_its_groups(select: Any) -> bool:
+def _shows_its_groups(select: exp.Select) -> bool:
     """Whether every key of a GROUP BY is a result: no two rows are equal, and DISTINCT is idle."""
     group = select.args.get("group")
     if group is None or not group.expressions:
@@ -148,7 +148,7 @@ def _shows_its_groups(select: Any) -> bool:
     )
 
 
-def written_names(query: Any, ctes: Mapping[str, CteEntry | None]) -> set[str]:
+def written_names(query: exp.Expr, ctes: Mapping[str, CteEntry | None]) -> set[str]:
     """The names of a query's columns, as far as they are written somewhere in it."""
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
@@ -171,7 +171,7 @@ def written_names(query: Any, ctes: Mapping[str, CteEntry | None]) -> set[str]:
     return found
 
 
-def _list_places(node: Any, frame: SelectFrame) -> frozenset[ClausePlace]:
+def _list_places(node: exp.Expr, frame: SelectFrame) -> frozenset[ClausePlace]:
     found: dict[str, ClausePlace] = {}
     for column in node.find_all(exp.Column):
         alias = column.table.lower()

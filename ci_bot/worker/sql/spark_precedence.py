@@ -66,11 +66,11 @@ class SparkReading:
         gaps: what Spark may read otherwise and is left as it was, in words.
     """
 
-    tree: Any
+    tree: exp.Expr
     gaps: tuple[str, ...] = ()
 
 
-def read_as_spark(tree: Any) -> SparkReading:
+def read_as_spark(tree: exp.Expr) -> SparkReading:
     """The tree that Spark makes of the text of `tree`."""
     if not any(_reads_differently(node) for node in _walk_tree(tree)):
         return SparkReading(tree)
@@ -82,7 +82,7 @@ def read_as_spark(tree: Any) -> SparkReading:
     return SparkReading(copied, tuple(sorted(gaps)))
 
 
-def _walk_tree(tree: Any) -> Iterator[Any]:
+def _walk_tree(tree: exp.Expr) -> Iterator[Any]:
     queue = [tree]
     while queue:
         node = queue.pop()
@@ -90,7 +90,7 @@ def _walk_tree(tree: Any) -> Iterator[Any]:
         queue.extend(node.iter_expressions())
 
 
-def _binding_level(node: Any) -> int:
+def _binding_level(node: exp.Expr) -> int:
     """How tightly the text of a node holds together."""
     kind = type(node)
     if kind in _VALUES:
@@ -104,7 +104,7 @@ def _binding_level(node: Any) -> int:
     return _SIGN if isinstance(node, _SIGNS) else _WHOLE
 
 
-def _reads_differently(node: Any) -> bool:
+def _reads_differently(node: exp.Expr) -> bool:
     """Whether Spark may read the operands of a node otherwise than they stand in the tree."""
     kind: Any = type(node)
     check = _check_of(kind)
@@ -136,17 +136,17 @@ def _check_of(kind: Any) -> Callable[[Any], bool] | None:
     return (lambda node: True) if is_operator else None
 
 
-def _differs_as_value(node: Any) -> bool:
+def _differs_as_value(node: exp.Expr) -> bool:
     level = _VALUES[type(node)]
     return _binding_level(node.this) < level or _binding_level(node.expression) <= level
 
 
-def _differs_as_connector(node: Any) -> bool:
+def _differs_as_connector(node: exp.Expr) -> bool:
     level = _CONNECTORS[type(node)]
     return _binding_level(node.this) < level or _binding_level(node.expression) < level
 
 
-def _differs_as_predicate(node: Any) -> bool:
+def _differs_as_predicate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Escape):  # the end of the LIKE that is its operand
         return not isinstance(node.this, _PREDICATES) or _binding_level(node.expression) < _WHOLE
     if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null | exp.Boolean):
@@ -157,7 +157,7 @@ def _differs_as_predicate(node: Any) -> bool:
     return any(isinstance(one, exp.Expression) and _binding_level(one) < least for one in operands)
 
 
-def _differs_as_set(node: Any) -> bool:
+def _differs_as_set(node: exp.Expr) -> bool:
     level = _SETS.get(type(node), 0)
     for branch, least in ((node.this, level), (node.expression, level + 1)):
         if isinstance(branch, exp.SetOperation) and (
@@ -167,7 +167,7 @@ def _differs_as_set(node: Any) -> bool:
     return False
 
 
-def _is_comma_before_outer(join: Any) -> bool:
+def _is_comma_before_outer(join: exp.Join) -> bool:
     """Whether a comma stands for this join: Spark puts it behind all joins that follow."""
     if any(value for name, value in join.args.items() if name != "this"):
         return False
@@ -176,7 +176,7 @@ def _is_comma_before_outer(join: Any) -> bool:
     return any(other.side in {"RIGHT", "FULL"} for other in later[place + 1 :])
 
 
-def _describe_gap(node: Any) -> str:
+def _describe_gap(node: exp.Expr) -> str:
     if isinstance(node, exp.SetOperation):
         return "set operations without brackets"
     if isinstance(node, exp.Join):
@@ -184,7 +184,7 @@ def _describe_gap(node: Any) -> str:
     return f"{node.key} beside other operators without brackets"
 
 
-def _put_operators_right(node: Any, tree: Any) -> Any:
+def _put_operators_right(node: exp.Expr, tree: exp.Expr) -> Any:
     """`tree` with the operators around `node` as Spark reads them; as it was where it cannot."""
     root = node
     while root.parent is not None and type(root.parent) in _VALUES:
@@ -199,7 +199,7 @@ def _put_operators_right(node: Any, tree: Any) -> Any:
     return _put_in_place(built, place, tree)
 
 
-def _in_line(node: Any) -> Iterator[Any]:
+def _in_line(node: exp.Expr) -> Iterator[Any]:
     """Operands and operators as they follow each other in the text."""
     if type(node) not in _VALUES:
         yield node
@@ -220,13 +220,13 @@ def _climb_operators(items: list[Any], least: int) -> Any:
     return found
 
 
-def _iterate_ancestors(node: Any) -> Iterator[Any]:
+def _iterate_ancestors(node: exp.Expr | None) -> Iterator[Any]:
     while node is not None and not isinstance(node, exp.Query):
         yield node
         node = node.parent
 
 
-def _put_sets_right(tree: Any) -> Any:
+def _put_sets_right(tree: exp.Expr) -> Any:
     """`tree` with INTERSECT before UNION and EXCEPT."""
     roots = [
         node
@@ -252,7 +252,7 @@ def _put_sets_right(tree: Any) -> Any:
     return tree
 
 
-def _sets_in_line(node: Any) -> Iterator[Any]:
+def _sets_in_line(node: exp.Expr) -> Iterator[Any]:
     if not isinstance(node, exp.SetOperation):
         yield node
         return
@@ -272,7 +272,7 @@ def _climb_sets(items: list[Any], least: int) -> Any:
     return found
 
 
-def _put_in_place(built: Any, place: tuple[Any, Any, Any], tree: Any) -> Any:
+def _put_in_place(built: exp.Expr, place: tuple[Any, Any, Any], tree: exp.Expr) -> Any:
     parent, name, index = place
     if parent is None:
         return built

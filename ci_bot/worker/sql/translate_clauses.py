@@ -45,7 +45,7 @@ class ClauseMentions:
         return frozenset(self.columns.get(alias, set()) | self.bare)
 
 
-def find_mentions(select: Any) -> ClauseMentions:
+def find_mentions(select: exp.Select) -> ClauseMentions:
     """The names and kinds of functions in the clauses of `select`."""
     found = ClauseMentions(
         all_of={_starred_alias(item) for item in select.expressions if item.is_star}
@@ -72,12 +72,12 @@ def find_mentions(select: Any) -> ClauseMentions:
     return found
 
 
-def _starred_alias(item: Any) -> str:
+def _starred_alias(item: exp.Expr) -> str:
     """The alias whose columns a star means; "" for all."""
     return item.table.lower() if isinstance(item, exp.Column) else ""
 
 
-def _kind_of(node: Any) -> str:
+def _kind_of(node: exp.Expr) -> str:
     """What kind of node it is, as far as that is of interest; mostly its type tells."""
     kind = _KINDS.get(type(node))
     if kind is None:
@@ -100,12 +100,12 @@ def _kind_of(node: Any) -> str:
 _KINDS: dict[type, str] = {}
 
 
-def has_trait(node: Any, what: Any) -> bool:
+def has_trait(node: exp.Expr, what: Any) -> bool:
     """Whether `what` holds of an expression or a part of it, leaving out subqueries."""
     return any(what(part) for part, is_own in _walk_clauses([(node, True)]) if is_own)
 
 
-def _iterate_clauses(select: Any) -> Iterator[tuple[Any, bool]]:
+def _iterate_clauses(select: exp.Select) -> Iterator[tuple[Any, bool]]:
     queue: list[tuple[Any, bool]] = []
     for name, value in select.args.items():
         if name in _ELSEWHERE or value is None:
@@ -132,7 +132,7 @@ def _walk_clauses(queue: list[tuple[Any, bool]]) -> Iterator[tuple[Any, bool]]:
                 queue += [(item, is_own) for item in value if isinstance(item, exp.Expression)]
 
 
-def _is_of_a_window(node: Any) -> bool:
+def _is_of_a_window(node: exp.Expr) -> bool:
     """Whether a function is the one that a window computes, and not in its order or partition."""
     while isinstance(
         node.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup
@@ -157,7 +157,7 @@ class ClauseTranslator:
         self.host = host
         self.scalars = scalars
 
-    def translate_outputs(self, select: Any, used: frozenset[str] | None) -> dict[str, Term]:
+    def translate_outputs(self, select: exp.Select, used: frozenset[str] | None) -> dict[str, Term]:
         """The results by name; of those that are named, only the used ones."""
         found: dict[str, Term] = {}
         for place, item in enumerate(select.expressions):
@@ -175,7 +175,7 @@ class ClauseTranslator:
                 self.scalars.frame.results[name] = item.this
         return found
 
-    def _translate_star(self, item: Any, frame: SelectFrame, found: dict[str, Term]) -> None:
+    def _translate_star(self, item: exp.Expr, frame: SelectFrame, found: dict[str, Term]) -> None:
         star = item.this if isinstance(item, exp.Column) else item
         if any(star.args.values()):
             self.host.add_gap("a star with exceptions")
@@ -194,7 +194,7 @@ class ClauseTranslator:
                 else:
                     found[told] = term
 
-    def translate_group(self, select: Any, own: ClauseMentions) -> GroupClause | None:
+    def translate_group(self, select: exp.Select, own: ClauseMentions) -> GroupClause | None:
         """GROUP BY; a group of everything if there are only aggregates."""
         node = select.args.get("group")
         if node is None:
@@ -230,7 +230,7 @@ class ClauseTranslator:
                 group.sets.append(TermOperation(name, tuple(inside)))
         return group
 
-    def translate_generators(self, select: Any) -> list[Term]:
+    def translate_generators(self, select: exp.Select) -> list[Term]:
         """The results that make another number of rows."""
         return [
             self.scalars.translate_scalar(item.unalias())
@@ -238,7 +238,7 @@ class ClauseTranslator:
             if has_trait(item, makes_rows)
         ]
 
-    def translate_layout(self, select: Any) -> list[Term]:
+    def translate_layout(self, select: exp.Select) -> list[Term]:
         """Hints, and what only says where rows are stored."""
         found: list[Term] = []
         hint = select.args.get("hint")
@@ -254,7 +254,7 @@ class ClauseTranslator:
         return found
 
     def translate_order(
-        self, block: QueryBlock, query: Any, items: list[Any], results: list[Term]
+        self, block: QueryBlock, query: exp.Expr, items: list[Any], results: list[Term]
     ) -> None:
         """ORDER BY, LIMIT and OFFSET; a number in ORDER BY means a result.
 
@@ -278,7 +278,7 @@ class ClauseTranslator:
             )
         self.scalars.results_first = False
 
-    def _order_key(self, item: Any, results: list[Term]) -> Term:
+    def _order_key(self, item: exp.Expr, results: list[Term]) -> Term:
         asked = item.this if isinstance(item, exp.Ordered) else item
         if isinstance(asked, exp.Literal) and not asked.is_string:
             place = int(asked.this) - 1
@@ -288,7 +288,7 @@ class ClauseTranslator:
             self.host.add_gap("ORDER BY a number of a result that is not known")
         return self.scalars.translate_scalar(item)
 
-    def by_place(self, select: Any) -> list[Term]:
+    def by_place(self, select: exp.Select) -> list[Term]:
         """The results by place, where a number in ORDER BY may mean one."""
         order = select.args.get("order")
         if order is None or not any(item.find(exp.Literal) for item in order.expressions):
@@ -314,7 +314,7 @@ def _names_all(keys: list[Any], items: list[Any]) -> bool:
     return len(named) == len(items) and not any(item.is_star for item in items)
 
 
-def _numbered_result(item: Any, select: Any) -> Any:
+def _numbered_result(item: exp.Expr, select: exp.Select) -> Any:
     """The result that a number in GROUP BY means; None where it is no number."""
     if not isinstance(item, exp.Literal) or item.is_string:
         return None

@@ -44,14 +44,14 @@ _TWO = 2
 _STRUCTURES = (exp.DataType.Type.STRUCT, exp.DataType.Type.OBJECT, exp.DataType.Type.VARIANT)
 
 
-def kind_of(node: Any) -> SetKind | None:
+def kind_of(node: exp.Expr) -> SetKind | None:
     """Which set operation it is; None for one with clauses that change what it does."""
     told = any(value for name, value in node.args.items() if name not in _SET_CLAUSES)
     return None if told else _KINDS.get(type(node))
 
 
 def combine_branches(
-    node: Any, kind: SetKind, branches: list[QueryBlock], used: frozenset[str] | None
+    node: exp.Expr, kind: SetKind, branches: list[QueryBlock], used: frozenset[str] | None
 ) -> tuple[SetOperation, list[str]] | None:
     """The set operation of `branches`, and the names of its columns by place.
 
@@ -108,7 +108,7 @@ def _list_leaves(block: QueryBlock, *, distinct: bool) -> list[QueryBlock]:
     return source.branches
 
 
-def _has_one_type_for_each_column(node: Any) -> bool:
+def _has_one_type_for_each_column(node: exp.Expr) -> bool:
     """Whether no branch's values are converted: the result of three types hangs on their order."""
     rows = [[item.type for item in select.expressions] for select in _list_selects(node)]
     if len({len(row) for row in rows}) != 1:
@@ -119,7 +119,7 @@ def _has_one_type_for_each_column(node: Any) -> bool:
     )
 
 
-def _has_no_structures(node: Any) -> bool:
+def _has_no_structures(node: exp.Expr) -> bool:
     """Whether no column is a structure, whose fields are called as in the first branch."""
     types = [item.type for select in _list_selects(node) for item in select.expressions]
     return all(
@@ -130,7 +130,7 @@ def _has_no_structures(node: Any) -> bool:
     )
 
 
-def _list_selects(node: Any) -> list[Any]:
+def _list_selects(node: exp.Expr) -> list[Any]:
     query = node.unnest() if isinstance(node, exp.Subquery) else node
     if isinstance(query, exp.SetOperation):
         return [*_list_selects(query.this), *_list_selects(query.expression)]
@@ -165,7 +165,7 @@ class QueryTranslator:
         self._kept: dict[tuple[int, frozenset[str] | None, tuple[str, ...]], QueryBlock] = {}
         self._selects = 0
 
-    def translate_query(self, query: Any) -> QueryBlock:
+    def translate_query(self, query: exp.Expr) -> QueryBlock:
         """The block of a whole query."""
         return self._translate_subquery(query, {}, None, None)
 
@@ -173,11 +173,11 @@ class QueryTranslator:
         if why not in self.gaps:
             self.gaps.append(why)
 
-    def resolve_table_name(self, table: Any) -> str:
+    def resolve_table_name(self, table: exp.Table) -> str:
         name = table_name(table)
         return self._new_names.get(name, name)
 
-    def note_first(self, node: Any, item: FromItem) -> None:
+    def note_first(self, node: exp.Expr, item: FromItem) -> None:
         if self.notes.begin_part(node):
             self.notes.first.append(item)
 
@@ -185,7 +185,9 @@ class QueryTranslator:
         if self.notes.begin_part(join.node):
             self.notes.joined.append(join)
 
-    def translate_nested(self, query: Any, frame: SelectFrame, columns: int | None) -> QueryBlock:
+    def translate_nested(
+        self, query: exp.Expr, frame: SelectFrame, columns: int | None
+    ) -> QueryBlock:
         """A subquery in an expression, with as many columns as are used of it."""
         block = self._translate_subquery(
             query, frame.ctes, frame, frozenset() if columns == 0 else None
@@ -198,7 +200,7 @@ class QueryTranslator:
 
     def from_query(
         self,
-        query: Any,
+        query: exp.Expr,
         ctes: Mapping[str, CteEntry | None],
         names: tuple[str, ...],
         used: frozenset[str] | None,
@@ -231,7 +233,7 @@ class QueryTranslator:
 
     def _translate_subquery(
         self,
-        query: Any,
+        query: exp.Expr,
         ctes: Mapping[str, CteEntry | None],
         outer: SelectFrame | None,
         used: frozenset[str] | None,
@@ -253,7 +255,7 @@ class QueryTranslator:
         return block
 
     def _translate_ctes(
-        self, query: Any, ctes: Mapping[str, CteEntry | None]
+        self, query: exp.Expr, ctes: Mapping[str, CteEntry | None]
     ) -> Mapping[str, CteEntry | None]:
         with_ = query.args.get(WITH)
         if with_ is None:
@@ -268,7 +270,7 @@ class QueryTranslator:
 
     def _set_operation(
         self,
-        query: Any,
+        query: exp.Expr,
         ctes: Mapping[str, CteEntry | None],
         outer: SelectFrame | None,
         used: frozenset[str] | None,
@@ -296,7 +298,7 @@ class QueryTranslator:
 
     def _translate_select(
         self,
-        select: Any,
+        select: exp.Select,
         ctes: Mapping[str, CteEntry | None],
         outer: SelectFrame | None,
         used: frozenset[str] | None,
@@ -317,7 +319,7 @@ class QueryTranslator:
 
     def _translate_rest(
         self,
-        select: Any,
+        select: exp.Select,
         found: TranslatedFrom,
         own: translate_clauses.ClauseMentions,
         scalars: ScalarTranslator,
@@ -360,7 +362,7 @@ class QueryTranslator:
         return block
 
     def _translate_conditions(
-        self, select: Any, clause: str, scalars: ScalarTranslator, *, first: bool
+        self, select: exp.Select, clause: str, scalars: ScalarTranslator, *, first: bool
     ) -> list[Term]:
         node = select.args.get(clause)
         found: list[Term] = []
@@ -372,7 +374,9 @@ class QueryTranslator:
         return found
 
 
-def _may_stand_for(block: QueryBlock, select: Any, own: translate_clauses.ClauseMentions) -> bool:
+def _may_stand_for(
+    block: QueryBlock, select: exp.Select, own: translate_clauses.ClauseMentions
+) -> bool:
     """Whether `select` only filters and chooses results of the query that it reads."""
     if own.aggregates or own.windows or own.generators:
         return False

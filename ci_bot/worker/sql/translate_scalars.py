@@ -38,7 +38,7 @@ class ScalarHost(Protocol):
     """The reader of queries, for what an expression cannot say by itself."""
 
     def translate_nested(
-        self, query: Any, frame: SelectFrame, columns: int | None
+        self, query: exp.Expr, frame: SelectFrame, columns: int | None
     ) -> QueryBlock: ...
 
     def add_gap(self, why: str) -> None: ...
@@ -90,7 +90,7 @@ class ScalarTranslator:
             exp.Lambda: self._lambda,
         }
 
-    def translate_scalar(self, node: Any) -> Term:
+    def translate_scalar(self, node: exp.Expr) -> Term:
         """The term of an expression; what is not understood is a gap in the proof."""
         kind = type(node)
         special = self._special.get(kind)
@@ -108,7 +108,7 @@ class ScalarTranslator:
             return negate_term(self._translate_generic(node, without="negate"))
         return self._translate_generic(node)
 
-    def _translate_generic(self, node: Any, without: str = "") -> Term:
+    def _translate_generic(self, node: exp.Expr, without: str = "") -> Term:
         """An operation by its name and those of its arguments, in whose order its parts stand."""
         names: list[str] = []
         parts: list[Term] = []
@@ -127,15 +127,15 @@ class ScalarTranslator:
             aggregate=functions.is_aggregate(node),
         )
 
-    def _translate_argument(self, value: Any) -> Term:
+    def _translate_argument(self, value: exp.Expr) -> Term:
         if isinstance(value, exp.Expression):
             return self.translate_scalar(value)
         return make_leaf("text", str(value.value if isinstance(value, Enum) else value))
 
-    def _translate_both(self, node: Any) -> list[Term]:
+    def _translate_both(self, node: exp.Expr) -> list[Term]:
         return [self.translate_scalar(part) for part in node.flatten()]
 
-    def _translate_column(self, node: Any) -> Term:
+    def _translate_column(self, node: exp.Column) -> Term:
         name = node.name.lower()
         if isinstance(node.this, exp.Star) or node.args.get("join_mark"):
             self.host.add_gap("a star within an expression")
@@ -150,7 +150,7 @@ class ScalarTranslator:
             return self._translate_bare_name(node, name)
         return make_leaf("unknown", node.sql().lower())
 
-    def _name(self, node: Any) -> Term:
+    def _name(self, node: exp.Expr) -> Term:
         name = node.name.lower()
         return (
             make_leaf("bound", self._bound[name])
@@ -158,7 +158,7 @@ class ScalarTranslator:
             else make_leaf("name", name)
         )
 
-    def _field(self, node: Any) -> Term:
+    def _field(self, node: exp.Expr) -> Term:
         if not isinstance(node.expression, exp.Identifier):
             return self._translate_generic(node)
         return TermOperation(
@@ -166,7 +166,7 @@ class ScalarTranslator:
             (self.translate_scalar(node.this), make_leaf("name", node.expression.name.lower())),
         )
 
-    def _lambda(self, node: Any) -> Term:
+    def _lambda(self, node: exp.Expr) -> Term:
         """A function within an expression: its parameters count by their places."""
         if any(value for name, value in node.args.items() if name not in {"this", "expressions"}):
             return self._translate_generic(node)
@@ -180,7 +180,7 @@ class ScalarTranslator:
         finally:
             self._bound = around
 
-    def _translate_bare_name(self, node: Any, name: str) -> Term:
+    def _translate_bare_name(self, node: exp.Expr, name: str) -> Term:
         result = self.frame.results.get(name)
         if result is not None and self.results_first:
             return self._translate_result(result)
@@ -192,7 +192,7 @@ class ScalarTranslator:
             self.host.add_gap(f"it is not known whose column {name} is")
         return found if found is not None else make_leaf("unknown", node.sql().lower())
 
-    def _translate_result(self, item: Any) -> Term:
+    def _translate_result(self, item: exp.Expr) -> Term:
         """What a result stands for: its own names are columns, not results again."""
         kept, self.frame.results = self.frame.results, {}
         before, self.results_first = self.results_first, False
@@ -201,14 +201,14 @@ class ScalarTranslator:
         finally:
             self.frame.results, self.results_first = kept, before
 
-    def _translate_null_safe(self, node: Any) -> Term:
+    def _translate_null_safe(self, node: exp.Expr) -> Term:
         return TermOperation(
             "same",
             (self.translate_scalar(node.this), self.translate_scalar(node.expression)),
             ArgumentOrder.FREE,
         )
 
-    def _translate_between(self, node: Any) -> Term:
+    def _translate_between(self, node: exp.Expr) -> Term:
         value = self.translate_scalar(node.this)
         if node.args.get("symmetric"):
             self.host.add_gap("BETWEEN SYMMETRIC")
@@ -220,7 +220,7 @@ class ScalarTranslator:
             ],
         )
 
-    def _translate_in(self, node: Any) -> Term:
+    def _translate_in(self, node: exp.Expr) -> Term:
         value, query = self.translate_scalar(node.this), node.args.get("query")
         if query is not None:
             return TermOperation("in query", (value, self._translate_nested(query, 1)))
@@ -232,7 +232,7 @@ class ScalarTranslator:
             "in", (value, TermOperation("list", items, ArgumentOrder.FREE_AND_ONCE))
         )
 
-    def _translate_case(self, node: Any) -> Term:
+    def _translate_case(self, node: exp.Expr) -> Term:
         asked = node.this
         parts: list[Term] = []
         for branch in node.args["ifs"]:
@@ -242,16 +242,16 @@ class ScalarTranslator:
             parts += [condition, self.translate_scalar(branch.args["true"])]
         return self._make_choice(parts, node.args.get("default"))
 
-    def _translate_if(self, node: Any) -> Term:
+    def _translate_if(self, node: exp.Expr) -> Term:
         parts = [self.translate_scalar(node.this), self.translate_scalar(node.args["true"])]
         return self._make_choice(parts, node.args.get("false"))
 
-    def _make_choice(self, parts: list[Term], otherwise: Any) -> Term:
+    def _make_choice(self, parts: list[Term], otherwise: exp.Expr | None) -> Term:
         if otherwise is not None and not isinstance(otherwise, exp.Null):
             parts = [*parts, self.translate_scalar(otherwise)]
         return TermOperation("case", tuple(parts))
 
-    def _translate_coalesce(self, node: Any) -> Term:
+    def _translate_coalesce(self, node: exp.Expr) -> Term:
         asked = [node.this, *node.expressions]
         items = [self.translate_scalar(item) for item in asked]
         types = [item.type for item in asked]
@@ -265,7 +265,7 @@ class ScalarTranslator:
             return items[0]
         return TermOperation("coalesce", tuple(items))
 
-    def _translate_count(self, node: Any) -> Term:
+    def _translate_count(self, node: exp.Expr) -> Term:
         counted = node.this
         if isinstance(counted, exp.Star) or (
             isinstance(counted, exp.Literal) and not node.expressions
@@ -273,7 +273,7 @@ class ScalarTranslator:
             return TermOperation("count(*)", aggregate=True)
         return self._translate_generic(node)
 
-    def _translate_window(self, node: Any) -> Term:
+    def _translate_window(self, node: exp.Expr) -> Term:
         function = self.translate_scalar(node.this)
         named = node.args.get("alias")
         if named is not None:
@@ -298,26 +298,26 @@ class ScalarTranslator:
         by_rows = frame is not None and str(frame.args.get("kind") or "").upper() != "RANGE"
         return TermOperation("window", parts, windowed=True, ordered=by_rows)
 
-    def _translate_ordered(self, node: Any) -> Term:
+    def _translate_ordered(self, node: exp.Expr) -> Term:
         if node.args.get("with_fill"):
             self.host.add_gap("WITH FILL")
         way = "desc" if node.args.get("desc") else "asc"
         nulls = "first" if node.args.get("nulls_first") else "last"
         return TermOperation(f"ordered {way} {nulls}", (self.translate_scalar(node.this),))
 
-    def _translate_named(self, node: Any) -> Term:
+    def _translate_named(self, node: exp.Expr) -> Term:
         """A name that is a part of the value, as that of a field."""
         name = node.alias if isinstance(node, exp.Alias) else node.this.name
         value = node.this if isinstance(node, exp.Alias) else node.expression
         return TermOperation(f"named:{name}", (self.translate_scalar(value),))
 
-    def _translate_nested(self, query: Any, columns: int | None) -> NestedQuery:
+    def _translate_nested(self, query: exp.Expr, columns: int | None) -> NestedQuery:
         return NestedQuery(self.host.translate_nested(query, self.frame, columns))
 
-    def _value_of_query(self, node: Any) -> Term:
+    def _value_of_query(self, node: exp.Expr) -> Term:
         return TermOperation("value of", (self._translate_nested(node, 1),))
 
-    def _translate_exists(self, node: Any) -> Term:
+    def _translate_exists(self, node: exp.Expr) -> Term:
         if not isinstance(node.this.unnest(), exp.Query):
             return self._translate_generic(node)
         return TermOperation("exists", (self._translate_nested(node.this, 0),))
@@ -330,7 +330,7 @@ _WHOLE = "UNBOUNDED PRECEDING UNBOUNDED FOLLOWING"
 _UP_TO_PEERS = "RANGE UNBOUNDED PRECEDING CURRENT ROW"
 
 
-def _frame_in_full(frame: Any, *, ordered: bool) -> str:
+def _frame_in_full(frame: exp.Expr | None, *, ordered: bool) -> str:
     """The frame with what SQL means where it is left out: up to the current row, and without any
     frame up to its peers, or the whole partition if nothing orders it."""
     if frame is None:
@@ -343,15 +343,15 @@ def _frame_in_full(frame: Any, *, ordered: bool) -> str:
     return _WHOLE if extent == _WHOLE and kind in ("ROWS", "RANGE", "GROUPS") else text
 
 
-def _is_text(frame: Any, name: str) -> bool:
+def _is_text(frame: exp.Expr, name: str) -> bool:
     return not isinstance(frame.args.get(name), exp.Expression)
 
 
-def _translate_literal(node: Any) -> Term:
+def _translate_literal(node: exp.Expr) -> Term:
     return make_leaf("string" if node.is_string else "number", str(node.this))
 
 
-def _is_column(item: Any, name: str) -> bool:
+def _is_column(item: exp.Expr, name: str) -> bool:
     return isinstance(item, exp.Column) and item.name.lower() == name
 
 

@@ -46,7 +46,7 @@ class SourceHost(Protocol):
 
     def from_query(
         self,
-        query: Any,
+        query: exp.Expr,
         ctes: Mapping[str, CteEntry | None],
         names: tuple[str, ...],
         used: frozenset[str] | None,
@@ -54,7 +54,7 @@ class SourceHost(Protocol):
         fresh: bool,
     ) -> QueryBlock: ...
 
-    def resolve_table_name(self, table: Any) -> str: ...
+    def resolve_table_name(self, table: exp.Table) -> str: ...
 
     def add_gap(self, why: str) -> None: ...
 
@@ -75,7 +75,7 @@ class FromEntries:
         self.used = used
 
     def enter_source(
-        self, node: Any, role: Role, may_stand_for: Callable[[QueryBlock], bool] | None = None
+        self, node: exp.Expr, role: Role, may_stand_for: Callable[[QueryBlock], bool] | None = None
     ) -> tuple[FromItem, SourcePart | None]:
         """What stands in FROM, and its part; None where its query stands for the whole SELECT."""
         found = self._query_of(node)
@@ -103,7 +103,7 @@ class FromEntries:
         return item, part
 
     def _query_of(
-        self, node: Any
+        self, node: exp.Expr
     ) -> tuple[Any, Mapping[str, CteEntry | None], tuple[str, ...]] | None:
         names = tuple(name.lower() for name in node.alias_column_names)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
@@ -118,7 +118,7 @@ class FromEntries:
             self.host.add_gap("a query in WITH that reads itself")
         return None
 
-    def _enter_stored(self, node: Any) -> tuple[QuerySource, FromItem]:
+    def _enter_stored(self, node: exp.Expr) -> tuple[QuerySource, FromItem]:
         """A table, or rows that are written out."""
         names = [name.lower() for name in node.alias_column_names]
         if isinstance(node, exp.Values):
@@ -141,12 +141,12 @@ class FromEntries:
         source = TableRead(name, version)
         return source, FromItem(source=source, tell=lambda: name)
 
-    def _known_clauses(self, table: Any) -> None:
+    def _known_clauses(self, table: exp.Table) -> None:
         for name, value in table.args.items():
             if value and name not in _TABLE:
                 self.host.add_gap(f"a table with {name}")
 
-    def enter_generated(self, node: Any) -> DependentSource:
+    def enter_generated(self, node: exp.Expr) -> DependentSource:
         """LATERAL VIEW or UNNEST: rows that a function makes of each row before it."""
         how: Literal["lateral", "lateral outer"] = "lateral"
         names = [name.lower() for name in node.alias_column_names]
@@ -172,18 +172,18 @@ class FromEntries:
         self._name_entry(node, item)
         return DependentSource(source, how, [call])
 
-    def _name_entry(self, node: Any, item: FromItem) -> None:
+    def _name_entry(self, node: exp.Expr, item: FromItem) -> None:
         alias = node.alias_or_name.lower() or f"#{len(self.frame.items)}"
         if alias in self.frame.items:
             self.host.add_gap(f"two sources are called {alias}")
         self.frame.items[alias] = item
 
-    def _describe_target(self, query: Any, ctes: Mapping[str, CteEntry | None]) -> str:
+    def _describe_target(self, query: exp.Expr, ctes: Mapping[str, CteEntry | None]) -> str:
         """What a query reads, for a reader."""
         tables = sorted(self._list_tables(query, ctes))
         return f"subquery of {', '.join(tables)}" if tables else "subquery"
 
-    def _list_tables(self, query: Any, ctes: Mapping[str, CteEntry | None]) -> set[str]:
+    def _list_tables(self, query: exp.Expr, ctes: Mapping[str, CteEntry | None]) -> set[str]:
         found: set[str] = set()
         for table in query.find_all(exp.Table):
             cte = ctes.get(table.name.lower()) if not table.db else None
@@ -237,7 +237,7 @@ _WAYS: dict[tuple[str, str], Way] = {
 class JoinHost(SourceHost, Protocol):
     """The reader of queries, which also takes notes."""
 
-    def note_first(self, node: Any, item: FromItem) -> None:
+    def note_first(self, node: exp.Expr, item: FromItem) -> None:
         """Notes what stands first in FROM."""
 
     def note_join(self, join: JoinNoteSource) -> None:
@@ -265,7 +265,7 @@ class SourceTranslator:
         self.part = SourcePart()
 
     def translate_sources(
-        self, select: Any, may_stand_for: Callable[[QueryBlock], bool]
+        self, select: exp.Select, may_stand_for: Callable[[QueryBlock], bool]
     ) -> TranslatedFrom:
         """The sources of `select`.
 
@@ -289,7 +289,7 @@ class SourceTranslator:
             self.part.hung.append(self.entries.enter_generated(lateral))
         return TranslatedFrom(self.part)
 
-    def _join_way(self, join: Any) -> Way:
+    def _join_way(self, join: exp.Join) -> Way:
         for name, value in join.args.items():
             if value and name not in _JOIN:
                 self.host.add_gap(f"a join with {name}")
@@ -298,7 +298,7 @@ class SourceTranslator:
             self.host.add_gap(f"a {join.side} {join.kind} join")
         return way or "inner"
 
-    def _translate_join(self, join: Any, way: Way, role: Role) -> None:
+    def _translate_join(self, join: exp.Join, way: Way, role: Role) -> None:
         if isinstance(join.this, exp.Unnest | exp.Lateral):
             if way != "inner" or join.args.get("on") is not None or join.args.get("using"):
                 self.host.add_gap("a join of a function with a condition")
@@ -325,7 +325,7 @@ class SourceTranslator:
         self._note_equal(way, on, part.inner)
 
     def _translate_conditions(
-        self, join: Any, before: list[FromItem], item: FromItem
+        self, join: exp.Join, before: list[FromItem], item: FromItem
     ) -> list[tuple[Term, Any]]:
         """The conditions of a join, each with what it was read from."""
         on = join.args.get("on")

@@ -6,7 +6,7 @@ extensions of Delta and Iceberg.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
@@ -22,6 +22,10 @@ from ci_bot.worker.sql_effects.effects import (
     SqlEffect,
     unknown_effect,
 )
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+    from sqlglot.tokens import Token
 
 _RESOURCES = frozenset({"JAR", "JARS", "FILE", "FILES", "ARCHIVE", "ARCHIVES"})
 # What may follow the name in ALTER TABLE, by its first words.
@@ -46,7 +50,7 @@ _ALTERS: tuple[tuple[tuple[str, ...], Action], ...] = (
 )
 
 
-def of_command(tree: Any, dialect: str) -> SqlEffect:
+def of_command(tree: exp.Expr, dialect: str) -> SqlEffect:
     """What a statement without a tree does.
 
     Args:
@@ -73,10 +77,10 @@ def of_command(tree: Any, dialect: str) -> SqlEffect:
     )
 
 
-def _tokenize_command(text: str, dialect: str) -> list[Any] | None:
+def _tokenize_command(text: str, dialect: str) -> list[Token] | None:
     """The words of a command; None where a comment could hide some from one of two readers."""
     try:
-        tokens: list[Any] = Dialect.get_or_raise(dialect).tokenize(text)
+        tokens: list[Token] = Dialect.get_or_raise(dialect).tokenize(text)
     except SqlglotError:
         return None
     return None if any(token.comments for token in tokens) else tokens
@@ -95,7 +99,7 @@ def _create_function(words: list[str]) -> SqlEffect | None:
     return None
 
 
-def _read_alter(tokens: list[Any], words: list[str]) -> SqlEffect | None:
+def _read_alter(tokens: list[Token], words: list[str]) -> SqlEffect | None:
     if words[:2] not in (["ALTER", "TABLE"], ["ALTER", "VIEW"]):
         return None
     target, at = _read_name(tokens, 1)  # TABLE, and then the name
@@ -105,7 +109,7 @@ def _read_alter(tokens: list[Any], words: list[str]) -> SqlEffect | None:
     return None
 
 
-def _read_maintenance(tokens: list[Any], words: list[str]) -> SqlEffect | None:
+def _read_maintenance(tokens: list[Token], words: list[str]) -> SqlEffect | None:
     if words[:3] == ["MSCK", "REPAIR", "TABLE"]:
         target, at = _read_name(tokens, 1)
         return SqlEffect("describes", "MSCK REPAIR TABLE", target) if at == len(tokens) else None
@@ -116,7 +120,7 @@ def _read_maintenance(tokens: list[Any], words: list[str]) -> SqlEffect | None:
     return None
 
 
-def _read_name(tokens: list[Any], at: int) -> tuple[ObjectName | None, int]:
+def _read_name(tokens: list[Token], at: int) -> tuple[ObjectName | None, int]:
     """The dotted name at a place, and the place after it."""
     parts: list[str] = []
     if at < len(tokens) and tokens[at].token_type.name == "PARAMETER":

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ci_bot.worker.sql_effects import effects
 from ci_bot.worker.sql_effects.effects import SPARK, Action, ObjectName, SqlEffect, unknown_effect
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 # What stands between CREATE and AS: clauses that say where a table's files are, and others.
 
@@ -41,7 +44,7 @@ SHARED_PLACE = (
 _BASES = frozenset({"s3_base_location"})
 
 
-def odd_clause(tree: Any) -> str | None:
+def odd_clause(tree: exp.Expr) -> str | None:
     """What the first clause of a CREATE does that leads its files elsewhere or is not known."""
     properties = tree.args.get("properties")
     for clause in properties.expressions if properties is not None else ():
@@ -93,7 +96,7 @@ _STRUCTURE = frozenset(
 )  # fmt: skip
 
 
-def of_create(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def of_create(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     if kind == "FUNCTION":
         yield _read_function(tree)
@@ -114,14 +117,14 @@ def of_create(tree: Any, dialect: str) -> Iterator[SqlEffect]:
         yield unknown_effect(f"CREATE {kind}", "this kind of object is not on the list")
 
 
-def _is_temporary(tree: Any) -> bool:
+def _is_temporary(tree: exp.Expr) -> bool:
     properties = tree.args.get("properties")
     return properties is not None and any(
         clause.key == "temporaryproperty" for clause in properties.expressions
     )
 
 
-def _temporary_object(tree: Any, kind: str, dialect: str) -> SqlEffect:
+def _temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect:
     """A temporary view over files writes these files; one over a query cannot be written."""
     target = effects.of_table(tree.this)
     query = tree.args.get("expression")
@@ -131,7 +134,7 @@ def _temporary_object(tree: Any, kind: str, dialect: str) -> SqlEffect:
     return SqlEffect("nothing", f"CREATE TEMPORARY {kind}", target)
 
 
-def _read_function(tree: Any) -> SqlEffect:
+def _read_function(tree: exp.Expr) -> SqlEffect:
     """A function in SQL is an expression; everything else is a program."""
     body = tree.args.get("expression")
     kind = "CREATE TEMPORARY FUNCTION" if _is_temporary(tree) else "CREATE FUNCTION"
@@ -144,7 +147,7 @@ def _read_function(tree: Any) -> SqlEffect:
     return SqlEffect(action, kind, effects.of_table(tree.this))
 
 
-def of_drop(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def of_drop(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     target = effects.of_table(tree.this)
     if tree.args.get("temporary"):
@@ -156,7 +159,7 @@ def of_drop(tree: Any, dialect: str) -> Iterator[SqlEffect]:
             yield SqlEffect("drops", f"DROP {kind}".strip(), more)
 
 
-def of_alter(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def of_alter(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = f"ALTER {tree.args.get('kind') or ''}".strip()
     target = effects.of_table(tree.this)
     actions = tree.args.get("actions") or []
@@ -166,7 +169,7 @@ def of_alter(tree: Any, dialect: str) -> Iterator[SqlEffect]:
         yield from _of_action(action, kind, target)
 
 
-def _of_action(action: Any, kind: str, target: ObjectName | None) -> Iterator[SqlEffect]:
+def _of_action(action: exp.Expr, kind: str, target: ObjectName | None) -> Iterator[SqlEffect]:
     if action.key == "alterset":
         yield _read_properties(action, kind, target)
     elif action.key == "alterrename":
@@ -184,7 +187,7 @@ def _of_action(action: Any, kind: str, target: ObjectName | None) -> Iterator[Sq
         yield unknown_effect(kind, f"{action.key.upper()} is not on the list")
 
 
-def _read_properties(action: Any, kind: str, target: ObjectName | None) -> SqlEffect:
+def _read_properties(action: exp.Expr, kind: str, target: ObjectName | None) -> SqlEffect:
     """SET TBLPROPERTIES; SET LOCATION, SERDE and FILEFORMAT are other arguments of the node."""
     others = {name for name, value in action.args.items() if value and name != "expressions"}
     lists = [item for item in action.expressions if item is not None]

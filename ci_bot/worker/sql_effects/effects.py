@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal, cast
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+    from sqlglot.tokens import Token
 
 NOT_PARSED = "it cannot be parsed"
 
@@ -142,7 +146,7 @@ class OwnObjects:
 RUNS_JAVA = frozenset({"java_method", "reflect", "try_reflect"})
 
 
-def code_in(tree: Any) -> Iterator[SqlEffect]:
+def code_in(tree: exp.Expr) -> Iterator[SqlEffect]:
     """What in a tree runs a program when the engine evaluates it."""
     for node in tree.walk():
         if node.key == "querytransform":
@@ -158,14 +162,16 @@ def code_in(tree: Any) -> Iterator[SqlEffect]:
 THIS_MODEL: ObjectName = ("@this_model",)
 
 
-def of_table(node: Any) -> ObjectName | None:
+def of_table(node: exp.Expr | None) -> ObjectName | None:
     """The name in a table's node; None where a part is computed when the statement runs."""
-    key = node.key if node is not None else ""
-    if key in ("schema", "userdefinedfunction"):  # with a list of columns or arguments
+    if node is None:
+        return None
+    if node.key in ("schema", "userdefinedfunction"):  # with a list of columns or arguments
         return of_table(node.this)
-    if key in ("table", "column"):
-        parts = node.parts
-    elif key in ("identifier", "macrovar"):
+    parts: list[exp.Expr]
+    if node.key in ("table", "column"):
+        parts = [*cast("exp.Column | exp.Table", node).parts]
+    elif node.key in ("identifier", "macrovar"):
         parts = [node]
     else:
         return None
@@ -175,7 +181,7 @@ def of_table(node: Any) -> ObjectName | None:
     return _name_from_parts(parts)
 
 
-def _name_from_parts(parts: list[Any]) -> ObjectName | None:
+def _name_from_parts(parts: list[exp.Expr]) -> ObjectName | None:
     found = []
     for part in parts:
         if part.key != "identifier" or "@" in part.this:
@@ -194,7 +200,7 @@ _VARIABLE = re.compile(r"\$\{(?:\w+?:)?\S+?\}")
 SPARK = frozenset({"spark", "spark2", "databricks", "hive"})
 
 
-def find_hidden_meaning(text: str, tokens: list[Any], dialect: str) -> str | None:
+def find_hidden_meaning(text: str, tokens: list[Token], dialect: str) -> str | None:
     """Why `text` may mean something else to the engine than to us; None where it cannot."""
     if dialect in SPARK and _VARIABLE.search(text):
         return "Spark replaces a variable, ${...}, in its text before it reads it"

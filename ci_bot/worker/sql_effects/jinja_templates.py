@@ -7,7 +7,7 @@ tag, is read by itself; so is the text without its tags.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, TemplateSyntaxError
 from sqlglot import Dialect
@@ -15,6 +15,10 @@ from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.sql_effects.effects import THIS_MODEL, Action, ObjectName, SqlEffect
 from ci_bot.worker.sql_effects.read_statement import literal_effects, literals_in
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+    from sqlglot.tokens import Token
 
 # Where a template puts in a value: a macro of SQLMesh, whose value is not known either.
 _VALUE = "@jinja_value"
@@ -37,7 +41,7 @@ _VERBS: dict[tuple[str, str], Action] = {
 _BETWEEN = frozenset({"TABLE", "IF", "NOT", "EXISTS"})
 
 
-def literal_parts(tree: Any, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
+def literal_parts(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
     """What of an unrendered statement stands there literally, and whether rendering could add."""
     if tree.key.startswith("jinja"):
         return tuple(list_literal_effects(tree.name, dialect)), True
@@ -97,7 +101,7 @@ def _list_cut_statements(text: str, dialect: str) -> Iterator[SqlEffect]:
             yield SqlEffect(action, " ".join(words), target, schema="SCHEMA" in words)
 
 
-def _read_name(tokens: list[Any]) -> ObjectName | None:
+def _read_name(tokens: list[Token]) -> ObjectName | None:
     rest = list(tokens)
     while rest and rest[0].text.upper() in _BETWEEN:
         rest.pop(0)

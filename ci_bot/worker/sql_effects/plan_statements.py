@@ -28,6 +28,8 @@ from ci_bot.worker.sql_effects.statement_sources import RenderSite
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
+    from sqlmesh.core.environment import EnvironmentStatements
+    from sqlmesh.core.snapshot import Node
 
 
 def judge_plan(context: Context, planned: BuiltPlan) -> list[JudgedEffect]:
@@ -89,7 +91,7 @@ def check_statements(context: Context, planned: BuiltPlan, names: ModelNames) ->
             )
 
 
-def _of_node(node: Any, old: Any, where: Sequence[RenderSite]) -> list[JudgedEffect]:
+def _of_node(node: Node, old: Any, where: Sequence[RenderSite]) -> list[JudgedEffect]:
     """One model or audit. Names of environments do not reach its query: one rendering is enough."""
 
     def read(of: Any, site: RenderSite) -> Iterator[RenderedStatement]:
@@ -104,7 +106,9 @@ def _of_node(node: Any, old: Any, where: Sequence[RenderSite]) -> list[JudgedEff
     )
 
 
-def _of_environment(items: Iterable[Any], site: RenderSite) -> Iterator[RenderedStatement]:
+def _of_environment(
+    items: Iterable[EnvironmentStatements], site: RenderSite
+) -> Iterator[RenderedStatement]:
     for item in items:
         yield from rendered.environment_statements(item, site)
 

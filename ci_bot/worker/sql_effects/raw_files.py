@@ -128,7 +128,7 @@ def _iterate_pieces(trees: Iterable[Any], dialect: str) -> Iterator[_StatementPi
             yield _make_piece("statement", model, tree, dialect)
 
 
-def _read_model_block(tree: Any, model: str | None, dialect: str) -> Iterator[_StatementPiece]:
+def _read_model_block(tree: exp.Expr, model: str | None, dialect: str) -> Iterator[_StatementPiece]:
     """The properties of a MODEL block: expressions and names that become parts of SQLMesh's SQL."""
     slot = f"{tree.key.upper()} block"
     piece = _make_piece(slot, model, tree, dialect)
@@ -137,7 +137,7 @@ def _read_model_block(tree: Any, model: str | None, dialect: str) -> Iterator[_S
     yield _StatementPiece(slot, model, piece.source, (*code, *odd), piece.undecided)
 
 
-def _odd_properties(block: Any) -> Iterator[str]:
+def _odd_properties(block: exp.Expr) -> Iterator[str]:
     for name in ("storage_format", "table_format"):
         value = _find_property(block, name)
         why = odd_format(value.name) if value is not None else None
@@ -151,23 +151,23 @@ def _odd_properties(block: Any) -> Iterator[str]:
                 yield why
 
 
-def _make_piece(slot: str, model: str | None, tree: Any, dialect: str) -> _StatementPiece:
+def _make_piece(slot: str, model: str | None, tree: exp.Expr, dialect: str) -> _StatementPiece:
     effects, undecided = literal_parts(tree, dialect)
     return _StatementPiece(slot, model, tree.sql(dialect=dialect), effects, undecided)
 
 
-def _block_name(block: Any) -> str | None:
+def _block_name(block: exp.Expr) -> str | None:
     value = _find_property(block, "name")
     name = names.of_table(value) if value is not None else None
     return ".".join(name) if name else None
 
 
-def _block_dialect(block: Any) -> str | None:
+def _block_dialect(block: exp.Expr) -> str | None:
     value = _find_property(block, "dialect")
     return value.name.lower() if value is not None else None
 
 
-def _find_property(block: Any, name: str) -> Any:
+def _find_property(block: exp.Expr, name: str) -> Any:
     for item in block.expressions:
         if item.key == "property" and str(item.this).lower() == name:
             value = item.args.get("value")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlmesh  # noqa: F401 - teaches the parser its macros
 from sqlglot import Dialect
@@ -26,6 +26,9 @@ from ci_bot.worker.sql_effects.effects import (
     find_hidden_meaning,
     unknown_effect,
 )
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _QUERIES = frozenset(
     {"select", "union", "intersect", "except", "subquery", "values", "describe", "show"}
@@ -77,7 +80,7 @@ def effects_of(text: str, dialect: str) -> tuple[SqlEffect, ...]:
     return tuple(found) or (SqlEffect("nothing", "nothing"),)
 
 
-def _read_given_form(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_given_form(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """What a statement does in the form that the engine is given."""
     word = (tree.name.split() or [""])[0].upper() if tree.key == "command" else ""
     if word and dialect in SPARK and word not in ("SET", "SHOW") and _has_variable(tree, dialect):
@@ -101,7 +104,7 @@ def _has_variable(command: Any, dialect: str) -> bool:
     return any(token.token_type.name == "PARAMETER" and token.text == "@" for token in tokens)
 
 
-def of_tree(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def of_tree(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """What one parsed statement does, and everything inside it."""
     yield from _list_effects_of(tree, dialect)
     if any(node.key.startswith(_MACROS) for node in tree.walk()):
@@ -109,19 +112,19 @@ def of_tree(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     yield from _read_nested(tree, dialect)
 
 
-def _read_nested(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_nested(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for node in tree.walk():
         if node is not tree and node.key in _DEEDS and not _belongs_to_statement(node, tree):
             yield from _list_effects_of(node, dialect)
     yield from code_in(tree)
 
 
-def _is_macro(node: Any) -> bool:
+def _is_macro(node: exp.Expr) -> bool:
     """Whether SQLMesh would put something in for a node; in names it does so even in quotes."""
     return node.key.startswith(_MACROS) or (node.key == "identifier" and "@" in node.this)
 
 
-def literals_in(tree: Any, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
+def literals_in(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
     """What of an unrendered statement stands there literally, and whether a macro could add to it.
 
     Statements that are arguments of a macro count, and strings that are SQL. An effect whose target
@@ -167,12 +170,12 @@ def literal_effects(text: str, dialect: str) -> tuple[SqlEffect, ...] | None:
     return None if any(effect.action == "unknown" for effect in found) else tuple(found)
 
 
-def _belongs_to_statement(node: Any, tree: Any) -> bool:
+def _belongs_to_statement(node: exp.Expr, tree: exp.Expr) -> bool:
     """Whether a nested node is a part of the statement, and no statement of its own."""
     return tree.key == "alter" or (node.parent is not None and node.parent.key == "when")
 
 
-def _list_effects_of(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _list_effects_of(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if tree.key in _QUERIES or tree.key in _SESSION:
         yield SqlEffect("nothing", _object_kind(tree))
     elif tree.key == "command":
@@ -185,7 +188,7 @@ def _list_effects_of(tree: Any, dialect: str) -> Iterator[SqlEffect]:
         yield unknown_effect(_object_kind(tree), NOT_LISTED)
 
 
-def _read_insert(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_insert(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = "INSERT OVERWRITE" if tree.args.get("overwrite") else "INSERT"
     if tree.this is not None and tree.this.key == "directory":
         yield SqlEffect("writes", f"{kind} DIRECTORY", detail=tree.this.name)
@@ -193,12 +196,12 @@ def _read_insert(tree: Any, dialect: str) -> Iterator[SqlEffect]:
         yield SqlEffect("writes", kind, effects.of_table(tree.this))
 
 
-def _read_row_changes(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_row_changes(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for table in (tree.this, *(tree.args.get("tables") or ())):
         yield SqlEffect("writes", _object_kind(tree), effects.of_table(table))
 
 
-def _read_load(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_load(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """Spark moves the files into the table's directory; with LOCAL it copies them."""
     yield from _read_row_changes(tree, dialect)
     if not tree.args.get("local"):
@@ -206,19 +209,19 @@ def _read_load(tree: Any, dialect: str) -> Iterator[SqlEffect]:
         yield SqlEffect("moves", _object_kind(tree), detail=f"the files of {path or 'a path'}")
 
 
-def _read_truncate(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_truncate(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for table in tree.expressions:
         yield SqlEffect("writes", "TRUNCATE", effects.of_table(table))
 
 
-def _read_copy(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_copy(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """COPY INTO a table; a COPY to files has no table to write."""
     yield SqlEffect(
         "writes", "COPY", effects.of_table(tree.this) if tree.args.get("kind") else None
     )
 
 
-def _read_describe(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_describe(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     target = effects.of_table(tree.this)
     if target is not None and kind == "COLUMN":
@@ -227,7 +230,7 @@ def _read_describe(tree: Any, dialect: str) -> Iterator[SqlEffect]:
     yield SqlEffect("describes", _object_kind(tree), target, schema=schema)
 
 
-def _read_grant(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_grant(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "TABLE").upper()
     if kind in ("TABLE", "VIEW", "SCHEMA", "DATABASE"):
         target = effects.of_table(tree.args.get("securable"))
@@ -237,7 +240,7 @@ def _read_grant(tree: Any, dialect: str) -> Iterator[SqlEffect]:
         yield unknown_effect(_object_kind(tree), f"rights on {kind}")
 
 
-def _read_use(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_use(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = tree.args.get("kind")
     word = kind.name.upper() if kind is not None else ""
     if word == "WAREHOUSE":  # Snowflake's word for a cluster
@@ -248,7 +251,7 @@ def _read_use(tree: Any, dialect: str) -> Iterator[SqlEffect]:
         yield SqlEffect("directs", f"USE {word}".strip(), target if schema else None, schema=True)
 
 
-def _read_refresh(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_refresh(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     if kind in ("", "TABLE") and dialect in SPARK:
         yield SqlEffect("nothing", "REFRESH")
@@ -256,13 +259,13 @@ def _read_refresh(tree: Any, dialect: str) -> Iterator[SqlEffect]:
         yield unknown_effect("REFRESH", f"of {kind or 'something'}")
 
 
-def _read_cache(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_cache(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """With a query it makes a temporary view."""
     query = tree.args.get("expression")
     yield SqlEffect("nothing", "CACHE", effects.of_table(tree.this) if query is not None else None)
 
 
-def _read_into(tree: Any, dialect: str) -> Iterator[SqlEffect]:
+def _read_into(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     yield SqlEffect("creates", "SELECT INTO", effects.of_table(tree.this))
 
 
@@ -288,11 +291,11 @@ _READERS: dict[str, Callable[[Any, str], Iterator[SqlEffect]]] = {
 }
 
 
-def _object_kind(tree: Any) -> str:
+def _object_kind(tree: exp.Expr) -> str:
     key: str = tree.key
     return {"truncatetable": "TRUNCATE", "loaddata": "LOAD DATA"}.get(key, key.upper())
 
 
-def _after_word(tree: Any, dialect: str) -> str:
+def _after_word(tree: exp.Expr, dialect: str) -> str:
     text: str = tree.sql(dialect=dialect, comments=False)
     return text.partition(" ")[2]

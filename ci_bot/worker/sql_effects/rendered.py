@@ -27,6 +27,7 @@ from ci_bot.worker.sql_effects.statement_sources import (
 )
 
 if TYPE_CHECKING:
+    from sqlmesh.core.environment import EnvironmentStatements
     from sqlmesh.core.model import Model
 
 
@@ -51,7 +52,7 @@ def _of_statement(
     place: StatementPlace,
     slot: str,
     model: Model,
-    tree: Any,
+    tree: exp.Expr,
     context: Callable[..., dict[str, Any]],
     stages: tuple[RuntimeStage, ...],
 ) -> Iterator[RenderedStatement]:
@@ -64,11 +65,15 @@ def _of_statement(
     yield from place.list_hidden_statements(slot, model.dialect, tree)
 
 
-def _with_all(context: Callable[..., dict[str, Any]], model: Model, tree: Any, stage: Any) -> Any:
+def _with_all(
+    context: Callable[..., dict[str, Any]], model: Model, tree: exp.Expr, stage: Any
+) -> Any:
     return sqlmesh_compat.rendered_statement(model, tree, **context(), runtime_stage=stage)
 
 
-def _named_only(context: Callable[..., dict[str, Any]], model: Model, tree: Any, stage: Any) -> Any:
+def _named_only(
+    context: Callable[..., dict[str, Any]], model: Model, tree: exp.Expr, stage: Any
+) -> Any:
     """Rendering with the names of those models led to tables that the statement names.
 
     To lead the names of a thousand models takes SQLMesh a second for each statement.
@@ -85,7 +90,9 @@ def _named_only(context: Callable[..., dict[str, Any]], model: Model, tree: Any,
     return sqlmesh_compat.rendered_statement(model, tree, **led, runtime_stage=stage)
 
 
-def environment_statements(item: Any, site: RenderSite) -> Iterator[RenderedStatement]:
+def environment_statements(
+    item: EnvironmentStatements, site: RenderSite
+) -> Iterator[RenderedStatement]:
     """The before_all and after_all statements of one project (`EnvironmentStatements`)."""
     place = StatementPlace(None, site.default_dialect, code_of(item))
     for stage in (RuntimeStage.BEFORE_ALL, RuntimeStage.AFTER_ALL):

@@ -36,7 +36,9 @@ from ci_bot.worker.sql_effects.judgement import PLACEHOLDER, RenderedStatement
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
+    from sqlmesh.core.environment import EnvironmentStatements
     from sqlmesh.core.model import Model
+    from sqlmesh.core.snapshot import Node
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ class RenderSite:
             objects=frozenset(views | tables) - prod_views,
         )
 
-    def own_of(self, node: Any) -> OwnObjects:
+    def own_of(self, node: Node) -> OwnObjects:
         """What the statements of one model may change: its own table and view, too."""
         snapshot = self.by_name.get(node.fqn if node.is_model else node.name)
         if snapshot is None:
@@ -320,7 +322,7 @@ class StatementPlace:
             )
 
     def list_hidden_statements(
-        self, slot: str, dialect: str, tree: Any, *, part: bool = False
+        self, slot: str, dialect: str, tree: exp.Expr, *, part: bool = False
     ) -> Iterator[RenderedStatement]:
         """What stands in a statement with macros or Jinja literally, whatever it renders to."""
         found, undecided = literal_parts(tree, dialect)
@@ -337,11 +339,11 @@ class StatementPlace:
         """A statement that is no SQL."""
         return RenderedStatement(slot, self.model, source, None, self.dialect, NOT_PARSED)
 
-    def _render_text(self, tree: Any) -> str:
+    def _render_text(self, tree: exp.Expr | str) -> str:
         return tree if isinstance(tree, str) else sqlmesh_compat.executed_text(tree, self.dialect)
 
 
-def code_of(node: Any) -> str:
+def code_of(node: EnvironmentStatements | Node) -> str:
     """What stands for the code that a node's macros run."""
     macros = getattr(node, "jinja_macros", None)
     code = [(name, item.payload) for name, item in sorted((node.python_env or {}).items())]
@@ -349,13 +351,13 @@ def code_of(node: Any) -> str:
     return hashlib.sha256(repr((code, jinja)).encode()).hexdigest()
 
 
-def calls_nothing(node: Any, source: str) -> bool:
+def calls_nothing(node: Node, source: str) -> bool:
     """Whether no code of the project takes part in rendering, beyond SQLMesh's own macros."""
     code = any(not item.is_value for item in node.python_env.values())
     return not code and not _JINJA.search(source)
 
 
-def stages_of(node: Any, source: str) -> tuple[RuntimeStage, ...]:
+def stages_of(node: Node, source: str) -> tuple[RuntimeStage, ...]:
     """The stages to render for: both where the text, or code that takes part, may ask for it."""
     asks = _STAGE.search(source) or not calls_nothing(node, source)
     return _BUILDING if asks else _BUILDING[-1:]
@@ -448,7 +450,7 @@ def _expression_as_query(expression: str) -> str:
     return f"SELECT {expression}"
 
 
-def _iterate_expressions(tree: Any) -> Iterator[Any]:
+def _iterate_expressions(tree: exp.Expr) -> Iterator[Any]:
     if tree.key != "whens":
         yield tree
         return
@@ -458,7 +460,7 @@ def _iterate_expressions(tree: Any) -> Iterator[Any]:
                 yield part
 
 
-def _iterate_assigned(then: Any) -> Iterator[Any]:
+def _iterate_assigned(then: exp.Expr) -> Iterator[Any]:
     for part in (then.args.get("expression"), *then.expressions) if then is not None else ():
         if part is not None:
             yield part
@@ -487,7 +489,7 @@ def _render_create(model: Model, properties: Callable[[], Any], place: Statement
     return f"CREATE TABLE {display_name(PLACEHOLDER)} (a INT) {clauses}"
 
 
-def may_run_code(sql: str, node: Any) -> bool:
+def may_run_code(sql: str, node: Node) -> bool:
     """Whether a query must be rendered to know; most say by their text alone that they do not.
 
     The values of variables, and the definitions beside a query, are what its variables put in.

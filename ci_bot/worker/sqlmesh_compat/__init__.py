@@ -66,6 +66,8 @@ if TYPE_CHECKING:
         list_evaluated,
     )
     from ci_bot.worker.sqlmesh_compat.model_types import (
+        is_incremental_by_time_range,
+        is_incremental_by_unique_key,
         is_incremental_unmanaged,
         is_python_model,
         is_scd_type_2,
@@ -188,6 +190,8 @@ __all__ = [
     "ignore_files",
     "inherits_intervals",
     "is_dbt_project",
+    "is_incremental_by_time_range",
+    "is_incremental_by_unique_key",
     "is_incremental_unmanaged",
     "is_python_model",
     "is_scd_type_2",
@@ -302,6 +306,8 @@ __getattr__ = open_on_demand(
         ],
         "macro_code": ["judge_macro_code", "list_evaluated", "find_objection"],
         "model_types": [
+            "is_incremental_by_time_range",
+            "is_incremental_by_unique_key",
             "is_incremental_unmanaged",
             "is_python_model",
             "is_scd_type_2",

@@ -232,7 +232,7 @@ def needs_format(context: Context, node: Any) -> bool:
     return bool(context._format(node, before) != before)
 
 
-def written_bot_settings(config: Any) -> dict[str, Any]:
+def written_bot_settings(config: Config) -> dict[str, Any]:
     """The keys that a configuration writes under `cicd_bot:`, by their names there, with values.
 
     Null counts as not written. What SQLMesh copies there from `plan:` does not count either; it

@@ -28,6 +28,7 @@ from sqlmesh.utils.date import to_timestamp
 from sqlmesh.utils.errors import NodeAuditsErrors
 
 if TYPE_CHECKING:
+    from sqlmesh.core.engine_adapter import EngineAdapter
     from sqlmesh.core.plan import EvaluatablePlan
 
 
@@ -51,7 +52,7 @@ class AuditQuestion:
             return self
         return replace(self, start=min(self.start, other.start), end=max(self.end, other.end))
 
-    def render_sql(self, adapter: Any, tables: Mapping[str, str]) -> str:
+    def render_sql(self, adapter: EngineAdapter, tables: Mapping[str, str]) -> str:
         """A query of how many rows the audit finds, with these tables (quoted names, as SQL) in
         the place of models (fully qualified names).
 

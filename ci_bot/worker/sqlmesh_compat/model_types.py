@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeGuard
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model, ModelKind, PythonModel, SeedModel, SqlModel
     from sqlmesh.core.model.kind import (
+        IncrementalByTimeRangeKind,
+        IncrementalByUniqueKeyKind,
         IncrementalUnmanagedKind,
         SCDType2ByColumnKind,
         SCDType2ByTimeKind,
@@ -46,6 +48,16 @@ def is_scd_type_2_by_column(kind: ModelKind) -> TypeGuard[SCDType2ByColumnKind]:
 def is_view_kind(kind: ModelKind) -> TypeGuard[ViewKind]:
     """Whether a model is a view, which may be materialized."""
     return bool(kind.is_view)
+
+
+def is_incremental_by_time_range(kind: ModelKind) -> TypeGuard[IncrementalByTimeRangeKind]:
+    """Whether a run replaces the rows of its interval, by a column of the time."""
+    return bool(kind.is_incremental_by_time_range)
+
+
+def is_incremental_by_unique_key(kind: ModelKind) -> TypeGuard[IncrementalByUniqueKeyKind]:
+    """Whether a run merges its rows into the table, by a key."""
+    return bool(kind.is_incremental_by_unique_key)
 
 
 def is_incremental_unmanaged(kind: ModelKind) -> TypeGuard[IncrementalUnmanagedKind]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import ConfigDict
 from sqlglot import exp
@@ -17,6 +17,9 @@ from ci_bot.worker.state_store.ledger_schema import (
     LedgerTable,
     LedgerTables,
 )
+
+if TYPE_CHECKING:
+    from sqlmesh.core.engine_adapter import EngineAdapter
 
 # `probed`: only the newest batch of models was built, on purpose. That tells of these models as any
 # run of them does, and nothing of how good the estimate of an apply was.
@@ -92,7 +95,7 @@ class CostLedger:
     Every method raises BadInput where a newer version of ci-bot has written the ledger.
     """
 
-    def __init__(self, adapter: Any) -> None:
+    def __init__(self, adapter: EngineAdapter) -> None:
         self._adapter = adapter
         self._tables = LedgerTables(adapter)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sqlglot import exp, parse_one
 from sqlmesh.utils.migration import blob_text_type, index_text_type
@@ -19,6 +19,9 @@ from ci_bot.errors import RequestRefused
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.state_store.ledger_schema import SCHEMA, make_schema
+
+if TYPE_CHECKING:
+    from sqlmesh.core.engine_adapter import EngineAdapter
 
 LeasedActivity = Literal["apply", "cleanup", "reclaim"]
 
@@ -105,7 +108,7 @@ class HeldByAnother(RequestRefused):
 class LeaseRows:
     """The table of leases."""
 
-    def __init__(self, adapter: Any) -> None:
+    def __init__(self, adapter: EngineAdapter) -> None:
         self._adapter = adapter
         self._table = exp.table_("_leases", db=SCHEMA)
         dialect = adapter.dialect
@@ -137,7 +140,10 @@ class LeaseRows:
             self._create_once(lambda: make_schema(self._adapter), lambda: True)
             self._create_once(
                 lambda: self._adapter.create_state_table(
-                    self._table, self._columns, primary_key=("name",)
+                    # It is declared as a text, and handed on to what takes a tree.
+                    self._table,  # type: ignore[arg-type]
+                    self._columns,
+                    primary_key=("name",),
                 ),
                 self.table_exists,
             )
@@ -250,7 +256,7 @@ class LeaseRows:
         alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > self.server_time())
         return self._query_one(exp.select("fencing").where(alive)) is not None
 
-    def lock_row(self, lease: TakenLease, adapter: Any) -> bool:
+    def lock_row(self, lease: TakenLease, adapter: EngineAdapter) -> bool:
         """Locks the row for the transaction of `adapter`; False where it is not the lease's."""
         alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > self.server_time())
         query = exp.select("fencing").from_(self._table).where(alive).lock()
@@ -266,7 +272,10 @@ class LeaseRows:
         self._adapter.delete_from(self._table, _is_own_row(lease))
 
     def server_time(self) -> int:
-        return int(self._adapter.fetchone(exp.select(self._now))[0])
+        row = self._adapter.fetchone(exp.select(self._now))
+        if row is None:
+            raise ValueError("the state's server gave no time")
+        return int(row[0])
 
     def close_connections(self) -> None:
         self._adapter.close()

@@ -38,6 +38,7 @@ from ci_bot.worker.state_store.lease_rows import (
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
+    from sqlmesh.core.engine_adapter import EngineAdapter
 
 # A lease that was taken: a thread keeps it alive, a fence lets nothing be written without it.
 
@@ -125,7 +126,7 @@ class Lease:
         return self._ended
 
     @contextmanager
-    def fence_transaction(self, adapter: Any) -> Iterator[None]:
+    def fence_transaction(self, adapter: EngineAdapter) -> Iterator[None]:
         """A transaction on `adapter` that is the lease's: what is written inside takes effect only
         while it is ours, and nobody can take it in between.
 

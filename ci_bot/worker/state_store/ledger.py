@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 from sqlglot import exp
@@ -17,6 +17,9 @@ from ci_bot.protocol.base import Contract, Count, Name, Timestamp
 from ci_bot.protocol.review_report import Acceptance
 from ci_bot.worker.runtime import Relation, SparkCatalog
 from ci_bot.worker.state_store.ledger_schema import ACCEPTANCES, ENVIRONMENTS, LedgerTables
+
+if TYPE_CHECKING:
+    from sqlmesh.core.engine_adapter import EngineAdapter
 
 LedgerPhase = Literal[
     "applying",
@@ -75,7 +78,7 @@ class LedgerRow(Contract):
 class Ledger:
     """Rows in a small schema of our own, through SQLMesh's engine adapter for its state."""
 
-    def __init__(self, adapter: Any) -> None:
+    def __init__(self, adapter: EngineAdapter) -> None:
         self._adapter = adapter
         self._tables = LedgerTables(adapter)
 

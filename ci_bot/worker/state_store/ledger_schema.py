@@ -8,7 +8,7 @@ another branch may still run that version on the same state.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlmesh.utils.migration import blob_text_type, index_text_type
@@ -16,6 +16,9 @@ from sqlmesh.utils.migration import blob_text_type, index_text_type
 import ci_bot
 from ci_bot.errors import BadInput
 from ci_bot.worker.messages import names_and_times
+
+if TYPE_CHECKING:
+    from sqlmesh.core.engine_adapter import EngineAdapter
 
 SCHEMA = "sqlmesh_ci_bot"
 
@@ -76,7 +79,7 @@ class LedgerTables:
         adapter: SQLMesh's engine adapter of the state.
     """
 
-    def __init__(self, adapter: Any) -> None:
+    def __init__(self, adapter: EngineAdapter) -> None:
         self._adapter = adapter
         self._checked = False
         self._there: set[str] = set()
@@ -104,7 +107,10 @@ class LedgerTables:
             make_schema(self._adapter)
         for table in missing:
             self._adapter.create_state_table(
-                table.table_expression, table.types_on(self._adapter.dialect), primary_key=table.key
+                # It is declared as a text, and handed on to `create_table`, which takes a tree.
+                table.table_expression,  # type: ignore[arg-type]
+                table.types_on(self._adapter.dialect),
+                primary_key=table.key,
             )
         if self._newest_version()[0] < LEDGER_VERSION:
             self._write_version()
@@ -147,7 +153,7 @@ class LedgerTables:
         )
 
 
-def make_schema(adapter: Any) -> None:
+def make_schema(adapter: EngineAdapter) -> None:
     """Makes the schema where it is not there: to ask for it takes a right that nobody needs whose
     administrator has made it.
     """

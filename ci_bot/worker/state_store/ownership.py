@@ -17,6 +17,8 @@ from ci_bot.worker.state_store.ledger import REMOVED, Ledger, LedgerObject, Ledg
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
+    from sqlmesh.core.environment import Environment
+    from sqlmesh.core.state_sync import StateReader
 
 _TWO_PREFIXES = (
     "Two repositories on one state need different values of the input `environment-prefix`."
@@ -41,7 +43,7 @@ def stands_for(row: LedgerRow | None, expires: int | None) -> bool:
 
 
 def read_environment_records(
-    state_reader: Any, ledger: Ledger, environment: str
+    state_reader: StateReader, ledger: Ledger, environment: str
 ) -> tuple[Any | None, LedgerRow | None]:
     """What SQLMesh's state and the ledger hold of an environment, of one moment.
 
@@ -61,7 +63,7 @@ def read_environment_records(
 
 
 def find_refusal(
-    environment: EnvironmentName, owner: Owner, row: LedgerRow | None, stored: Any | None
+    environment: EnvironmentName, owner: Owner, row: LedgerRow | None, stored: Environment | None
 ) -> RequestRefused | None:
     """Why this owner may not touch an environment; None where it may.
 
@@ -94,7 +96,7 @@ def check_ownership(
     environment: EnvironmentName,
     owner: Owner,
     row: LedgerRow | None,
-    stored: Any | None,
+    stored: Environment | None,
     *,
     claim: bool,
 ) -> None:
@@ -116,7 +118,7 @@ def claim_environment(
     context: Context,
     ledger: Ledger,
     row: LedgerRow | None,
-    stored: Any | None,
+    stored: Environment | None,
 ) -> LedgerRow | None:
     """The row of an environment that a person claims, written, so that a cleanup which is cut off
     goes on as every other; None if there is nothing to claim.

@@ -72,7 +72,7 @@ class _ProjectTables:
         short = {plain_name(self._inputs.names.short_name(fqn)): fqn for fqn in after}
         return short | {plain_name(fqn): fqn for fqn in after}
 
-    def list_columns(self, table: Any, holder: Model) -> _MovedColumns | None:
+    def list_columns(self, table: exp.Table, holder: Model) -> _MovedColumns | None:
         """The columns of a table that a statement of `holder` names, where both sides have them."""
         fqn: str | None
         if isinstance(table.this, d.MacroVar):
@@ -133,7 +133,7 @@ def _list_inserts(model: Model) -> list[tuple[str, Any, str]]:
     ]
 
 
-def _why_moved(insert: Any, holder: Model, tables: _ProjectTables) -> str:
+def _why_moved(insert: exp.Expr, holder: Model, tables: _ProjectTables) -> str:
     """Why a statement does something else now; empty where it does what it did."""
     target = tables.list_columns(insert.this, holder)
     source, alone = _star_of(insert)
@@ -151,7 +151,7 @@ def _why_moved(insert: Any, holder: Model, tables: _ProjectTables) -> str:
     )
 
 
-def _star_of(insert: Any) -> tuple[Any, bool]:
+def _star_of(insert: exp.Expr) -> tuple[Any, bool]:
     """The table whose columns an INSERT takes in their order, and whether it takes no others."""
     if isinstance(insert.args.get("source"), exp.Table):  # INSERT INTO target TABLE source
         return insert.args["source"], True

@@ -114,11 +114,11 @@ def _count_calls(query: ModelQuery) -> Counter[str]:
     return Counter(call.sql() for call in query.written_tree.find_all(d.MacroFunc))
 
 
-def _call_name(call: Any) -> str:
+def _call_name(call: exp.Expr) -> str:
     return str(call.this.name or call.name).lower()
 
 
-def _mentions_time(call: Any) -> bool:
+def _mentions_time(call: exp.Expr) -> bool:
     return any(var.name.lower().startswith(_TIMES) for var in call.find_all(d.MacroVar))
 
 
@@ -181,7 +181,7 @@ def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserva
     own = validity_columns(pair.after)
     models = {plain_name(fqn): model for fqn, model in inputs.before.items()}
 
-    def supposed(name: str, kind: Any, replaced: Any) -> bool:
+    def supposed(name: str, kind: Any, replaced: exp.Expr) -> bool:
         whole = (kind.this.value, replaced.this.value) == ("BIGINT", "INT")
         return whole and column_changes.is_supposed(pair.before, name, models, pair.queries)
 

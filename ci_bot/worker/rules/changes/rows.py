@@ -182,12 +182,12 @@ def _only_decides_more(pair: ModelPair) -> bool:
     )
 
 
-def _written_order(window: Any) -> list[str]:
+def _written_order(window: exp.Expr) -> list[str]:
     order = window.args.get("order")
     return [expression_text(key) for key in order.expressions] if order is not None else []
 
 
-def _equal_among_equals(window: Any) -> bool:
+def _equal_among_equals(window: exp.Expr) -> bool:
     """Whether the function gives a value of the order itself, which is one for all equal rows."""
     function = window.this
     value = function.this if isinstance(function.this, exp.Expression) else None
@@ -212,7 +212,7 @@ def _map_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[Any]
     return found
 
 
-def _order_columns(window: Any) -> set[str]:
+def _order_columns(window: exp.Expr) -> set[str]:
     order = window.args.get("order")
     keys = order.expressions if order is not None else []
     return {
@@ -222,11 +222,13 @@ def _order_columns(window: Any) -> set[str]:
     }
 
 
-def _decides_order(window: Any, models: Mapping[str, Model]) -> bool:
+def _decides_order(window: exp.Expr, models: Mapping[str, Model]) -> bool:
     """Whether partition and order together hold a key of the only table that is read."""
     select = window.find_ancestor(exp.Select)
     source = select.args.get(FROM) if select is not None else None
-    if source is None or select.args.get("joins") or not isinstance(source.this, exp.Table):
+    if select is None or source is None:
+        return False
+    if select.args.get("joins") or not isinstance(source.this, exp.Table):
         return False
     held = {column.name.lower() for column in window.find_all(exp.Column)}
     return any(key <= held for key in keys_of(models.get(table_name(source.this))))
@@ -405,7 +407,7 @@ def _moved_in_branches(model: Model, *trees: Any) -> Iterator[RuleObservation]:
         )
 
 
-def _list_branches(tree: Any) -> list[list[tuple[str, str]]]:
+def _list_branches(tree: exp.Expr) -> list[list[tuple[str, str]]]:
     """For each set operation the result columns, each with what the other branch gives for it."""
     if not isinstance(tree, exp.Query):
         return []
@@ -448,6 +450,6 @@ def _stand_for_full_joins(old: QueryMeaning, new: QueryMeaning) -> bool:
     return not lost and set(came) == {"UNION ALL"} and fulls[0] - fulls[1] >= came["UNION ALL"]
 
 
-def _list_tables(tree: Any) -> list[str]:
+def _list_tables(tree: exp.Expr) -> list[str]:
     """The tables that a query reads, each as often as it does; a CTE is none."""
     return sorted(table_name(table) for table in tree.find_all(exp.Table) if table.db)

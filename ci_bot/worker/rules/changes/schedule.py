@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -20,6 +20,7 @@ from ci_bot.worker.sqlmesh_compat import is_view_kind
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
+    from sqlmesh.utils.date import TimeLike
 
 _OWNER_CONFIRMS_THE_WAIT = "the owner confirms what the model waits for"
 
@@ -105,7 +106,7 @@ def find_end_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
     )
 
 
-def _is_earlier(one: Any, other: Any) -> bool:
+def _is_earlier(one: TimeLike, other: TimeLike) -> bool:
     from sqlmesh.utils.date import to_datetime
 
     base = datetime(2000, 1, 1)

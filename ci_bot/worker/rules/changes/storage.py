@@ -158,7 +158,7 @@ def merge_logic(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation
         )
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(sorted(_value_text(item) for item in value))
     return str(value.sql()).lower() if hasattr(value, "sql") else str(value)

@@ -137,7 +137,7 @@ class _ArgumentScan:
     left: list[int]
     own_macros: bool
 
-    def find_objections(self, tree: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
+    def find_objections(self, tree: exp.Expr, depth: int = 0) -> Iterator[tuple[str, str]]:
         for argument in list_evaluated(tree, own_macros=self.own_macros):
             yield from self._in_argument(argument, depth)
         for template in tree.find_all(d.Jinja) if depth < _DEEPEST else ():
@@ -145,7 +145,7 @@ class _ArgumentScan:
             for inner in _parse_text(_JINJA.sub(" ", template.name), self.dialect):
                 yield from self.find_objections(inner, depth + 1)
 
-    def _in_argument(self, argument: Any, depth: int) -> Iterator[tuple[str, str]]:
+    def _in_argument(self, argument: exp.Expr, depth: int) -> Iterator[tuple[str, str]]:
         for part in argument.walk():
             self.left[0] -= 1
             if self.left[0] < 0:
@@ -191,7 +191,7 @@ def _render_python(part: Any) -> str:
         return ""
 
 
-def _without_names(node: Any) -> Any:
+def _without_names(node: exp.Expr) -> Any:
     """The part without what SQLMesh replaces, and without the names of tables.
 
     Variables are replaced before anything is evaluated; a text stands for any of them. And a table

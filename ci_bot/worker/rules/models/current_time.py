@@ -202,7 +202,7 @@ class RandomValue(ModelRule):
             )
 
 
-def reads_clock(node: Any) -> bool:
+def reads_clock(node: exp.Expr) -> bool:
     """Whether the clock is read anywhere in an expression, as it is written or rendered."""
     return any(node.find_all(*_CLOCK)) or any(
         call.name.lower() in _CLOCK_NAMES
@@ -297,14 +297,14 @@ def _is_upper_bound(var: Any) -> bool:
     return upper and _is_condition_on_rows(above)
 
 
-def _is_condition_on_rows(node: Any) -> bool:
+def _is_condition_on_rows(node: exp.Expr) -> bool:
     above = node.parent
     while isinstance(above, exp.And | exp.Paren):
         above = above.parent
     return isinstance(above, exp.Where | exp.Having | exp.Qualify | exp.Join)
 
 
-def _strip_cast(item: Any) -> Any:
+def _strip_cast(item: exp.Expr) -> Any:
     node = item.unalias()
     while isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
         node = node.this
@@ -379,7 +379,7 @@ def _list_clock_calls(
     return [f"{name} in {place_of(node, query)}" for name, node in found]
 
 
-def _is_seeded(node: Any) -> bool:
+def _is_seeded(node: exp.Expr) -> bool:
     return isinstance(node.this, exp.Literal) and not isinstance(node, getattr(exp, "Uuid", ()))
 
 

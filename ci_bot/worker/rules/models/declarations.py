@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -119,7 +119,7 @@ class SelectStar(ModelRule):
                 )
 
 
-def _iterate_stored(item: Any, scope: Any) -> Iterator[str]:
+def _iterate_stored(item: exp.Expr, scope: Scope) -> Iterator[str]:
     """Tables that a star reads directly; a CTE that names its columns is as good as a list."""
     table = item.table if isinstance(item, exp.Column) else ""
     for alias, (_, source) in scope.selected_sources.items():

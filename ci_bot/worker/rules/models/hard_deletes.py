@@ -80,7 +80,7 @@ class HardDeletesPartialSource(ModelRule):
         for branch in list_outer_scopes(query.scopes):
             yield from self._losses_in(branch, depth)
 
-    def _losses_in(self, scope: Any, depth: int) -> Iterator[tuple[str, str]]:
+    def _losses_in(self, scope: Scope, depth: int) -> Iterator[tuple[str, str]]:
         select = scope.expression
         if depth > MAX_DEPTH or not isinstance(select, exp.Select):
             return
@@ -108,7 +108,7 @@ class HardDeletesPartialSource(ModelRule):
         for node in sources:
             yield from self._losses_of(node, scope, depth)
 
-    def _losses_of(self, node: Any, scope: Any, depth: int) -> Iterator[tuple[str, str]]:
+    def _losses_of(self, node: exp.Expr, scope: Scope, depth: int) -> Iterator[tuple[str, str]]:
         if node.find(exp.TableSample) is not None:
             yield "sample", "the query delivers a sample of its source"
         source = scope.sources.get(node.alias_or_name)
@@ -140,14 +140,14 @@ class HardDeletesPartialSource(ModelRule):
                             ),
                         )
 
-    def _name_source(self, node: Any, scope: Any) -> str:
+    def _name_source(self, node: exp.Expr, scope: Scope) -> str:
         source = scope.sources.get(node.alias_or_name)
         if isinstance(source, exp.Table):
             return self.project.name_of_table(table_name(source))
         return str(node.alias_or_name)
 
 
-def _moves_with_time(condition: Any) -> bool:
+def _moves_with_time(condition: exp.Expr) -> bool:
     """Whether fewer rows meet a condition as time goes by, or those of one interval alone.
 
     `x <= now` lets more pass from day to day, and none of them leaves again.
@@ -164,5 +164,5 @@ def _moves_with_time(condition: Any) -> bool:
     return _is_time(condition)
 
 
-def _is_time(node: Any) -> bool:
+def _is_time(node: exp.Expr) -> bool:
     return is_interval_predicate(node) or reads_clock(node)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
@@ -177,7 +178,7 @@ class IntervalEdge(ModelRule):
                     anchors=(f"@{name}",),
                 )
 
-    def _has_hours(self, scope: Any, side: Any) -> bool:
+    def _has_hours(self, scope: Scope, side: exp.Expr) -> bool:
         """Whether every value is a timestamp, as far as casts and models say."""
         if isinstance(side, exp.Cast | exp.TryCast):
             return str(side.to.this.value) in TIMESTAMPS
@@ -263,21 +264,21 @@ def _interval_unit(model: Model) -> str:
     return unit if unit in UNITS else "day"
 
 
-def _resolve_column(branch: Any, name: str, depth: int = 0) -> Any:
+def _resolve_column(branch: Scope, name: str, depth: int = 0) -> Any:
     """The expression of a result column, followed through CTEs that only pass it on."""
     item = find_projection(branch, name)
     if isinstance(item, exp.Column) and depth < 10:  # noqa: PLR2004 - deeper is a loop
         source = branch.sources.get(item.table) if item.table else None
         if source is None and len(branch.selected_sources) == 1:
             source = next(iter(branch.selected_sources.values()))[1]
-        if hasattr(source, "expression") and not isinstance(source, exp.Expression):
+        if isinstance(source, Scope):
             for leaf in list_outer_scopes(source):
                 if leaf is not branch:
                     return _resolve_column(leaf, item.name, depth + 1) or item
     return item
 
 
-def _find_truncation(node: Any) -> str | None:
+def _find_truncation(node: exp.Expr) -> str | None:
     """The unit that an expression rounds a date down to, through casts."""
     while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate):
         if isinstance(node, exp.TsOrDsToDate) or (
@@ -296,7 +297,7 @@ def _find_truncation(node: Any) -> str | None:
     return None
 
 
-def _find_time_shift(node: Any) -> str | None:
+def _find_time_shift(node: exp.Expr) -> str | None:
     """The function that shifts a time to another zone or day, if there is one."""
     for inner in node.walk():
         if isinstance(inner, exp.ConvertTimezone | exp.AtTimeZone | exp.FromTimeZone):
@@ -310,7 +311,7 @@ def _find_time_shift(node: Any) -> str | None:
     return None
 
 
-def _function_name(node: Any) -> str:
+def _function_name(node: exp.AtTimeZone | exp.FromTimeZone | exp.Func) -> str:
     if isinstance(node, exp.AtTimeZone | exp.FromTimeZone):
         return "FROM_UTC_TIMESTAMP" if isinstance(node, exp.AtTimeZone) else "TO_UTC_TIMESTAMP"
     return str(node.sql_name())
@@ -367,7 +368,7 @@ class WindowOverInterval(ModelRule):
                 )
 
 
-def _interval_columns(scope: Any) -> set[tuple[str, str]]:
+def _interval_columns(scope: Scope) -> set[tuple[str, str]]:
     where = scope.expression.args.get("where")
     found: set[tuple[str, str]] = set()
     if where is None:
@@ -380,7 +381,7 @@ def _interval_columns(scope: Any) -> set[tuple[str, str]]:
 
 
 def _is_harmless_window(
-    window: Any, scope: Any, times: set[tuple[str, str]], ranks: frozenset[str]
+    window: exp.Expr, scope: Scope, times: set[tuple[str, str]], ranks: frozenset[str]
 ) -> bool:
     function = window.this
     while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
@@ -453,7 +454,7 @@ class AggregateOverInterval(ModelRule):
                 )
 
 
-def _forgets_history(item: Any, scope: Any, times: set[tuple[str, str]]) -> bool:
+def _forgets_history(item: exp.Expr, scope: Scope, times: set[tuple[str, str]]) -> bool:
     """Whether an aggregate loses what earlier intervals contributed to it.
 
     The latest time of an interval is later than all before, so MAX of the time column is safe.

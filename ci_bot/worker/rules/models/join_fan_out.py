@@ -15,6 +15,7 @@ from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import ModelQuery, column_names, iterate_selects, read_promises, table_name
 
 if TYPE_CHECKING:
+    from sqlglot.optimizer.scope import Scope
     from sqlmesh.core.model import Model
 
 _ADDING = (exp.Sum, exp.Avg)
@@ -31,7 +32,7 @@ def keys_of(model: Model | None) -> list[frozenset[str]]:
     return sorted((key for key in found if key), key=sorted)
 
 
-def fixed_columns(join: Any) -> frozenset[str]:
+def fixed_columns(join: exp.Join) -> frozenset[str]:
     """Columns of a join's partner that equal something, as they are, for a given row."""
     mine = join.this.alias_or_name
     found = {key.name.lower() for key in join.args.get("using") or []}
@@ -53,7 +54,9 @@ def fixed_columns(join: Any) -> frozenset[str]:
     return frozenset(found)
 
 
-def _iterate_partners(scope: Any, by_table: Mapping[str, Model]) -> Iterator[tuple[Any, str, Any]]:
+def _iterate_partners(
+    scope: Scope, by_table: Mapping[str, Model]
+) -> Iterator[tuple[Any, str, Any]]:
     """(join, table, model) for each join of a stored table whose model is known."""
     for join in scope.expression.args.get("joins") or []:
         source = scope.sources.get(join.this.alias_or_name)
@@ -122,7 +125,7 @@ def _describe_fan_out(
     )
 
 
-def _only_of_others(node: Any, alias: str) -> bool:
+def _only_of_others(node: exp.Expr, alias: str) -> bool:
     tables = {column.table for column in node.find_all(exp.Column)}
     return bool(tables) and "" not in tables and alias not in tables
 
@@ -187,13 +190,13 @@ class NotInNullable(ModelRule):
                         anchors=("NOT IN", "NOT"),
                     )
 
-    def _name_tables(self, subquery: Any) -> str:
+    def _name_tables(self, subquery: exp.Subquery) -> str:
         found = {
             self.project.name_of_table(table_name(table)) for table in subquery.find_all(exp.Table)
         }
         return ", ".join(sorted(found))
 
-    def _is_certain(self, column: Any, subquery: Any) -> bool:
+    def _is_certain(self, column: exp.Column, subquery: exp.Subquery) -> bool:
         """Whether a filter, an audit or a grain keeps the listed column from being NULL."""
         for test in subquery.find_all(exp.Not):
             inner = test.this
@@ -209,14 +212,14 @@ class NotInNullable(ModelRule):
         return name in read_promises(source).not_null or any(name in key for key in keys_of(source))
 
 
-def _list_not_in(node: Any) -> list[Any]:
+def _list_not_in(node: exp.Expr) -> list[Any]:
     """The subquery of NOT (x IN (SELECT …)), if that is what a node is."""
     inner = node.this.unnest()
     query = inner.args.get("query") if isinstance(inner, exp.In) else None
     return [query.unnest()] if query is not None else []
 
 
-def _listed_column(subquery: Any) -> Any:
+def _listed_column(subquery: exp.Subquery) -> Any:
     if not isinstance(subquery, exp.Select) or len(subquery.expressions) != 1:
         return None
     item = subquery.expressions[0].unalias()
@@ -257,7 +260,7 @@ class BroadcastHint(ModelRule):
                 )
 
 
-def _list_broadcast_names(hint: Any) -> list[str]:
+def _list_broadcast_names(hint: exp.Expr) -> list[str]:
     """The names in a SELECT that its hints tell Spark to broadcast."""
     return [
         table.alias_or_name

@@ -44,15 +44,14 @@ class CrossJoin(ModelRule):
                 anchors=("CROSS JOIN", f"JOIN {target}", target.rpartition(".")[2], "JOIN"),
             )
 
-    def _name_source(self, node: Any, scope: Any) -> str:
+    def _name_source(self, node: exp.Expr, scope: Scope) -> str:
         source = scope.sources.get(node.alias_or_name)
-        is_table = isinstance(source, exp.Table)
-        return (
-            self.project.name_of_table(table_name(source)) if is_table else str(node.alias_or_name)
-        )
+        if isinstance(source, exp.Table):
+            return self.project.name_of_table(table_name(source))
+        return str(node.alias_or_name)
 
 
-def _looks_untied(join: Any) -> bool:
+def _looks_untied(join: exp.Join) -> bool:
     """Whether a join may lack a condition: no ON with an equality of two columns."""
     on = join.args.get("on")
     return on is None or not any(
@@ -81,7 +80,7 @@ def unconditional_joins(query: ModelQuery) -> Iterator[tuple[Any, Any]]:
             left.append(target)
 
 
-def _is_tied(join: Any, scope: Any, left: list[Any], where: Any) -> bool:
+def _is_tied(join: exp.Join, scope: Scope, left: list[exp.Expr], where: exp.Expr | None) -> bool:
     if join.args.get("using") or join.method == "NATURAL" or isinstance(join.this, _GENERATORS):
         return True
     mine = join.this.alias_or_name
@@ -100,7 +99,7 @@ def _is_tied(join: Any, scope: Any, left: list[Any], where: Any) -> bool:
     )
 
 
-def _one_row(node: Any, scope: Any) -> bool:
+def _one_row(node: exp.Expr, scope: Scope) -> bool:
     """Whether a source has one row at most, or is a list written out or generated."""
     source = scope.sources.get(node.alias_or_name)
     expression = source.expression if isinstance(source, Scope) else node
@@ -179,12 +178,12 @@ class UnboundedRecursion(ModelRule):
                     )
 
 
-def _list_stored_tables(cte: Any) -> set[str]:
+def _list_stored_tables(cte: exp.Expr) -> set[str]:
     """The stored tables that a CTE reads: its own name is no part of what it is."""
     return {table_name(table) for table in cte.this.find_all(exp.Table)} - {cte.alias.lower()}
 
 
-def _list_members(cte: Any) -> list[Any]:
+def _list_members(cte: exp.Expr) -> list[Any]:
     union = cte.this
     if not isinstance(union, exp.SetOperation):
         return []
@@ -195,11 +194,11 @@ def _list_members(cte: Any) -> list[Any]:
     ]
 
 
-def _is_recursive(cte: Any) -> bool:
+def _is_recursive(cte: exp.Expr) -> bool:
     return bool(_list_members(cte))
 
 
-def _is_bounded(cte: Any) -> bool:
+def _is_bounded(cte: exp.Expr) -> bool:
     if (
         isinstance(cte.this, exp.Union)
         and cte.this.args.get("distinct")
@@ -209,7 +208,7 @@ def _is_bounded(cte: Any) -> bool:
     return all(_has_stop(member, cte.alias.lower()) for member in _list_members(cte))
 
 
-def _computes_values(cte: Any) -> bool:
+def _computes_values(cte: exp.Expr) -> bool:
     return any(
         not isinstance(item.unalias(), exp.Column | exp.Literal)
         for member in _list_members(cte)
@@ -217,7 +216,7 @@ def _computes_values(cte: Any) -> bool:
     )
 
 
-def _has_stop(member: Any, name: str) -> bool:
+def _has_stop(member: exp.Expr, name: str) -> bool:
     own = {name} | {
         table.alias_or_name.lower()
         for table in member.find_all(exp.Table)
@@ -271,7 +270,7 @@ class UnionColumnOrder(ModelRule):
                 )
 
 
-def list_moved_names(union: Any) -> list[str]:
+def list_moved_names(union: exp.SetOperation) -> list[str]:
     """The columns that both branches name, each at another place."""
     left, right = _list_named(union.left), _list_named(union.right)
     if sorted(left) != sorted(right) or len(set(left)) != len(left):
@@ -279,7 +278,7 @@ def list_moved_names(union: Any) -> list[str]:
     return [a for a, b in zip(left, right, strict=True) if a != b]
 
 
-def _list_named(side: Any) -> list[str]:
+def _list_named(side: exp.Expr) -> list[str]:
     found = [item.alias_or_name.lower() for item in getattr(side, "selects", [])]
     return found if all(found) and "*" not in found else []
 
@@ -325,7 +324,7 @@ class ScalarSubqueryRows(ModelRule):
                 anchors=("(SELECT", "SELECT"),
             )
 
-    def _is_one_row(self, select: Any) -> bool:
+    def _is_one_row(self, select: exp.Select) -> bool:
         if select.args.get(FROM) is None:
             return True
         limit = select.args.get("limit")
@@ -345,7 +344,7 @@ class ScalarSubqueryRows(ModelRule):
         return any(key <= fixed for key in keys)
 
 
-def _list_fixed_columns(select: Any, alias: str) -> set[str]:
+def _list_fixed_columns(select: exp.Select, alias: str) -> set[str]:
     """Columns that equal something from outside of the subquery."""
     where = select.args.get("where")
     found: set[str] = set()

@@ -171,7 +171,7 @@ def _list_keys(model: Model) -> list[frozenset[str]]:
     return [*found, unique] if unique else found
 
 
-def _list_columns(part: Any) -> list[Any]:
+def _list_columns(part: exp.Expr) -> list[Any]:
     return [part] if isinstance(part, exp.Column) else list(part.find_all(exp.Column))
 
 

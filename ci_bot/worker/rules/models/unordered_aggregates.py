@@ -15,6 +15,7 @@ from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import iterate_selects, place_of, table_name
 
 if TYPE_CHECKING:
+    from sqlglot.optimizer.scope import Scope
     from sqlmesh.core.model import Model
 
 
@@ -78,7 +79,7 @@ class UnorderedAggregate(ModelRule):
                 anchors=tuple(key.partition(" in ")[0] for key in subject),
             )
 
-    def _is_decided(self, node: Any, scope: Any) -> bool:
+    def _is_decided(self, node: exp.Expr, scope: Scope) -> bool:
         if isinstance(node, _EXTREMES):
             order = {column.name.lower() for column in node.expression.find_all(exp.Column)}
             tables = {column.table for column in node.expression.find_all(exp.Column)}
@@ -93,7 +94,7 @@ class UnorderedAggregate(ModelRule):
             return self._is_one_value(node, scope)
         return _reader_of(node) == "free"
 
-    def _is_one_value(self, node: Any, scope: Any) -> bool:
+    def _is_one_value(self, node: exp.Expr, scope: Scope) -> bool:
         """Whether a group has one value: it is grouped by, or hangs on a key that is."""
         select, value = scope.expression, node.this
         while isinstance(value, exp.IgnoreNulls | exp.RespectNulls | exp.Cast | exp.Distinct):
@@ -107,7 +108,7 @@ class UnorderedAggregate(ModelRule):
             column in keys or self._hangs_on(column, keys, scope) for column in columns
         )
 
-    def _hangs_on(self, column: Any, keys: list[Any], scope: Any) -> bool:
+    def _hangs_on(self, column: exp.Column, keys: list[Any], scope: Scope) -> bool:
         source = scope.sources.get(column.table)
         if not isinstance(source, exp.Table):
             return False
@@ -123,7 +124,7 @@ class UnorderedAggregate(ModelRule):
         return any(key <= held for key in keys_of(self.project.by_table.get(table_name(source))))
 
 
-def _weigh_aggregate(node: Any) -> Severity | None:
+def _weigh_aggregate(node: exp.Expr) -> Severity | None:
     """Ties are rare, and a set that nobody takes an element of is a set."""
     if isinstance(node, _EXTREMES):
         return "medium"
@@ -146,7 +147,7 @@ def _of_ties(calls: Sequence[str]) -> str:
     )
 
 
-def _equal_to(join: Any, alias: str, grouped: set[Any], *, anywhere: bool = False) -> set[str]:
+def _equal_to(join: exp.Join, alias: str, grouped: set[Any], *, anywhere: bool = False) -> set[str]:
     """Columns of `alias` that a join compares with what is grouped by."""
     on = join.args.get("on")
     if on is None or not (anywhere or fixed_columns(join)):
@@ -161,7 +162,7 @@ def _equal_to(join: Any, alias: str, grouped: set[Any], *, anywhere: bool = Fals
     return found
 
 
-def _resolve_group_keys(keys: list[Any], select: Any) -> list[Any]:
+def _resolve_group_keys(keys: list[Any], select: exp.Expr) -> list[Any]:
     """What is grouped by, with places and names of results written out."""
     results = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
     found: list[Any] = []
@@ -177,13 +178,13 @@ def _resolve_group_keys(keys: list[Any], select: Any) -> list[Any]:
     return found
 
 
-def _has_order(node: Any) -> bool:
+def _has_order(node: exp.Expr) -> bool:
     return node.find(exp.Order) is not None or isinstance(
         node.parent, getattr(exp, "WithinGroup", ())
     )
 
 
-def _reader_of(node: Any) -> str:
+def _reader_of(node: exp.Expr) -> str:
     """What becomes of an array: `free` of its order, a `result` as it is, or anything else."""
     above = node.parent
     while isinstance(above, _PASSING):
