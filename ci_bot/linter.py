@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.context import GenericContext
     from sqlmesh.core.model import Model
 
+    from ci_bot.worker.rules import RuleObservation
+
 # The policy and the view of a project, for as long as the context holds the same models.
 _known: WeakKeyDictionary[Any, tuple[Any, ProjectView, _LintPolicy]] = WeakKeyDictionary()
 
@@ -81,7 +83,7 @@ class _LintPolicy:
         )
 
     def weigh_observation(
-        self, observation: Any, name: str, path: str | None, text: str
+        self, observation: RuleObservation, name: str, path: str | None, text: str
     ) -> str | None:
         """The weight of what a rule has seen; None if it does not count."""
         comments = compare_ignore_comments([(path or "", text, text)], known_rules())
@@ -130,7 +132,7 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
             found = [self._violation_of(model, one) for one in self.find_observations(model)]
             return [one for one in found if one is not None] or None
 
-        def _violation_of(self, model: Model, observation: Any) -> Any:
+        def _violation_of(self, model: Model, observation: RuleObservation) -> Any:
             path, text = _read_model(model, self._policy.roots)
             name = self.project.names.short_name(model.fqn)
             severity = self._policy.weigh_observation(observation, name, path, text)

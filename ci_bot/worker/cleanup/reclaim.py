@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.cleanup_report import KeptTable, Leftover, ReclaimedTable
@@ -34,6 +34,7 @@ from ci_bot.worker.state_store import REMOVED, Lease, LeaseBook, Ledger, LedgerP
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
+    from sqlmesh.core.engine_adapter import EngineAdapter
 
 _LATE = (
     "it is not there; the apply that was to make it never said that it ended, so it may come late: "
@@ -185,7 +186,7 @@ class TableReclaim:
         return self._done
 
     @property
-    def _state_adapter(self) -> Any:
+    def _state_adapter(self) -> EngineAdapter:
         return sqlmesh_compat.state_adapter(self._context)
 
     def _decide_table_fates(self, row: LedgerRow) -> LedgerRow:

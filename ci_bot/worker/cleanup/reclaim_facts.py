@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ci_bot.protocol.environment import PROD
 from ci_bot.worker import sqlmesh_compat
@@ -12,6 +12,7 @@ from ci_bot.worker.state_store import REMOVED, Ledger, LedgerRow
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
+    from sqlmesh.core.snapshot import Snapshot
 
 
 def recorded_tables(row: LedgerRow) -> list[Relation]:
@@ -25,7 +26,7 @@ def recorded_tables(row: LedgerRow) -> list[Relation]:
 
 def facts_of(
     row: LedgerRow, context: Context, ledger: Ledger
-) -> tuple[TableFacts, dict[tuple[str, str], Any]]:
+) -> tuple[TableFacts, dict[tuple[str, str], Snapshot]]:
     """What state and ledger know of a row's tables, and the snapshots of the row that are there."""
     default = str(context.default_catalog)
 

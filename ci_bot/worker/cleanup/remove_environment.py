@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.environment import Environment
@@ -43,6 +43,9 @@ from ci_bot.worker.runtime import (
     spark_catalog,
 )
 from ci_bot.worker.state_store import Ledger, LedgerRow, leases, ownership
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 # An environment whose time is over is dropped by the janitor at its next run, with CASCADE. So long
 # it waits for a cleanup that has begun, and for the next one where that was cut off.
@@ -160,7 +163,7 @@ class _EnvironmentRemoval:
         self.request = request
         self.ports = ports
         self.opened = opened
-        self.context: Any = opened.context
+        self.context: Context = opened.context
         self.started = started
         self.ledger = Ledger(sqlmesh_compat.state_adapter(self.context))
         self.catalog = SparkCatalog(AdapterSql(self.context.engine_adapter))

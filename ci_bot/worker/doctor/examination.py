@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core import constants as c
 
@@ -47,6 +47,11 @@ from ci_bot.worker.project import (
 from ci_bot.worker.rules import quote_names
 from ci_bot.worker.runtime import PhaseClock, java, load_trace
 from ci_bot.yaml_reader import load_yaml
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+    from sqlmesh.core.environment import Environment
+    from sqlmesh.core.state_sync import StateSync
 
 # What a repository's workflows need GitHub to let in: a rule that keeps them out leaves no trace.
 #
@@ -170,10 +175,10 @@ class _Examination:
         self.ports = ports
         self.place = place_of(request, request.projects)
         self.checks: list[ProjectCheck] = []
-        self.context: Any = None
-        self.state: Any = None
+        self.context: Context  # from `_read_configuration` on, without which no other check runs
+        self.state: StateSync | None = None
         self.facts: StateFacts | None = None
-        self.prod: Any = None
+        self.prod: Environment | None = None
 
     def run_checks(self) -> DoctorDocument:
         started = self.ports.clock.now()
@@ -189,7 +194,7 @@ class _Examination:
                 if self._run_check("state", self._check_state):
                     self._look_into_project()
                     if self.state is not None:
-                        self._look_into_state()
+                        self._look_into_state(self.state)
             finally:
                 if self.state is not None:
                     self.state.close()
@@ -367,13 +372,12 @@ class _Examination:
         found = list_pointers([*load_trace.list_opened_files(), *seeds])
         return [file_name(path, self.place.repository) for path in found]
 
-    def _look_into_state(self) -> None:
+    def _look_into_state(self, state: StateSync) -> None:
         catalog, dialect = (
             sqlmesh_compat.default_catalog(self.context),
             self.context.default_dialect,
         )
-        state, prefix = self.state, self.request.environment_prefix
-
+        prefix = self.request.environment_prefix
         self._run_check("prod", lambda: self._add_check(state_checks.check_prod(state)))
         self._run_check(
             "gaps",
@@ -386,10 +390,10 @@ class _Examination:
         self._run_check("estimates", lambda: self._add_check(state_checks.check_estimates(state)))
         self.prod = state.get_environment(c.PROD)
         if self.context.models:
-            self._run_check("python", self._check_python)
+            self._run_check("python", lambda: self._check_python(state))
 
-    def _check_python(self) -> None:
-        found = state_checks.check_model_python(self.state, self.context, platform.python_version())
+    def _check_python(self, state: StateSync) -> None:
+        found = state_checks.check_model_python(state, self.context, platform.python_version())
         if found is not None:
             self._add_check(found)
 

@@ -285,7 +285,7 @@ class ExpressionWriter(OperatorWriter):
         over = f" OVER ({' '.join(part for part in parts if part)})"
         return TypedText(found.text.replace(_OVER, over), found.kind)
 
-    def _named_window(self, node: exp.Expr) -> Any:
+    def _named_window(self, node: exp.Expr) -> exp.Expr:
         """The window with what its name stands for."""
         select = node.find_ancestor(exp.Select)
         for named in (select.args.get("windows") or ()) if select is not None else ():

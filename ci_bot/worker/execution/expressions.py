@@ -60,7 +60,7 @@ class OperatorWriter:
     def __init__(self, write_query: Callable[[Any, QueryScope], WrittenRelation]) -> None:
         self._write_query = write_query
         self.hangs_on_order = False
-        self._windows: dict[str, Any] = {}
+        self._windows: dict[str, exp.Expr] = {}
 
     def write_expression(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         """The text and type of an expression. Raises UntriedError."""
@@ -393,9 +393,9 @@ class OperatorWriter:
         return kind, [write_cast(value.text, value.kind, kind) for value in values]
 
 
-def _list_operands(node: exp.Expr, kind: Any) -> list[Any]:
+def _list_operands(node: exp.Expr, kind: Any) -> list[exp.Expr]:
     """The operands of one operator in a row; long ones would be too deep to recurse into."""
-    found: list[Any] = []
+    found: list[exp.Expr] = []
     pending = [node]
     while pending:
         one = pending.pop()

@@ -324,9 +324,11 @@ class QueryWriter:
         scope.aliases_first = True
         return WrittenRelation(f"{found.text} {self._write_end(node, scope)}", found.columns)
 
-    def _list_items(self, node: exp.Expr, scope: QueryScope) -> list[tuple[str, Any]]:
+    def _list_items(
+        self, node: exp.Expr, scope: QueryScope
+    ) -> list[tuple[str, exp.Expr | TypedText]]:
         """The SELECT list by name: expressions, and columns that stars stand for."""
-        found: list[tuple[str, Any]] = []
+        found: list[tuple[str, exp.Expr | TypedText]] = []
         for place, item in enumerate(node.expressions):
             star = item.this if isinstance(item, exp.Column) else item
             if not isinstance(star, exp.Star):
@@ -342,7 +344,9 @@ class QueryWriter:
             found += columns
         return found
 
-    def _write_groups(self, node: exp.Expr, scope: QueryScope, items: list[tuple[str, Any]]) -> str:
+    def _write_groups(
+        self, node: exp.Expr, scope: QueryScope, items: list[tuple[str, exp.Expr | TypedText]]
+    ) -> str:
         group = node.args.get("group")
         if group is None:
             parts = [item for _, item in items if not isinstance(item, TypedText)]
@@ -355,9 +359,10 @@ class QueryWriter:
 
         def write_key(key: exp.Expr) -> str:
             if isinstance(key, exp.Literal) and not key.is_string:
-                _name, key = items[int(key.name) - 1]
-                if isinstance(key, TypedText):
-                    return key.text
+                _name, meant = items[int(key.name) - 1]
+                if isinstance(meant, TypedText):
+                    return meant.text
+                key = meant
             text = self.expressions.write_expression(key, scope).text
             keys.append(text)
             return text

@@ -36,7 +36,7 @@ def _plain_parser() -> Any:
     return PlainParser
 
 
-def parse_plain(text: str) -> Any:
+def parse_plain(text: str) -> exp.Expr:
     """The tree that Spark makes of a query's text. Raises UntriedError where it is not clear."""
     if len(text) > LARGEST_TEXT:
         raise UntriedError(f"a text of {len(text):,} characters")
@@ -51,7 +51,7 @@ def parse_plain(text: str) -> Any:
     return _freeze_time(reading.tree)
 
 
-def _freeze_time(tree: exp.Expr) -> Any:
+def _freeze_time(tree: exp.Expr) -> exp.Expr:
     """The query as if it ran at one moment: both sides of a pair run at the same one."""
     for node in list(tree.find_all(exp.Anonymous, exp.CurrentDate, exp.CurrentTimestamp)):
         name = (str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name()).lower()

@@ -13,6 +13,7 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, file_name_or_last
 
 if TYPE_CHECKING:
+    from sqlmesh.core.config import Config
     from sqlmesh.core.context import Context
 
 MAX_EVIDENCE = 1_000
@@ -114,7 +115,7 @@ class PlanSettings:
     notes: tuple[str, ...] = ()
 
 
-def plan_settings(configs: Mapping[Path, Any]) -> PlanSettings:
+def plan_settings(configs: Mapping[Path, Config]) -> PlanSettings:
     """The settings that hold: of several projects the first one's, as everywhere in SQLMesh.
 
     Args:

@@ -166,7 +166,7 @@ def _check_endless(place: ProjectPlace) -> None:
             continue  # Jinja, perhaps; SQLMesh says what is wrong with it
 
 
-def check_project_keys(configs: dict[Path, Any], paths: Sequence[str]) -> None:
+def check_project_keys(configs: dict[Path, Config], paths: Sequence[str]) -> None:
     """Projects that are planned together have a `project:` key each.
 
     Without keys SQLMesh cannot tell whose a model is: planning one of them later, alone, would

@@ -73,7 +73,7 @@ def definition_of(node: Model) -> ModelDefinition:
     )
 
 
-def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> Any:
+def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> exp.Query | None:
     """The query as it is rendered on what earlier runs left; None where that shows not everything.
 
     Two renderings show all of it where the template has no branch but those of `is_incremental()`,

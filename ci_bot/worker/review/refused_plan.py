@@ -33,6 +33,7 @@ from ci_bot.worker.rules import find_all
 from ci_bot.worker.runtime import PhaseClock, load_trace
 
 if TYPE_CHECKING:
+    from sqlmesh.core.audit import ModelAudit, StandaloneAudit
     from sqlmesh.core.context import Context
 
 # Every check that a review can make without touching the warehouse.
@@ -105,7 +106,7 @@ def count_audits(planned: BuiltPlan | None) -> AuditsCheck:
     )
 
 
-def _is_blocking(audit: Any, arguments: Any) -> bool:
+def _is_blocking(audit: ModelAudit | StandaloneAudit, arguments: Any) -> bool:
     """A model can turn a blocking audit into a warning with the argument `blocking`."""
     override = arguments.get("blocking")
     return bool(audit.blocking) if override is None else str(override).lower() not in ("false", "0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.core import constants as c
 
@@ -124,7 +124,7 @@ def make_refused_plan_inputs(
     )
 
 
-def _models_in_prod(opened: OpenProject) -> dict[str, Any]:
+def _models_in_prod(opened: OpenProject) -> dict[str, Model]:
     """The models of prod by fully qualified name; none if there is no prod."""
     prod = opened.context.state_reader.get_environment(c.PROD)
     if prod is None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         refuse_policy,
         view_of_context,
     )
-    from ci_bot.worker.rules.observation import quote_names
+    from ci_bot.worker.rules.observation import RuleObservation, quote_names
     from ci_bot.worker.rules.run_rules import (
         find_all,
         find_in_files,
@@ -38,6 +38,7 @@ __all__ = [
     "ModelRule",
     "ProjectView",
     "RuleInputs",
+    "RuleObservation",
     "SeedRows",
     "compare_seed_rows",
     "find_all",
@@ -68,7 +69,7 @@ __getattr__ = open_on_demand(
             "refuse_policy",
             "view_of_context",
         ],
-        "observation": ["quote_names"],
+        "observation": ["RuleObservation", "quote_names"],
         "run_rules": ["find_all", "find_in_files", "find_in_statements", "find_without_plan"],
     },
 )

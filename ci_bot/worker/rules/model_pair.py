@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlglot import exp
 
@@ -30,6 +30,9 @@ from ci_bot.worker.sqlmesh_compat import is_sql_model
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
+
+
+TreeOfQuery = TypeVar("TreeOfQuery", bound="exp.Expr")
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class ModelPair:
         return self.is_one_text(old, new)
 
     @cached_property
-    def both_trees(self) -> tuple[Any, Any]:
+    def both_trees(self) -> tuple[exp.Query | None, exp.Query | None]:
         """Both queries as they are rendered, and rendered alike; None where one cannot be.
 
         Where the columns of a table became known or unknown (it was external, and is a model now),
@@ -77,7 +80,7 @@ class ModelPair:
             return old.rendered_as_written, new.rendered_as_written
         return old.rendered_query, new.rendered_query
 
-    def is_one_text(self, old: Any, new: Any) -> bool:
+    def is_one_text(self, old: exp.Expr, new: exp.Expr) -> bool:
         """Whether the engine gets the same text for two trees.
 
         The parser takes trees for equal whose texts differ in case, as in a key of JSON, and has
@@ -197,7 +200,7 @@ def _computed_whole(models: Mapping[str, Model], wanted: Iterable[str]) -> dict[
     }
 
 
-def _list_readers(inputs: RuleInputs, name: str) -> tuple[Any, ...]:
+def _list_readers(inputs: RuleInputs, name: str) -> tuple[Model, ...]:
     return tuple(
         inputs.after[reader]
         for reader in sorted(inputs.readers.get(name, ()))
@@ -319,7 +322,7 @@ def _model_text(model: Model, known: Mapping[str, str]) -> str:
     return ""
 
 
-def rename_tables(query: exp.Expr, names: Mapping[str, str]) -> Any:
+def rename_tables(query: TreeOfQuery, names: Mapping[str, str]) -> TreeOfQuery:
     """The query with tables called by their new `names`; itself without any."""
     if not names:
         return query
@@ -330,7 +333,7 @@ def rename_tables(query: exp.Expr, names: Mapping[str, str]) -> Any:
     return query
 
 
-def _rename_table(table: exp.Table, name: str) -> Any:
+def _rename_table(table: exp.Table, name: str) -> exp.Table:
     other = table.copy()
     for part, value in zip(("catalog", "db", "this"), name.split("."), strict=False):
         other.set(part, exp.to_identifier(value))

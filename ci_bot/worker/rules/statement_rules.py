@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ci_bot.protocol.plan import Severity, StatementEffect
 from ci_bot.protocol.rules import RuleSpec, find_rule
@@ -124,7 +124,12 @@ def _observe_standing(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation
 
 
 def _make_observation(
-    spec: Any, told: str, clears: str, severity: Severity, item: JudgedEffect, inputs: RuleInputs
+    spec: RuleSpec,
+    told: str,
+    clears: str,
+    severity: Severity,
+    item: JudgedEffect,
+    inputs: RuleInputs,
 ) -> RuleObservation:
     name = item.statement.model
     model = inputs.after.get(name) if name is not None else None

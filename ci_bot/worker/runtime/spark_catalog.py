@@ -19,6 +19,7 @@ from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
+    from sqlmesh.core.engine_adapter import EngineAdapter
 
 STILL_THERE = "Spark still shows it after the drop."
 
@@ -46,11 +47,12 @@ class SqlPort(Protocol):
 class AdapterSql:
     """`SqlPort` over SQLMesh's Spark adapter; the session starts at the first statement."""
 
-    def __init__(self, adapter: Any) -> None:
+    def __init__(self, adapter: EngineAdapter) -> None:
         self._adapter = adapter
 
     def query_rows(self, sql: str) -> Sequence[Any]:
-        rows: Sequence[Any] = self._adapter.spark.sql(sql).collect()
+        spark: Any = self._adapter.spark  # the base of all adapters declares that it has none
+        rows: Sequence[Any] = spark.sql(sql).collect()
         return rows
 
 
@@ -63,7 +65,7 @@ class FilesPort(Protocol):
 class AdapterFiles:
     """`FilesPort` over the Hadoop file systems that Spark itself uses."""
 
-    def __init__(self, adapter: Any) -> None:
+    def __init__(self, adapter: EngineAdapter) -> None:
         self._adapter = adapter
 
     def measure_size(self, location: str) -> int | None:

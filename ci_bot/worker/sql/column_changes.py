@@ -88,7 +88,7 @@ def list_column_changes(
     return changes
 
 
-def known_types(model: Model | None) -> Mapping[str, Any] | None:
+def known_types(model: Model | None) -> Mapping[str, exp.DataType] | None:
     """Column types by name in lower case; None where the columns cannot be known."""
     if model is None:
         return {}
@@ -189,7 +189,7 @@ def is_supposed(
     return False
 
 
-def _list_alternatives(node: exp.Expr) -> list[Any]:
+def _list_alternatives(node: exp.Expr | None) -> list[exp.Expr]:
     """The values that one of is taken, as COALESCE, IF and CASE do."""
     if isinstance(node, exp.Coalesce):
         return [node.this, *node.expressions]

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from sqlglot import exp
 
@@ -163,7 +162,7 @@ class QueryMeaning:
     def __init__(self, form: NormalForm, dialect: str) -> None:
         self._form = form
         self._dialect = dialect
-        self._nodes: dict[TermKey, Any] = {}
+        self._nodes: dict[TermKey, exp.Expr] = {}
         self._count_turns()
         self._names = OriginNames(form.sealer)
         notes = form.notes

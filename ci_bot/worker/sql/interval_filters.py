@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -90,7 +89,7 @@ def is_interval_predicate(node: exp.Expr) -> bool:
     return bool(_has_marker(node, "start") or _has_marker(node, "end"))
 
 
-def _has_marker(node: exp.Expr, side: str) -> bool:
+def _has_marker(node: exp.Expr | None, side: str) -> bool:
     if node is None:
         return False
     for var in node.find_all(d.MacroVar):
@@ -220,7 +219,7 @@ def day_macro(node: exp.Expr) -> str | None:
     return name if name in {"start_ds", "end_ds", "start_date", "end_date"} else None
 
 
-def last_days(query: ModelQuery) -> Iterator[tuple[Any, Any, str]]:
+def last_days(query: ModelQuery) -> Iterator[tuple[Scope, exp.Expr, str]]:
     """Columns and casts that may be no later than the interval's last day.
 
     Yields the scope, the column or cast, and the macro that the day is written as.
@@ -240,7 +239,7 @@ def last_days(query: ModelQuery) -> Iterator[tuple[Any, Any, str]]:
                 yield scope, side, name
 
 
-def time_column_origins(roots: Iterable[Any], name: str) -> set[tuple[str, str]]:
+def time_column_origins(roots: Iterable[Scope], name: str) -> set[tuple[str, str]]:
     """The table columns that the time column of the result is computed from."""
     found: set[tuple[str, str]] = set()
     for root in roots:

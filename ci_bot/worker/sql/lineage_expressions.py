@@ -254,7 +254,7 @@ class ProjectionList:
             if isinstance(item, exp.Alias | exp.Aliases):
                 self._frame.aliases.setdefault(name, one)
 
-    def _add_star(self, item: exp.Expr, star: Any) -> None:
+    def _add_star(self, item: exp.Expr, star: exp.Expr) -> None:
         self._starred = True
         sources = [source for source in self._frame.sources if not source.hidden]
         if isinstance(item, exp.Column):
@@ -348,7 +348,7 @@ class ProjectionList:
         return frozenset(t for source in self._frame.sources for t in source.relation.tables)
 
 
-def _star_of(item: exp.Expr) -> Any:
+def _star_of(item: exp.Expr) -> exp.Expr | None:
     """The star of a projection that is one: `*` or `o.*`."""
     if isinstance(item, exp.Star):
         return item

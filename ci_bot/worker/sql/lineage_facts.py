@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ci_bot.protocol.review_report import HowChanged
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 # `added` and `removed` only where a model reads it that was not edited for that.
 ModelChange = Literal["added", "removed", "direct", "indirect"]
@@ -30,9 +33,9 @@ class ModelDefinition:
         opaque: why the query cannot be read, as a sentence.
     """
 
-    rendered: Any = None
-    written: Any = None
-    incremental: Any = None
+    rendered: exp.Query | None = None
+    written: exp.Expr | None = None
+    incremental: exp.Query | None = None
     has_star: bool = False
     hides: bool = False
     text: str | None = None

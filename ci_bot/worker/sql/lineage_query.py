@@ -379,6 +379,8 @@ def read_definition(
         UnreadableError: It is of a kind that is not known here, or too deeply nested.
     """
     try:
+        if definition.rendered is None:
+            raise UnreadableError(definition.opaque or "no query")
         reading = read_as_spark(definition.rendered)
         rendered = QueryReader(terms, tables.read_relation, strict=True).read_query(reading.tree)
         gaps, written = set(reading.gaps), None

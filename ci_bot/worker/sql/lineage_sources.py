@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -218,7 +217,7 @@ def _list_tables(sources: Iterable[FromEntry]) -> frozenset[str]:
     return frozenset(table for source in sources for table in source.relation.tables)
 
 
-def _without_its_name(pivot: Any) -> Any:
+def _without_its_name(pivot: exp.Expr) -> exp.Expr:
     """A PIVOT in which only the columns of its alias are left, if it lists them."""
     copied = pivot.copy()
     alias = copied.args.get("alias")

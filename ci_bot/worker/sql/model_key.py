@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-def grain_columns(grains: Sequence[Any]) -> tuple[str, ...]:
+def grain_columns(grains: Sequence[exp.Expr]) -> tuple[str, ...]:
     """The unquoted columns of a model's grain (`model.grains`); empty where it has none.
 
     Several grains are several keys, each unique by itself, so the first is enough. SQLMesh's own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ExpressionTree:
     """The nodes of one expression, in the order of a breadth-first walk."""
 
-    def __init__(self, root: exp.Expr) -> None:
+    def __init__(self, root: exp.Expr | None) -> None:
         self.root = root
         self._by_type: dict[type, list[Any]] | None = None
         self._answers: dict[tuple[type, ...], list[Any]] = {}
@@ -49,7 +49,7 @@ class ExpressionTree:
         return self._by_type
 
 
-def _walk_nodes(root: exp.Expr) -> Iterator[Any]:
+def _walk_nodes(root: exp.Expr | None) -> Iterator[exp.Expr]:
     if root is None:
         return
     queue = [root]
@@ -78,13 +78,15 @@ class ModelQuery:
     the interval at the epoch. Trees and scopes are made when they are first asked for.
     """
 
-    def __init__(self, model: Model, written: Any, embedded: Mapping[str, Model]) -> None:
+    def __init__(
+        self, model: Model, written: exp.Query | None, embedded: Mapping[str, Model]
+    ) -> None:
         self._model = model
         self._embedded = embedded
         self.written = written
 
     @cached_property
-    def rendered_query(self) -> Any:
+    def rendered_query(self) -> exp.Query | None:
         """The query as SQLMesh would run it; None where that takes the engine, or fails."""
         try:
             query = self._render_query()
@@ -95,16 +97,16 @@ class ModelQuery:
         return query
 
     @cached_property
-    def rendered_apart(self) -> Any:
+    def rendered_apart(self) -> exp.Query | None:
         """As `rendered`, with start, end and now at three days, and as in a run; None as there."""
         return self._render_apart(RuntimeStage.EVALUATING)
 
     @cached_property
-    def rendered_for_creation(self) -> Any:
+    def rendered_for_creation(self) -> exp.Query | None:
         """As `rendered_apart`, as SQLMesh renders it for a table or view that is not there yet."""
         return self._render_apart(RuntimeStage.CREATING)
 
-    def _render_apart(self, stage: RuntimeStage) -> Any:
+    def _render_apart(self, stage: RuntimeStage) -> exp.Query | None:
         try:
             return self._render_query(
                 start=SENTINEL_START,
@@ -116,7 +118,7 @@ class ModelQuery:
             return None
 
     @cached_property
-    def rendered_as_written(self) -> Any:
+    def rendered_as_written(self) -> exp.Query | None:
         """As `rendered`, with columns as they are written, whether or not schemas are known."""
         try:
             return self._render_query(
@@ -134,7 +136,7 @@ class ModelQuery:
         known = {plain_name(name) for name in _tables_of(self._model.mapping_schema)}
         return all(plain_name(name) in known for name in self._model.depends_on - {self._model.fqn})
 
-    def _render_query(self, **when: Any) -> Any:
+    def _render_query(self, **when: Any) -> exp.Query | None:
         query = self._model.render_query(**when)
         return query if query is None else _with_embedded(query, self._embedded, when)
 
@@ -222,7 +224,9 @@ def _make_query(model: Model, embedded: Mapping[str, Model]) -> ModelQuery | Non
     return query
 
 
-def _with_embedded(query: exp.Expr, embedded: Mapping[str, Model], when: Mapping[str, Any]) -> Any:
+def _with_embedded(
+    query: exp.Query, embedded: Mapping[str, Model], when: Mapping[str, Any]
+) -> exp.Query:
     """The query with those of the embedded models that it reads, as SQLMesh puts them in."""
     names = embedded and {
         exp.table_name(table, identify=True) for table in query.find_all(exp.Table)
@@ -230,7 +234,7 @@ def _with_embedded(query: exp.Expr, embedded: Mapping[str, Model], when: Mapping
     if not names or names.isdisjoint(embedded):
         return query
 
-    def put_in(node: exp.Expr) -> Any:
+    def put_in(node: exp.Expr) -> exp.Expr:
         model = (
             embedded.get(exp.table_name(node, identify=True))
             if isinstance(node, exp.Table)
@@ -241,7 +245,8 @@ def _with_embedded(query: exp.Expr, embedded: Mapping[str, Model], when: Mapping
             return node
         return _with_embedded(inner, embedded, when).subquery(alias=node.alias or model.view_name)
 
-    return query.copy().transform(put_in, copy=False)
+    found = query.copy().transform(put_in, copy=False)
+    return cast("exp.Query", found)  # a table is never the root
 
 
 def _tables_of(schema: Mapping[str, Any]) -> Iterator[str]:
@@ -253,7 +258,7 @@ def _tables_of(schema: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
-def with_queries(query: exp.Expr, models: Mapping[str, Model]) -> Any:
+def with_queries(query: exp.Query, models: Mapping[str, Model]) -> exp.Query:
     """The query with those of `models` in the place of their tables; itself where it reads none."""
     try:
         return _with_embedded(query, models, {})
@@ -269,7 +274,7 @@ def _is_emptied(query: exp.Expr) -> bool:
     )
 
 
-def _build_scope(query: exp.Expr) -> Scope | None:
+def _build_scope(query: exp.Query | None) -> Scope | None:
     if not isinstance(query, exp.Query):
         return None
     try:
@@ -299,15 +304,16 @@ def list_outer_scopes(root: Scope | None) -> list[Scope]:
     return [root] if isinstance(expression, exp.Select) else []
 
 
-def find_projection(select: Scope, name: str) -> Any:
+def find_projection(select: Scope, name: str) -> exp.Expr | None:
     """The projection called `name`, without its alias; None if there is none."""
     for item in select.expression.expressions:
         if item.alias_or_name.lower() == name.lower():
-            return item.unalias()
+            found: exp.Expr = item.unalias()
+            return found
     return None
 
 
-def split_conditions(condition: exp.Expr) -> list[Any]:
+def split_conditions(condition: exp.Expr) -> list[exp.Expr]:
     """The parts of a condition, as they are written, that all have to hold."""
     if isinstance(condition, exp.Paren):
         return split_conditions(condition.this)
@@ -316,7 +322,7 @@ def split_conditions(condition: exp.Expr) -> list[Any]:
     return [condition]
 
 
-def source_of(scope: Scope, column: exp.Column) -> Any:
+def source_of(scope: Scope, column: exp.Column) -> exp.Expr | Scope | None:
     """Where a column comes from: a table, a scope, or None."""
     if column.table:
         return scope.sources.get(column.table)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from sqlglot import exp
 
@@ -35,7 +34,7 @@ class FromItem:
     block: QueryBlock | None = None
     names: list[str] | None = None
     tell: Callable[[], str] = lambda: ""
-    query: tuple[Any, Mapping[str, CteEntry | None]] | None = None
+    query: tuple[exp.Expr, Mapping[str, CteEntry | None]] | None = None
     is_hidden: bool = False
     by_place: bool = False
 
@@ -84,7 +83,7 @@ class SelectFrame:
     ctes: Mapping[str, CteEntry | None]
     outer: SelectFrame | None = None
     items: dict[str, FromItem] = field(default_factory=dict)
-    results: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, exp.Expr] = field(default_factory=dict)
     equal: set[tuple[tuple[int, str], tuple[int, str]]] = field(default_factory=set)
 
     def resolve_qualified(self, alias: str, name: str, schema: str = "") -> Term | None:
@@ -120,7 +119,7 @@ class SelectFrame:
         return (_column_position(kept), _column_position(other)) in self.equal
 
 
-def list_spellings(tree: exp.Expr) -> tuple[dict[str, str], bool]:
+def list_spellings(tree: exp.Expr | None) -> tuple[dict[str, str], bool]:
     """The names in a query by their lower case, and whether each has one spelling.
 
     Names are read in lower case. Where a project tells capital letters from small ones, they are
@@ -128,7 +127,7 @@ def list_spellings(tree: exp.Expr) -> tuple[dict[str, str], bool]:
     """
     found: dict[str, str] = {}
     is_clear = True
-    for identifier in tree.find_all(exp.Identifier):
+    for identifier in tree.find_all(exp.Identifier) if tree is not None else ():
         name = str(identifier.this)
         is_clear = found.setdefault(name.lower(), name) == name and is_clear
     return found, is_clear

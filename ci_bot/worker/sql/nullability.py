@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,6 +24,8 @@ from ci_bot.worker.sqlmesh_compat import FROM
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
+
+    from ci_bot.worker.sql.model_query import ModelQueries
 
 MAX_DEPTH = 12
 NEVER = "never"
@@ -56,13 +58,13 @@ class ProjectQueries(Protocol):
     """What is asked about the project: models by table, queries by model, and how to say a name."""
 
     @property
-    def models(self) -> Any: ...
+    def models(self) -> Mapping[str, Model]: ...
 
     @property
-    def by_table(self) -> Any: ...
+    def by_table(self) -> Mapping[str, Model]: ...
 
     @property
-    def queries(self) -> Any: ...
+    def queries(self) -> ModelQueries: ...
 
     def name_of_table(self, table: str) -> str: ...
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot import exp
 
@@ -34,7 +33,9 @@ class ClauseKey:
         )
 
 
-def list_clauses(before: ModelQuery, after: ModelQuery, clause: str) -> Iterator[tuple[Any, Any]]:
+def list_clauses(
+    before: ModelQuery, after: ModelQuery, clause: str
+) -> Iterator[tuple[exp.Query, exp.Query]]:
     """The queries with a `group` or an `order`, before and after, as they follow each other.
 
     Positions are as they are written; where a star stands before one, as SQLMesh writes it out.
@@ -81,7 +82,7 @@ def expression_text(node: exp.Expr) -> str:
     return str(bare.sql(dialect="spark", comments=False)).lower()
 
 
-def _with_clause(tree: exp.Expr, clause: str) -> list[Any]:
+def _with_clause(tree: exp.Expr, clause: str) -> list[exp.Query]:
     if not isinstance(tree, exp.Query):
         return []
     return [query for query in tree.find_all(exp.Query) if query.args.get(clause) is not None]

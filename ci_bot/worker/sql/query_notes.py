@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from sqlglot import exp
 
@@ -34,7 +33,7 @@ class JoinNoteSource:
     way: str
     item: FromItem
     frame: SelectFrame
-    on: list[tuple[Term, Any]]
+    on: list[tuple[Term, exp.Expr]]
     turned: FromItem | None = None
 
 
@@ -50,7 +49,7 @@ class JoinNote:
     node: exp.Expr
     how: str
     target: str
-    on: list[tuple[Term, Any, frozenset[ClausePlace]]]
+    on: list[tuple[Term, exp.Expr, frozenset[ClausePlace]]]
 
 
 @dataclass
@@ -63,10 +62,10 @@ class QueryNotes:
         blocks: every block; the sources of one that was melted into another come again there.
     """
 
-    filters: list[tuple[Term, Any]] = field(default_factory=list)
+    filters: list[tuple[Term, exp.Expr]] = field(default_factory=list)
     first: list[FromItem] = field(default_factory=list)
     joined: list[JoinNoteSource] = field(default_factory=list)
-    groups: list[list[tuple[Term, Any]]] = field(default_factory=list)
+    groups: list[list[tuple[Term, exp.Expr]]] = field(default_factory=list)
     distincts: int = 0
     unions: Counter[str] = field(default_factory=Counter)
     blocks: list[QueryBlock] = field(default_factory=list)
@@ -125,7 +124,7 @@ class QueryNotes:
         if group is None or written is None:
             return
         nodes = list(written.find_all(exp.Column)) if group.sets else written.expressions
-        keys: list[tuple[Term, Any]] = []
+        keys: list[tuple[Term, exp.Expr]] = []
         for place, term in enumerate((*group.keys, *group.sets)):
             keys.append((term, nodes[place] if place < len(nodes) else written))
         self.groups.append(keys)

@@ -82,7 +82,7 @@ def read_as_spark(tree: exp.Expr) -> SparkReading:
     return SparkReading(copied, tuple(sorted(gaps)))
 
 
-def _walk_tree(tree: exp.Expr) -> Iterator[Any]:
+def _walk_tree(tree: exp.Expr) -> Iterator[exp.Expr]:
     queue = [tree]
     while queue:
         node = queue.pop()
@@ -184,7 +184,7 @@ def _describe_gap(node: exp.Expr) -> str:
     return f"{node.key} beside other operators without brackets"
 
 
-def _put_operators_right(node: exp.Expr, tree: exp.Expr) -> Any:
+def _put_operators_right(node: exp.Expr, tree: exp.Expr) -> exp.Expr:
     """`tree` with the operators around `node` as Spark reads them; as it was where it cannot."""
     root = node
     while root.parent is not None and type(root.parent) in _VALUES:
@@ -199,7 +199,7 @@ def _put_operators_right(node: exp.Expr, tree: exp.Expr) -> Any:
     return _put_in_place(built, place, tree)
 
 
-def _in_line(node: exp.Expr) -> Iterator[Any]:
+def _in_line(node: exp.Expr) -> Iterator[exp.Expr]:
     """Operands and operators as they follow each other in the text."""
     if type(node) not in _VALUES:
         yield node
@@ -209,7 +209,7 @@ def _in_line(node: exp.Expr) -> Iterator[Any]:
     yield from _in_line(node.expression)
 
 
-def _climb_operators(items: list[Any], least: int) -> Any:
+def _climb_operators(items: list[exp.Expr], least: int) -> exp.Expr:
     """The tree of `items` from the first on, by Spark's levels; takes away what it has used."""
     found = items.pop(0)
     while items and _VALUES[type(items[0])] >= least:
@@ -220,13 +220,13 @@ def _climb_operators(items: list[Any], least: int) -> Any:
     return found
 
 
-def _iterate_ancestors(node: exp.Expr | None) -> Iterator[Any]:
+def _iterate_ancestors(node: exp.Expr | None) -> Iterator[exp.Expr]:
     while node is not None and not isinstance(node, exp.Query):
         yield node
         node = node.parent
 
 
-def _put_sets_right(tree: exp.Expr) -> Any:
+def _put_sets_right(tree: exp.Expr) -> exp.Expr:
     """`tree` with INTERSECT before UNION and EXCEPT."""
     roots = [
         node
@@ -252,7 +252,7 @@ def _put_sets_right(tree: exp.Expr) -> Any:
     return tree
 
 
-def _sets_in_line(node: exp.Expr) -> Iterator[Any]:
+def _sets_in_line(node: exp.Expr) -> Iterator[exp.Expr]:
     if not isinstance(node, exp.SetOperation):
         yield node
         return
@@ -261,7 +261,7 @@ def _sets_in_line(node: exp.Expr) -> Iterator[Any]:
     yield from _sets_in_line(node.expression)
 
 
-def _climb_sets(items: list[Any], least: int) -> Any:
+def _climb_sets(items: list[exp.Expr], least: int) -> exp.Expr:
     found = items.pop(0)
     while items and _SETS.get(type(items[0]), 0) >= least:
         operator = items.pop(0)
@@ -272,7 +272,7 @@ def _climb_sets(items: list[Any], least: int) -> Any:
     return found
 
 
-def _put_in_place(built: exp.Expr, place: tuple[Any, Any, Any], tree: exp.Expr) -> Any:
+def _put_in_place(built: exp.Expr, place: tuple[Any, Any, Any], tree: exp.Expr) -> exp.Expr:
     parent, name, index = place
     if parent is None:
         return built

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,8 +105,8 @@ def has_trait(node: exp.Expr, what: Any) -> bool:
     return any(what(part) for part, is_own in _walk_clauses([(node, True)]) if is_own)
 
 
-def _iterate_clauses(select: exp.Select) -> Iterator[tuple[Any, bool]]:
-    queue: list[tuple[Any, bool]] = []
+def _iterate_clauses(select: exp.Select) -> Iterator[tuple[exp.Expr, bool]]:
+    queue: list[tuple[exp.Expr, bool]] = []
     for name, value in select.args.items():
         if name in _ELSEWHERE or value is None:
             continue
@@ -120,7 +120,7 @@ def _iterate_clauses(select: exp.Select) -> Iterator[tuple[Any, bool]]:
     yield from _walk_clauses(queue)
 
 
-def _walk_clauses(queue: list[tuple[Any, bool]]) -> Iterator[tuple[Any, bool]]:
+def _walk_clauses(queue: list[tuple[exp.Expr, bool]]) -> Iterator[tuple[exp.Expr, bool]]:
     while queue:
         node, is_own = queue.pop()
         yield node, is_own
@@ -254,7 +254,7 @@ class ClauseTranslator:
         return found
 
     def translate_order(
-        self, block: QueryBlock, query: exp.Expr, items: list[Any], results: list[Term]
+        self, block: QueryBlock, query: exp.Expr, items: Sequence[exp.Expr], results: list[Term]
     ) -> None:
         """ORDER BY, LIMIT and OFFSET; a number in ORDER BY means a result.
 
@@ -299,7 +299,7 @@ class ClauseTranslator:
         return found
 
 
-def _names_all(keys: list[Any], items: list[Any]) -> bool:
+def _names_all(keys: list[exp.Expr], items: Sequence[exp.Expr]) -> bool:
     """Whether ORDER BY names every result, so that rows which it cannot tell apart are equal."""
     named: set[int] = set()
     for key in keys:
@@ -314,7 +314,7 @@ def _names_all(keys: list[Any], items: list[Any]) -> bool:
     return len(named) == len(items) and not any(item.is_star for item in items)
 
 
-def _numbered_result(item: exp.Expr, select: exp.Select) -> Any:
+def _numbered_result(item: exp.Expr, select: exp.Select) -> exp.Expr | None:
     """The result that a number in GROUP BY means; None where it is no number."""
     if not isinstance(item, exp.Literal) or item.is_string:
         return None

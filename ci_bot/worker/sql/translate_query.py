@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -130,7 +129,7 @@ def _has_no_structures(node: exp.Expr) -> bool:
     )
 
 
-def _list_selects(node: exp.Expr) -> list[Any]:
+def _list_selects(node: exp.Expr) -> list[exp.Select]:
     query = node.unnest() if isinstance(node, exp.Subquery) else node
     if isinstance(query, exp.SetOperation):
         return [*_list_selects(query.this), *_list_selects(query.expression)]

@@ -58,7 +58,7 @@ class ScalarTranslator:
         self.host = host
         self.frame = frame
         self.results_first = False
-        self.windows: dict[str, Any] = {}
+        self.windows: dict[str, exp.Expr] = {}
         self._bound: dict[str, str] = {}
         self._special: dict[type, Callable[[Any], Term]] = {
             exp.Column: self._translate_column,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from sqlglot import exp
 
@@ -104,7 +104,7 @@ class FromEntries:
 
     def _query_of(
         self, node: exp.Expr
-    ) -> tuple[Any, Mapping[str, CteEntry | None], tuple[str, ...]] | None:
+    ) -> tuple[exp.Expr, Mapping[str, CteEntry | None], tuple[str, ...]] | None:
         names = tuple(name.lower() for name in node.alias_column_names)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
             if any(value for name, value in node.args.items() if name not in {"this", "alias"}):
@@ -326,7 +326,7 @@ class SourceTranslator:
 
     def _translate_conditions(
         self, join: exp.Join, before: list[FromItem], item: FromItem
-    ) -> list[tuple[Term, Any]]:
+    ) -> list[tuple[Term, exp.Expr]]:
         """The conditions of a join, each with what it was read from."""
         on = join.args.get("on")
         parts = written_parts(on) if on is not None else []

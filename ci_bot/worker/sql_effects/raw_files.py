@@ -167,7 +167,7 @@ def _block_dialect(block: exp.Expr) -> str | None:
     return value.name.lower() if value is not None else None
 
 
-def _find_property(block: exp.Expr, name: str) -> Any:
+def _find_property(block: exp.Expr, name: str) -> exp.Expr | None:
     for item in block.expressions:
         if item.key == "property" and str(item.this).lower() == name:
             value = item.args.get("value")

@@ -67,13 +67,13 @@ def _of_statement(
 
 def _with_all(
     context: Callable[..., dict[str, Any]], model: Model, tree: exp.Expr, stage: Any
-) -> Any:
+) -> list[exp.Expr] | None:
     return sqlmesh_compat.rendered_statement(model, tree, **context(), runtime_stage=stage)
 
 
 def _named_only(
     context: Callable[..., dict[str, Any]], model: Model, tree: exp.Expr, stage: Any
-) -> Any:
+) -> list[exp.Expr] | None:
     """Rendering with the names of those models led to tables that the statement names.
 
     To lead the names of a thousand models takes SQLMesh a second for each statement.

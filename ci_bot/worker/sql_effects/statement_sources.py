@@ -35,6 +35,7 @@ from ci_bot.worker.sql_effects.jinja_templates import literal_parts
 from ci_bot.worker.sql_effects.judgement import PLACEHOLDER, RenderedStatement
 
 if TYPE_CHECKING:
+    from sqlmesh.core.audit import ModelAudit, StandaloneAudit
     from sqlmesh.core.context import Context
     from sqlmesh.core.environment import EnvironmentStatements
     from sqlmesh.core.model import Model
@@ -388,7 +389,7 @@ def inside_model(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
         yield from _clause_statements(model, site, place)
 
 
-def of_standalone(audit: Any, site: RenderSite) -> Iterator[RenderedStatement]:
+def of_standalone(audit: StandaloneAudit, site: RenderSite) -> Iterator[RenderedStatement]:
     """The query of an audit that is a node by itself."""
     place = StatementPlace(audit.name, site.default_dialect, code_of(audit))
     if may_run_code(audit.query_.sql, audit):
@@ -414,7 +415,11 @@ def _query_statements(
 
 
 def _audit_statements(
-    model: Model, audit: Any, arguments: dict[str, Any], site: RenderSite, place: StatementPlace
+    model: Model,
+    audit: ModelAudit | StandaloneAudit,
+    arguments: dict[str, Any],
+    site: RenderSite,
+    place: StatementPlace,
 ) -> Iterator[RenderedStatement]:
     given = " ".join(str(value) for value in arguments.values())
     own = "" if audit.name in BUILT_IN_AUDITS else audit.query_.sql
@@ -450,7 +455,7 @@ def _expression_as_query(expression: str) -> str:
     return f"SELECT {expression}"
 
 
-def _iterate_expressions(tree: exp.Expr) -> Iterator[Any]:
+def _iterate_expressions(tree: exp.Expr) -> Iterator[exp.Expr]:
     if tree.key != "whens":
         yield tree
         return
@@ -460,7 +465,7 @@ def _iterate_expressions(tree: exp.Expr) -> Iterator[Any]:
                 yield part
 
 
-def _iterate_assigned(then: exp.Expr) -> Iterator[Any]:
+def _iterate_assigned(then: exp.Expr) -> Iterator[exp.Expr]:
     for part in (then.args.get("expression"), *then.expressions) if then is not None else ():
         if part is not None:
             yield part

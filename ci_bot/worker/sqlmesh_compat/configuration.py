@@ -30,7 +30,9 @@ from sqlmesh.utils.errors import ConfigError
 from sqlmesh.utils.pydantic import validation_error_message
 
 if TYPE_CHECKING:
-    from sqlmesh.core.model import Model
+    from sqlglot import exp
+    from sqlmesh.core.environment import EnvironmentStatements
+    from sqlmesh.core.model import Model, SqlModel
 
 
 def analytics_off() -> None:
@@ -273,7 +275,7 @@ def _make_adapter(dialect: str) -> Any:
     return create_engine_adapter(lambda: None, dialect)
 
 
-def executed_text(tree: Any, dialect: str) -> str:
+def executed_text(tree: exp.Expr, dialect: str) -> str:
     """The text of a statement or query as the adapter of `dialect` executes it (`_to_sql`)."""
     text: str = _make_adapter(dialect)._to_sql(tree)
     return text
@@ -293,7 +295,7 @@ def table_clauses(model: Model, properties: Mapping[str, Any], dialect: str) -> 
     return executed_text(clauses, dialect) if clauses is not None else ""
 
 
-def rendered_statement(model: Model, tree: Any, **context: Any) -> list[Any] | None:
+def rendered_statement(model: Model, tree: exp.Expr, **context: Any) -> list[exp.Expr] | None:
     """One statement of a model as SQLMesh renders it (`_statement_renderer`).
 
     Returns:
@@ -303,7 +305,7 @@ def rendered_statement(model: Model, tree: Any, **context: Any) -> list[Any] | N
     return rendered
 
 
-def render_on_earlier_runs(model: Model) -> Any:
+def render_on_earlier_runs(model: SqlModel) -> exp.Expr | None:
     """A model's query as a run renders it that finds what earlier runs left.
 
     SQLMesh hands the model's snapshot to Jinja, and dbt's `is_incremental` looks at its intervals.
@@ -322,7 +324,7 @@ def render_on_earlier_runs(model: Model) -> Any:
 
 
 def rendered_environment_statements(
-    item: Any, tree: Any, dialect: str, catalog: str | None, **context: Any
+    item: EnvironmentStatements, tree: exp.Expr, dialect: str, catalog: str | None, **context: Any
 ) -> list[str] | None:
     """One statement of `EnvironmentStatements` as `render_statements` renders it; see above."""
     rendered = ExpressionRenderer(

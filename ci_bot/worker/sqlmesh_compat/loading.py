@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core import constants as c
 from sqlmesh.core import loader
@@ -16,6 +16,9 @@ from sqlmesh.core.context import Context
 from sqlmesh.core.macros import macro
 from sqlmesh.core.signal import signal
 from sqlmesh.utils.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sqlmesh.core.config import Config
 
 
 @contextmanager
@@ -63,7 +66,7 @@ def load_error(path: Path, problem: BaseException) -> ConfigError:
     return error
 
 
-def ignore_files(configs: dict[Path, Any], files: Sequence[Path]) -> None:
+def ignore_files(configs: dict[Path, Config], files: Sequence[Path]) -> None:
     """Lets the next load leave these files out. (`Loader._glob_paths`)"""
     for config in configs.values():
         config.ignore_patterns = [

@@ -52,7 +52,7 @@ Tree: type[Any] = getattr(exp, "Expr", exp.Expression)
 _DECIMAL = exp.DataType.Type.DECIMAL
 
 
-def column_types(model: Model) -> Mapping[str, Any] | None:
+def column_types(model: Model) -> Mapping[str, exp.DataType] | None:
     """The types of a model's columns by name, as far as they can be known.
 
     Before sqlglot 28 the parser forgets the digits of a decimal that is computed: `amount * 2` is

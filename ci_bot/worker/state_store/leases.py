@@ -245,7 +245,7 @@ class LeaseBook:
 
     def __init__(
         self,
-        adapter: Any | None,
+        adapter: EngineAdapter | None,
         *,
         timing: LeaseTiming = _TIMING,
         monotonic: Callable[[], float] = time.monotonic,

@@ -6,7 +6,7 @@ a name, because people give any name to an environment of their own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.environment import EnvironmentName
@@ -44,7 +44,7 @@ def stands_for(row: LedgerRow | None, expires: int | None) -> bool:
 
 def read_environment_records(
     state_reader: StateReader, ledger: Ledger, environment: str
-) -> tuple[Any | None, LedgerRow | None]:
+) -> tuple[Environment | None, LedgerRow | None]:
     """What SQLMesh's state and the ledger hold of an environment, of one moment.
 
     Another run may make or remove it between two reads: an apply writes the row first and a cleanup

@@ -16,6 +16,7 @@ from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sqlmesh_compat import is_scd_type_2
 
 if TYPE_CHECKING:
+    from sqlglot import exp
     from sqlmesh.core.model import Model
 
 DESTRUCTIVE = find_rule("forward-only-destructive")
@@ -185,7 +186,9 @@ def _list_dropped(before: Model, after: Model) -> tuple[list[str], bool]:
     return sorted(set(found)), True
 
 
-def _known_columns(before: Model, after: Model) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def _known_columns(
+    before: Model, after: Model
+) -> tuple[dict[str, exp.DataType], dict[str, exp.DataType]] | None:
     """Columns and types, of the old model as its state has it; None where a side hides them."""
     old, new = _as_stored(before).columns_to_types, after.columns_to_types
     if not old or not new or "*" in old or "*" in new:
@@ -197,7 +200,7 @@ def _are_typed(*sides: dict[str, Any]) -> bool:
     return not any(kind.is_type("UNKNOWN") for side in sides for kind in side.values())
 
 
-def _as_stored(model: Model) -> Any:
+def _as_stored(model: Model) -> Model:
     """The model as it comes back from a state, which is what SQLMesh compares with.
 
     Not every type survives the way through JSON. A base branch that counts as prod never went

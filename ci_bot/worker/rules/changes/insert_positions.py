@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlmesh.core import dialect as d
@@ -116,7 +116,7 @@ def check_inserts(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 )
 
 
-def _list_inserts(model: Model) -> list[tuple[str, Any, str]]:
+def _list_inserts(model: Model) -> list[tuple[str, exp.Expr, str]]:
     """(slot, statement, text) of each INSERT without columns around a model's query."""
     if not (getattr(model, "pre_statements_", None) or getattr(model, "post_statements_", None)):
         return []
@@ -151,7 +151,7 @@ def _why_moved(insert: exp.Expr, holder: Model, tables: _ProjectTables) -> str:
     )
 
 
-def _star_of(insert: exp.Expr) -> tuple[Any, bool]:
+def _star_of(insert: exp.Expr) -> tuple[exp.Table | None, bool]:
     """The table whose columns an INSERT takes in their order, and whether it takes no others."""
     if isinstance(insert.args.get("source"), exp.Table):  # INSERT INTO target TABLE source
         return insert.args["source"], True

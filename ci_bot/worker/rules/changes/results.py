@@ -237,9 +237,9 @@ def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
         )
 
 
-def _list_casts(query: ModelQuery) -> dict[str, Any]:
+def _list_casts(query: ModelQuery) -> dict[str, exp.DataType]:
     """The type that each expression is cast to, where it is cast to one type only."""
-    found: dict[str, Any] = {}
+    found: dict[str, exp.DataType | None] = {}
     for node in query.tree.find_all(exp.Cast, exp.TryCast):
         if isinstance(node.parent, exp.Alias | exp.Select):
             continue  # the type of the column itself, which `retyped` compares

@@ -199,9 +199,9 @@ def _equal_among_equals(window: exp.Expr) -> bool:
     return expression_text(value) in known
 
 
-def _map_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[Any]]:
+def _map_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[exp.Expr]]:
     """The picking windows by their function and partition, as they stand."""
-    found: dict[tuple[str, frozenset[str]], list[Any]] = {}
+    found: dict[tuple[str, frozenset[str]], list[exp.Expr]] = {}
     for window in query.rendered_tree.find_all(exp.Window):
         function = window.this
         while isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
@@ -450,6 +450,7 @@ def _stand_for_full_joins(old: QueryMeaning, new: QueryMeaning) -> bool:
     return not lost and set(came) == {"UNION ALL"} and fulls[0] - fulls[1] >= came["UNION ALL"]
 
 
-def _list_tables(tree: exp.Expr) -> list[str]:
+def _list_tables(tree: exp.Expr | None) -> list[str]:
     """The tables that a query reads, each as often as it does; a CTE is none."""
-    return sorted(table_name(table) for table in tree.find_all(exp.Table) if table.db)
+    found = tree.find_all(exp.Table) if tree is not None else ()
+    return sorted(table_name(table) for table in found if table.db)

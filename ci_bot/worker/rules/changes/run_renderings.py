@@ -28,6 +28,7 @@ from ci_bot.worker.sql import JINJA_PARSER, RUN_DATES, list_jinja_macros
 from ci_bot.worker.sqlmesh_compat import is_sql_model
 
 if TYPE_CHECKING:
+    from sqlglot import exp
     from sqlmesh.core.model import Model, SqlModel
 
 CHANGED_IN_RUNS = find_rule("changed-in-runs")
@@ -124,7 +125,7 @@ def _list_renderings(before: SqlModel, after: SqlModel) -> Iterator[RunRendering
         yield lambda model: [sqlmesh_compat.render_on_earlier_runs(model)]
 
 
-def _render_all(run: Mapping[str, Any], model: Model) -> list[Any]:
+def _render_all(run: Mapping[str, Any], model: Model) -> list[exp.Expr | None]:
     return [
         *model.render_pre_statements(**run),
         model.render_query(**run),
@@ -153,7 +154,7 @@ def _has_one_meaning(pair: ModelPair, before: SqlModel, after: SqlModel) -> bool
     return len(old) == len(new) and all(map(_is_one_template, old, new))
 
 
-def _iterate_parsed(model: SqlModel) -> Iterator[Any]:
+def _iterate_parsed(model: SqlModel) -> Iterator[exp.Expr]:
     yield model.query
     yield from model.pre_statements
     yield from model.post_statements

@@ -21,6 +21,8 @@ from ci_bot.worker.sqlmesh_compat import is_seed_model
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model, SeedModel
 
+    from ci_bot.protocol.plan import Severity
+
 NOT_UTF8 = find_rule("seed-not-utf8")
 BROKEN = find_rule("seed-broken")
 TOO_LARGE = find_rule("seed-too-large")
@@ -191,7 +193,9 @@ def find_content_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
 def _find_shape_faults(
     inputs: RuleInputs, path: str, model: SeedModel | None, rows: list[list[str]]
 ) -> Iterator[RuleObservation]:
-    def broken(what: str, evidence: str, line: int, severity: Any = None) -> RuleObservation:
+    def broken(
+        what: str, evidence: str, line: int, severity: Severity | None = None
+    ) -> RuleObservation:
         return RuleObservation(
             BROKEN,
             evidence,

@@ -273,12 +273,12 @@ def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
     ]
 
 
-def _is_in_deciding_column(var: Any, query: ModelQuery, model: Model) -> bool:
+def _is_in_deciding_column(var: exp.Expr, query: ModelQuery, model: Model) -> bool:
     place = place_of(var, query)
     return place.startswith("column ") and _decides(place.removeprefix("column ").lower(), model)
 
 
-def _is_upper_bound(var: Any) -> bool:
+def _is_upper_bound(var: exp.Expr) -> bool:
     """Whether a condition on rows only keeps out what lies after the run: no old row does."""
     below, above = var, var.parent
     while above is not None and not isinstance(above, (*_ORDERINGS, exp.Between, exp.Select)):
@@ -304,7 +304,7 @@ def _is_condition_on_rows(node: exp.Expr) -> bool:
     return isinstance(above, exp.Where | exp.Having | exp.Qualify | exp.Join)
 
 
-def _strip_cast(item: exp.Expr) -> Any:
+def _strip_cast(item: exp.Expr) -> exp.Expr:
     node = item.unalias()
     while isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
         node = node.this
@@ -324,7 +324,7 @@ def _in_words(calls: Sequence[str]) -> str:
 
 
 def _calls_of_all(
-    query: ModelQuery, types: tuple[Any, ...], named: frozenset[str], *, clock: bool
+    query: ModelQuery, types: tuple[type[exp.Expr], ...], named: frozenset[str], *, clock: bool
 ) -> list[str]:
     """The calls in a query, also those that variables put in, and macros only while it runs."""
     found = _list_clock_calls(query.tree, query, types, named, clock=clock)
@@ -351,7 +351,7 @@ def _is_completed_later(query: ModelQuery) -> bool:
 def _list_clock_calls(
     tree: ExpressionTree,
     query: ModelQuery,
-    types: tuple[Any, ...],
+    types: tuple[type[exp.Expr], ...],
     named: frozenset[str],
     *,
     clock: bool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -25,6 +25,8 @@ from ci_bot.worker.sqlmesh_compat import FROM, is_python_model, is_scd_type_2
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
+
+    from ci_bot.protocol.plan import Severity
 
 MAX_DEPTH = 8
 # Tables that are named for holding what has changed, and nothing else.
@@ -63,7 +65,7 @@ class HardDeletesPartialSource(ModelRule):
             yield self._observe_partial(model, what, words, severity="medium")
 
     def _observe_partial(
-        self, model: Model, what: str, words: str, severity: Any = None
+        self, model: Model, what: str, words: str, severity: Severity | None = None
     ) -> RuleObservation:
         return self.make_observation(
             model,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -55,7 +55,7 @@ def _is_time_range(model: Model) -> bool:
     return bool(model.kind.is_incremental_by_time_range and model.is_sql and model.time_column)
 
 
-def _list_roots(query: ModelQuery) -> list[Any]:
+def _list_roots(query: ModelQuery) -> list[Scope]:
     return [query.scopes] if query.scopes is not None else []
 
 
@@ -264,7 +264,7 @@ def _interval_unit(model: Model) -> str:
     return unit if unit in UNITS else "day"
 
 
-def _resolve_column(branch: Scope, name: str, depth: int = 0) -> Any:
+def _resolve_column(branch: Scope, name: str, depth: int = 0) -> exp.Expr | None:
     """The expression of a result column, followed through CTEs that only pass it on."""
     item = find_projection(branch, name)
     if isinstance(item, exp.Column) and depth < 10:  # noqa: PLR2004 - deeper is a loop

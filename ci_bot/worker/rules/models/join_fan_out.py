@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -13,6 +13,7 @@ from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import ModelQuery, column_names, iterate_selects, read_promises, table_name
+from ci_bot.worker.sqlmesh_compat import is_scd_type_2
 
 if TYPE_CHECKING:
     from sqlglot.optimizer.scope import Scope
@@ -56,7 +57,7 @@ def fixed_columns(join: exp.Join) -> frozenset[str]:
 
 def _iterate_partners(
     scope: Scope, by_table: Mapping[str, Model]
-) -> Iterator[tuple[Any, str, Any]]:
+) -> Iterator[tuple[exp.Join, str, Model]]:
     """(join, table, model) for each join of a stored table whose model is known."""
     for join in scope.expression.args.get("joins") or []:
         source = scope.sources.get(join.this.alias_or_name)
@@ -143,9 +144,9 @@ class HistoryJoin(ModelRule):
         for scope in iterate_selects(query.root or query.written_root):
             where = scope.expression.args.get("where")
             for join, table, partner in _iterate_partners(scope, self.project.by_table):
-                if not partner.kind.is_scd_type_2:
-                    continue
                 kind = partner.kind
+                if not is_scd_type_2(kind):
+                    continue
                 validity = {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
                 mentioned = {
                     column.name.lower()
@@ -190,13 +191,13 @@ class NotInNullable(ModelRule):
                         anchors=("NOT IN", "NOT"),
                     )
 
-    def _name_tables(self, subquery: exp.Subquery) -> str:
+    def _name_tables(self, subquery: exp.Query) -> str:
         found = {
             self.project.name_of_table(table_name(table)) for table in subquery.find_all(exp.Table)
         }
         return ", ".join(sorted(found))
 
-    def _is_certain(self, column: exp.Column, subquery: exp.Subquery) -> bool:
+    def _is_certain(self, column: exp.Column, subquery: exp.Query) -> bool:
         """Whether a filter, an audit or a grain keeps the listed column from being NULL."""
         for test in subquery.find_all(exp.Not):
             inner = test.this
@@ -212,14 +213,14 @@ class NotInNullable(ModelRule):
         return name in read_promises(source).not_null or any(name in key for key in keys_of(source))
 
 
-def _list_not_in(node: exp.Expr) -> list[Any]:
+def _list_not_in(node: exp.Expr) -> list[exp.Query]:
     """The subquery of NOT (x IN (SELECT …)), if that is what a node is."""
     inner = node.this.unnest()
     query = inner.args.get("query") if isinstance(inner, exp.In) else None
     return [query.unnest()] if query is not None else []
 
 
-def _listed_column(subquery: exp.Subquery) -> Any:
+def _listed_column(subquery: exp.Query) -> exp.Column | None:
     if not isinstance(subquery, exp.Select) or len(subquery.expressions) != 1:
         return None
     item = subquery.expressions[0].unalias()

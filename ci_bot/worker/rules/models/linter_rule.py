@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
 from sqlmesh.core.model import Model
@@ -17,6 +17,9 @@ from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.project import GatewayFacts, list_gateways
 from ci_bot.worker.rules.observation import RuleObservation, Tell, columns_of, line_of
 from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.plan import Severity
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class ModelRule(Rule):
         clears: str,
         *,
         subject: Iterable[str] = (),
-        severity: Any = None,
+        severity: Severity | None = None,
         anchors: tuple[str, ...] = (),
     ) -> RuleObservation:
         """An observation of this rule on `model`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -60,7 +60,7 @@ def _looks_untied(join: exp.Join) -> bool:
     )
 
 
-def unconditional_joins(query: ModelQuery) -> Iterator[tuple[Any, Any]]:
+def unconditional_joins(query: ModelQuery) -> Iterator[tuple[exp.Expr, Scope]]:
     """(what is joined, the scope) of joins whose rows all meet all others."""
     for scope in iterate_selects(query.root or query.written_root):
         select = scope.expression
@@ -183,7 +183,7 @@ def _list_stored_tables(cte: exp.Expr) -> set[str]:
     return {table_name(table) for table in cte.this.find_all(exp.Table)} - {cte.alias.lower()}
 
 
-def _list_members(cte: exp.Expr) -> list[Any]:
+def _list_members(cte: exp.Expr) -> list[exp.Query]:
     union = cte.this
     if not isinstance(union, exp.SetOperation):
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlmesh.core.node import IntervalUnit
@@ -171,7 +171,7 @@ def _list_keys(model: Model) -> list[frozenset[str]]:
     return [*found, unique] if unique else found
 
 
-def _list_columns(part: exp.Expr) -> list[Any]:
+def _list_columns(part: exp.Expr) -> list[exp.Column]:
     return [part] if isinstance(part, exp.Column) else list(part.find_all(exp.Column))
 
 

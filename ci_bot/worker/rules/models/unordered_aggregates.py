@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-def _aggregate_types(*names_: str) -> tuple[Any, ...]:
+def _aggregate_types(*names_: str) -> tuple[type[exp.Expr], ...]:
     return tuple(getattr(exp, name) for name in names_ if hasattr(exp, name))
 
 
@@ -108,7 +108,7 @@ class UnorderedAggregate(ModelRule):
             column in keys or self._hangs_on(column, keys, scope) for column in columns
         )
 
-    def _hangs_on(self, column: exp.Column, keys: list[Any], scope: Scope) -> bool:
+    def _hangs_on(self, column: exp.Column, keys: list[exp.Expr], scope: Scope) -> bool:
         source = scope.sources.get(column.table)
         if not isinstance(source, exp.Table):
             return False
@@ -162,10 +162,10 @@ def _equal_to(join: exp.Join, alias: str, grouped: set[Any], *, anywhere: bool =
     return found
 
 
-def _resolve_group_keys(keys: list[Any], select: exp.Expr) -> list[Any]:
+def _resolve_group_keys(keys: list[exp.Expr], select: exp.Expr) -> list[exp.Expr]:
     """What is grouped by, with places and names of results written out."""
     results = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
-    found: list[Any] = []
+    found: list[exp.Expr] = []
     for key in keys:
         if isinstance(key, exp.Literal) and not key.is_string:
             place = int(key.name) - 1
