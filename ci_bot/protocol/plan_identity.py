@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from pydantic import Field
 
@@ -127,7 +127,7 @@ class ProdIdentity(Contract):
         return hashlib.sha256(_canonical_json(document).encode()).hexdigest()
 
 
-def _canonical_json(document: dict[str, Any]) -> str:
+def _canonical_json(document: Mapping[str, object]) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

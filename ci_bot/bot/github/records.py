@@ -124,7 +124,7 @@ def read_permission_record(data: Any) -> Permission:
     return _ROLES.get(read_optional_field(data, "role_name", str) or "", basic)
 
 
-def list_check_batches(check: CheckRun, size: int) -> list[dict[str, Any]]:
+def list_check_batches(check: CheckRun, size: int) -> list[dict[str, object]]:
     """The `output` of each request that a check takes, with `size` annotations at most."""
     found = [
         {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from ci_bot.bot.decision import TeamLimits, diff_risks, judge_applied
 from ci_bot.bot.handlers.gate import UnmetCondition
@@ -182,7 +181,7 @@ def _keep_apply_files(document: ApplyDocument, publisher: Publisher) -> Render:
     return render
 
 
-def _build_apply_result(document: ApplyDocument) -> dict[str, Any]:
+def _build_apply_result(document: ApplyDocument) -> dict[str, object]:
     """The output `result`."""
     return {
         "activity": "apply",

@@ -428,7 +428,7 @@ def known_rules() -> Mapping[str, frozenset[Severity]]:
 # The JSON Schema with which an editor completes a policy, and finds what is wrong with it.
 
 
-def policy_schema() -> dict[str, Any]:
+def policy_schema() -> dict[str, object]:
     """Draft 2020-12, with the rules that a policy may name."""
     schema = PolicyFile.model_json_schema(mode="validation")
     rules = sorted(set(known_rules()) - set(UNWEIGHED))

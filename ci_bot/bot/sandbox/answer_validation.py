@@ -97,7 +97,7 @@ def with_known_reasons(answer: WorkerAnswer) -> WorkerAnswer:
 
 
 def _with_known_reason(document: AnswerWithReason) -> AnswerWithReason:
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     if document.failure is not None:
         code = of_the_worker(document.failure.reason_code)
         changes["failure"] = document.failure.model_copy(update={"reason_code": code})

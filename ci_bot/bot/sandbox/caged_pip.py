@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ LINK_OPTIONS = ("-f", "--find-links")
 BINARY_OF = {"psycopg2": "psycopg2-binary"}
 
 
-def list_missing_requirements(report: dict[str, Any]) -> list[str]:
+def list_missing_requirements(report: Mapping[str, Any]) -> list[str]:
     """What pip's report says is missing, one requirement a line, with hashes if it knows all."""
     found: list[tuple[str, str | None]] = []
     for item in report.get("install", []):

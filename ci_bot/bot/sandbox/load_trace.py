@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import source_from_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from ci_bot.bot.sandbox.launch import WorkerLaunch
 
@@ -78,7 +77,7 @@ class TraceReader:
         return not self.programs.isdisjoint({"java", "spark-submit"})
 
 
-def trace_arguments(launch: WorkerLaunch) -> dict[str, Any] | None:
+def trace_arguments(launch: WorkerLaunch) -> dict[str, str | list[str]] | None:
     """What the bootstrap gets about the trace; None if nothing is to be traced."""
     if not launch.traced:
         return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from jinja2 import FunctionLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
@@ -212,7 +211,7 @@ def list_workflow_names(level: SetupLevel = "full") -> list[str]:
     return [workflow.name for workflow in _WORKFLOWS if level in workflow.levels]
 
 
-def _job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:
+def _job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
     """The variables of a job, as the parts of templates name them."""
     variables = request.used_variables
     settings = list_settings(variables, request.level, job) if job else []
@@ -223,7 +222,7 @@ def _job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:
     }
 
 
-def _template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, Any]:
+def _template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
     """What a template is filled with."""
     own = _job_context(request, job)
     projects = [project.path for project in request.repository.projects]

@@ -6,7 +6,7 @@ import gc
 import re
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlmesh.utils.concurrency import NodeExecutionFailedError
 from sqlmesh.utils.errors import ConflictingPlanError
@@ -194,7 +194,7 @@ class BuildAttempts:
             repository=self._repository,
             hint="Fix the cause and apply again: what is built already is kept.",
         )
-        update: dict[str, Any] = {"model": self._names.short_name(str(name)) if name else None}
+        update: dict[str, object] = {"model": self._names.short_name(str(name)) if name else None}
         audit = sqlmesh_compat.failed_audit_of(failed)
         if audit is not None:
             update["message"] = f"The audit `{audit.name}` cannot run: {base.message}"

@@ -256,7 +256,7 @@ def _type_width(kind: Any) -> int:
     return _WIDTHS.get(kind, _OTHER_WIDTH) if isinstance(kind, str) else _nested_width(kind)
 
 
-def _nested_width(kind: dict[str, Any]) -> int:
+def _nested_width(kind: Mapping[str, Any]) -> int:
     if kind["type"] == "struct":
         return sum(_type_width(field["type"]) for field in kind["fields"])
     if kind["type"] == "array":

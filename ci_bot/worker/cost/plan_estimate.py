@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 from ci_bot.errors import EXIT_REFUSED
 from ci_bot.protocol.base import Failure
@@ -137,25 +137,24 @@ def predict_plan_cost(
         key=lambda found: (-found.executor_hours_mid, found.model),
     )
     unknown = sorted({item.model for item in built} - {found.model for found in models})
-    counted: dict[str, Any] = {
-        "intervals": total.intervals,
-        "batches": total.batches,
-        "tables_rebuilt": total.rebuilt,
-        "tables": total.tables,
-        "unknown": unknown,
-        "accuracy": known.accuracy,
-    }
+    make_cost = partial(
+        Cost,
+        intervals=total.intervals,
+        batches=total.batches,
+        tables_rebuilt=total.rebuilt,
+        tables=total.tables,
+        unknown=unknown,
+        accuracy=known.accuracy,
+    )
     if not models:
-        return Cost(
-            **counted,
+        return make_cost(
             confidence="unknown",
             basis="Counted from the plan. No recorded runs of these models, so time is unknown."
             if built
             else "There is no table to build.",
         )
     middle = sum(found.executor_hours_mid for found in models)
-    return Cost(
-        **counted,
+    return make_cost(
         executor_hours_low=_round_hours(sum(found.executor_hours_low for found in models)),
         executor_hours_mid=_round_hours(middle),
         executor_hours_high=_round_hours(sum(found.executor_hours_high for found in models)),

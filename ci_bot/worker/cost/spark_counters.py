@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypedDict
 
 from ci_bot.protocol.cost import Counters
 
@@ -191,6 +191,15 @@ _OF_A_STAGE = (
 )
 
 
+class ExecutorRow(TypedDict):
+    """An executor, as Spark's REST API names what is known of it; times in milliseconds."""
+
+    id: str
+    addTime: int
+    removeTime: int | None
+    totalCores: int
+
+
 class SparkStore:
     """The status store of a session.
 
@@ -219,9 +228,9 @@ class SparkStore:
         """Waits until what has happened is in the store, at most so long."""
         self._scala.listenerBus().waitUntilEmpty(milliseconds)
 
-    def list_stages(self, group: str) -> tuple[list[dict[str, Any]], int]:
+    def list_stages(self, group: str) -> tuple[list[dict[str, int]], int]:
         """Every attempt at every stage of a group's jobs, and how many stages are forgotten."""
-        found: list[dict[str, Any]] = []
+        found: list[dict[str, int]] = []
         seen: set[int] = set()
         lost = 0
         for number in self._context.statusTracker().getJobIdsForGroup(group):
@@ -243,7 +252,7 @@ class SparkStore:
             lost += max(0, missing - int(job.numSkippedStages()))
         return found, lost
 
-    def list_executors(self) -> list[dict[str, Any]]:
+    def list_executors(self) -> list[ExecutorRow]:
         """Every executor that there is, and the newest of those that are gone. Times are
         milliseconds since the epoch."""
         return [_read_executor(item) for item in _list_items(self._store.executorList(False))]
@@ -259,7 +268,7 @@ class SparkStore:
         return float(half) / 1_000, float(longest) / 1_000
 
 
-def _read_executor(item: Any) -> dict[str, Any]:
+def _read_executor(item: Any) -> ExecutorRow:
     removed = item.removeTime()
     return {
         "id": item.id(),

@@ -246,7 +246,7 @@ def _render_ddl(kind: Any) -> str:
     return str(kind["type"])
 
 
-def _declare_field(field: dict[str, Any]) -> str:
+def _declare_field(field: Mapping[str, Any]) -> str:
     declared = field.get("metadata", {}).get(_DECLARED)
     if isinstance(declared, str) and field["type"] == "string":
         return declared

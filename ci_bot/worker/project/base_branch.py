@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.config import EnvironmentSuffixTarget
@@ -23,6 +24,9 @@ from ci_bot.worker.project.configuration import ProjectPlace, new_context, read_
 from ci_bot.worker.project.loading import MAX_ROUNDS, every_failure, load_project
 from ci_bot.worker.project.opening import ConfigFacts, OpenProject, open_without_state
 from ci_bot.worker.runtime import BackgroundWork, KilledProcess, PhaseClock, imports
+
+if TYPE_CHECKING:
+    from sqlmesh.core.snapshot import SnapshotId
 
 PLAN_ID = "base-branch"
 
@@ -152,9 +156,14 @@ def _wait_for_base(beside: BackgroundWork, state: Path) -> BaseProject:
     return BaseProject(state, config=ConfigFacts.from_values(values["config"]))
 
 
-def _load_base(
-    place: ProjectPlace, head: ProjectPlace, state: Path, execution: int
-) -> dict[str, Any]:
+class BaseValues(TypedDict):
+    """What `BaseProject` is made from, as JSON values: a process of its own gives them."""
+
+    config: dict[str, object] | None
+    failures: list[dict[str, object]]
+
+
+def _load_base(place: ProjectPlace, head: ProjectPlace, state: Path, execution: int) -> BaseValues:
     """What `Base` is made from, as JSON values. Runs in the process of its own."""
     if not place.projects:
         return {"config": None, "failures": []}
@@ -209,7 +218,7 @@ def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
         snapshot.categorize_as(SnapshotChangeCategory.BREAKING)
     state.push_snapshots(snapshots)
     by_id = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
-    cache: dict[str, Any] = {}
+    cache: dict[str, datetime] = {}
     state.add_snapshots_intervals(
         [
             SnapshotIntervals(
@@ -241,7 +250,10 @@ def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
 
 
 def _full_history(
-    snapshot: Snapshot, by_id: Any, cache: dict[str, Any], execution: int
+    snapshot: Snapshot,
+    by_id: dict[SnapshotId, Snapshot],
+    cache: dict[str, datetime],
+    execution: int,
 ) -> tuple[int, int] | None:
     """The interval that a prod which never missed a run would hold."""
     start = names_and_times.to_milliseconds(

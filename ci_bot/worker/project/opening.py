@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -61,7 +61,7 @@ class ConfigFacts:
         gateways: what of each gateway decides about the format of tables.
     """
 
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
     variables: frozenset[str] = frozenset()
     gateways: dict[str, GatewayFacts] = field(default_factory=dict)
 
@@ -98,12 +98,12 @@ class ConfigFacts:
             gateways=list_gateways(config, gateway),
         )
 
-    def as_values(self) -> dict[str, Any]:
+    def as_values(self) -> dict[str, object]:
         """The facts as JSON holds them; `from_values` reads them again."""
         return {**asdict(self), "variables": sorted(self.variables)}
 
     @classmethod
-    def from_values(cls, values: dict[str, Any]) -> ConfigFacts:
+    def from_values(cls, values: Mapping[str, Any]) -> ConfigFacts:
         """The facts that `as_values` gave."""
         return cls(
             dict(values["settings"]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import (
@@ -152,7 +152,7 @@ def _with_late_patterns(run: Any) -> None:
 class _LatePattern:
     """A compiled expression, from the first question on."""
 
-    def __init__(self, plain: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def __init__(self, plain: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         self._made = plain, given, named
 
     def __getattr__(self, name: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -19,6 +19,7 @@ from sqlmesh.core.macros import RuntimeStage
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.sql_effects.judgement import RenderedStatement
 from ci_bot.worker.sql_effects.statement_sources import (
+    RenderArguments,
     RenderSite,
     StatementPlace,
     calls_nothing,
@@ -53,7 +54,7 @@ def _of_statement(
     slot: str,
     model: Model,
     tree: exp.Expr,
-    context: Callable[..., dict[str, Any]],
+    context: Callable[..., RenderArguments],
     stages: tuple[RuntimeStage, ...],
 ) -> Iterator[RenderedStatement]:
     if not isinstance(tree, d.MacroDef):
@@ -66,13 +67,13 @@ def _of_statement(
 
 
 def _with_all(
-    context: Callable[..., dict[str, Any]], model: Model, tree: exp.Expr, stage: Any
+    context: Callable[..., RenderArguments], model: Model, tree: exp.Expr, stage: RuntimeStage
 ) -> list[exp.Expr] | None:
     return sqlmesh_compat.rendered_statement(model, tree, **context(), runtime_stage=stage)
 
 
 def _named_only(
-    context: Callable[..., dict[str, Any]], model: Model, tree: exp.Expr, stage: Any
+    context: Callable[..., RenderArguments], model: Model, tree: exp.Expr, stage: RuntimeStage
 ) -> list[exp.Expr] | None:
     """Rendering with the names of those models led to tables that the statement names.
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from sqlglot import exp
 from sqlmesh.core import constants as c
@@ -40,6 +40,20 @@ if TYPE_CHECKING:
     from sqlmesh.core.environment import EnvironmentStatements
     from sqlmesh.core.model import Model
     from sqlmesh.core.snapshot import Node
+
+
+class RenderArguments(TypedDict, total=False):
+    """What SQLMesh renders a statement with; what an environment or a model does not have, it is
+    not given."""
+
+    start: str | None
+    end: str | None
+    execution_time: str
+    snapshot: Snapshot
+    snapshots: dict[str, Snapshot]
+    deployability_index: DeployabilityIndex
+    table_mapping: dict[str, str]
+    environment_naming_info: EnvironmentNamingInfo
 
 
 @dataclass(frozen=True)
@@ -80,7 +94,7 @@ class RenderSite:
         return self.planned.deployable
 
     @cached_property
-    def _time_arguments(self) -> dict[str, Any]:
+    def _time_arguments(self) -> RenderArguments:
         if self.planned is None:
             return {}
         window = self.planned.window
@@ -88,7 +102,7 @@ class RenderSite:
 
     def evaluation_arguments(
         self, name: str, others: Iterable[str] | None = None
-    ) -> dict[str, Any]:
+    ) -> RenderArguments:
         """What SQLMesh renders the statements around a model's query with.
 
         The engine is left out, so that no macro can ask it anything, and nothing is written.
@@ -108,7 +122,9 @@ class RenderSite:
             "deployability_index": self.deployability_index,
         }
 
-    def promotion_arguments(self, name: str, others: Iterable[str] | None = None) -> dict[str, Any]:
+    def promotion_arguments(
+        self, name: str, others: Iterable[str] | None = None
+    ) -> RenderArguments:
         """What SQLMesh renders the statements on a model's virtual update with; see above."""
         if name not in self.by_name:
             return {}
@@ -136,7 +152,7 @@ class RenderSite:
             if one in self.by_name and (wanted is None or one in wanted)
         }
 
-    def environment_context(self) -> dict[str, Any]:
+    def environment_context(self) -> RenderArguments:
         """What SQLMesh renders the statements around a plan with."""
         return {
             **self._time_arguments,
@@ -393,8 +409,11 @@ def of_standalone(audit: StandaloneAudit, site: RenderSite) -> Iterator[Rendered
     """The query of an audit that is a node by itself."""
     place = StatementPlace(audit.name, site.default_dialect, code_of(audit))
     if may_run_code(audit.query_.sql, audit):
-        kwargs = {**site.evaluation_arguments(audit.name), "runtime_stage": RuntimeStage.AUDITING}
-        render = partial(audit.render_audit_query, **kwargs)
+        render = partial(
+            audit.render_audit_query,
+            **site.evaluation_arguments(audit.name),
+            runtime_stage=RuntimeStage.AUDITING,
+        )
         yield from place.render_statements("audit", audit.query_.sql, [render], part=True)
 
 
@@ -405,9 +424,14 @@ def _query_statements(
         return
     query = model.query_
     others = () if calls_nothing(model, query.sql) else None
-    evaluation = {**site.evaluation_arguments(model.fqn, others), "needs_optimization": False}
+    evaluation = site.evaluation_arguments(model.fqn, others)
     renders = [
-        partial(model.render_query_or_raise, **evaluation, runtime_stage=stage)
+        partial(
+            model.render_query_or_raise,
+            **evaluation,
+            needs_optimization=False,
+            runtime_stage=stage,
+        )
         for stage in stages_of(model, query.sql)
     ]
     yield from place.render_statements("query", query.sql, renders, part=True)
@@ -417,7 +441,7 @@ def _query_statements(
 def _audit_statements(
     model: Model,
     audit: ModelAudit | StandaloneAudit,
-    arguments: dict[str, Any],
+    arguments: Mapping[str, exp.Expr],
     site: RenderSite,
     place: StatementPlace,
 ) -> Iterator[RenderedStatement]:
@@ -425,7 +449,8 @@ def _audit_statements(
     own = "" if audit.name in BUILT_IN_AUDITS else audit.query_.sql
     if not may_run_code(f"{own} {given}", model):
         return
-    kwargs = {
+    # What the model gives to its audit wins, as a macro's variable of the same name does.
+    kwargs: dict[str, Any] = {
         **site.evaluation_arguments(model.fqn),
         "runtime_stage": RuntimeStage.AUDITING,
         **{name: value for name, value in arguments.items() if name != "blocking"},

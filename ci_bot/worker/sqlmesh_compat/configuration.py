@@ -234,7 +234,7 @@ def needs_format(context: Context, node: Any) -> bool:
     return bool(context._format(node, before) != before)
 
 
-def written_bot_settings(config: Config) -> dict[str, Any]:
+def written_bot_settings(config: Config) -> dict[str, object]:
     """The keys that a configuration writes under `cicd_bot:`, by their names there, with values.
 
     Null counts as not written. What SQLMesh copies there from `plan:` does not count either; it
@@ -251,7 +251,7 @@ def written_bot_settings(config: Config) -> dict[str, Any]:
     }
     fields = type(bot).model_fields
     whole = {name for name, info in fields.items() if info.default is not None} <= bot.fields_set
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for field in sorted(bot.fields_set & set(fields)):
         name, value = fields[field].alias or field, getattr(bot, field)
         copied = name in inherited and value is inherited[name]

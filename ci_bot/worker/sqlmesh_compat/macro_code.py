@@ -218,7 +218,9 @@ def judge_macro_code() -> None:
     macros.eval = _judged_eval  # type: ignore[attr-defined]
 
 
-def _judged_eval(source: Any, variables: dict[str, Any], local_variables: dict[str, Any]) -> Any:
+def _judged_eval(
+    source: Any, variables: dict[str, object], local_variables: dict[str, object]
+) -> Any:
     def may_call(name: str) -> bool:
         found = local_variables.get(name, variables.get(name))
         if found is None:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 # Prod's models as its state has them, and whether a model that was loaded is one of those.
 
 
+# Columns by table, below schemas and catalogs: nested as deep as the names of tables are.
+ColumnMapping = dict[str, Any]
 # How many snapshots are asked for in one query.
 _BATCH = 1_000
 
@@ -51,7 +53,7 @@ class StoredModel:
     whole record of its snapshot as the state has it."""
 
     fingerprint: SnapshotFingerprint
-    schema: dict[str, Any]
+    schema: ColumnMapping
     text: str
 
 
@@ -129,7 +131,7 @@ def set_mapping_schema(model: _Model, schema: Mapping[str, Any]) -> None:
         model._columns_to_types = None
 
 
-def _copy_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _copy_schema(schema: Mapping[str, Any]) -> ColumnMapping:
     return {
         key: _copy_schema(value) if isinstance(value, Mapping) else value
         for key, value in schema.items()
@@ -328,12 +330,12 @@ class _SchemaTable:
         self._table = exp.to_table(name)
         self._parts = [part.sql(copy=False) for part in self._table.parts]
 
-    def columns_in(self, schema: dict[str, Any]) -> dict[str, str] | None:
+    def columns_in(self, schema: ColumnMapping) -> dict[str, str] | None:
         """The columns that a model with this schema was given, with their types."""
         path = ((part, part) for part in self._parts)
         return nested_get(schema, *path, raise_on_missing=False) or None
 
-    def add_columns(self, schema: dict[str, Any], columns: dict[str, str] | None) -> None:
+    def add_columns(self, schema: ColumnMapping, columns: dict[str, str] | None) -> None:
         nested_set(schema, self._parts, columns or {})
 
     def columns_for_dialect(self, columns: Any, dialect: Any) -> dict[str, str] | None:

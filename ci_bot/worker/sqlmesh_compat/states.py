@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlglot import exp
 from sqlmesh.core import constants as c
@@ -24,6 +24,9 @@ from sqlmesh.core.snapshot import (
 )
 from sqlmesh.core.state_sync import EngineAdapterStateSync, StateSync
 from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_name_filter
+
+if TYPE_CHECKING:
+    from sqlmesh.core.snapshot import Node
 
 # Kinds of models that have no table of their own.
 _WITHOUT_TABLE = frozenset({"embedded", "external"})
@@ -389,9 +392,9 @@ def _make_path_mover(here: Path, there: Path) -> Moved:
     return lambda text: named.sub(lambda _: new, text)
 
 
-def _move_node_paths(node: Any, moved: Moved) -> dict[str, Any]:
+def _move_node_paths(node: Node, moved: Moved) -> dict[str, object]:
     """The fields of a model or audit that hold a path."""
-    changed: dict[str, Any] = {}
+    changed: dict[str, object] = {}
     values = {
         name: item.copy(update={"payload": moved(item.payload)})
         for name, item in node.python_env.items()

@@ -16,6 +16,7 @@ from ci_bot.bot.report.model import words
 CellKind = Literal[
     "text", "found", "name", "rule", "number", "value", "chip", "names", "strip", "bars", "diff"
 ]
+# What the page's program draws: data for its JSON, whose keys are a contract with `templates`.
 PageItem = dict[str, Any]
 
 

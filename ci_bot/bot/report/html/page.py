@@ -112,7 +112,7 @@ def list_page_sections(
     context: CommentContext,
     applied: ApplyDocument | None,
     history: Sequence[PlanHistoryEntry],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, object]]:
     """What the scripts draw, in the order of the page."""
     if applied is not None:
         yield from data_section(applied)

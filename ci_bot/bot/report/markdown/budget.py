@@ -118,7 +118,7 @@ CELL_LIMIT = 400
 
 def compose_text(
     template: str,
-    values: dict[str, Any],
+    values: dict[str, object],
     shares: Sequence[SectionShare],
     context: CommentContext,
     budget: int | None,
@@ -174,6 +174,6 @@ def row_renderer(name: str, *args: Any) -> Callable[[Any], str]:
     return lambda item: macro(item, *args)
 
 
-def base_values(context: CommentContext, head: str | None = None) -> dict[str, Any]:
+def base_values(context: CommentContext, head: str | None = None) -> dict[str, object]:
     """What every template of a comment may use."""
     return {"v": None, "carried": None, "links": CommentLinks(context, head), "earlier_head": None}

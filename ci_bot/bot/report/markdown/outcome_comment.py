@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from ci_bot.bot.report.markdown.blocks import tidy_blank_lines
 from ci_bot.bot.report.markdown.budget import (
@@ -86,10 +86,10 @@ def render_apply(
 
 
 def _apply_values(
-    document: ApplyDocument | None, context: CommentContext, values: dict[str, Any]
-) -> dict[str, Any]:
+    document: ApplyDocument | None, context: CommentContext, values: dict[str, object]
+) -> dict[str, object]:
     refusal, failure = context.refusal, document.failure if document else None
-    review: ReviewView | None = values.get("v")
+    review = cast("ReviewView | None", values.get("v"))
     marked = context.marker.plan if context.marker else None
     return {
         "a": ApplyView(document) if document else None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ci_bot.bot.report.markdown.blocks import lift_review
 from ci_bot.bot.report.markdown.budget import (
@@ -88,7 +87,7 @@ def render_planning(
 
 def review_parts(
     report: Report, context: CommentContext, budget: int | None
-) -> tuple[dict[str, Any], list[SectionShare]]:
+) -> tuple[dict[str, object], list[SectionShare]]:
     """Values and sections of a report."""
     view = ReviewView(report, context, complete=budget is None)
     values = base_values(context, report.head_sha) | {"v": view, "earlier_head": report.head_sha}
@@ -97,7 +96,7 @@ def review_parts(
 
 def earlier_parts(
     review: ReviewSource, context: CommentContext, budget: int | None
-) -> tuple[dict[str, Any], list[SectionShare]]:
+) -> tuple[dict[str, object], list[SectionShare]]:
     """Values and sections of an earlier review, as a report or as the text of our own comment."""
     if isinstance(review, Report):
         return review_parts(review, context, budget)

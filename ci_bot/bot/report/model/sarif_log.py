@@ -11,7 +11,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import quote
 
 from ci_bot import __version__
@@ -51,12 +50,12 @@ def make_sarif(report: Report, context: CommentContext) -> str:
     """
     placed = place_findings(report.risks, report.changes)[:MOST_RESULTS]
     rules = sorted({item.risk.rule for item in placed})
-    driver: dict[str, Any] = {
+    driver: dict[str, object] = {
         "name": TOOL,
         "semanticVersion": __version__,
         "rules": [_describe_rule(rule, context) for rule in rules],
     }
-    run: dict[str, Any] = {
+    run: dict[str, object] = {
         "tool": {"driver": driver},
         # Code scanning keeps the alerts of one project apart from those of another by this.
         "automationDetails": {"id": f"{TOOL}/{one_line(context.project, 100)}/"},
@@ -66,13 +65,13 @@ def make_sarif(report: Report, context: CommentContext) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _describe_rule(rule: str, context: CommentContext) -> dict[str, Any]:
+def _describe_rule(rule: str, context: CommentContext) -> dict[str, object]:
     """A rule with its page as help; the linter's rules have none."""
     if rule not in RULES:
         return {"id": rule, "shortDescription": {"text": rule}, "fullDescription": {"text": rule}}
     spec = find_rule(rule)
     page = clip_text(read_rule_page(rule), _HELP)
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "id": rule,
         "name": rule,
         "shortDescription": {"text": spec.title},
@@ -98,10 +97,10 @@ def _severity_of_problem(severity: Severity) -> str:
 
 def _describe_results(
     placed: Sequence[PlacedFinding], rules: Sequence[str]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """The results; findings about the same thing are counted in the order of their lines."""
     seen: Counter[str] = Counter()
-    found: dict[int, dict[str, Any]] = {}
+    found: dict[int, dict[str, object]] = {}
     for at, item in sorted(enumerate(placed), key=lambda each: each[1].risk.line or 0):
         fingerprint = fingerprint_finding(item.risk, item.path)
         seen[fingerprint] += 1
@@ -109,7 +108,9 @@ def _describe_results(
     return [found[at] for at in range(len(placed))]
 
 
-def _describe_result(item: PlacedFinding, rules: Sequence[str], fingerprint: str) -> dict[str, Any]:
+def _describe_result(
+    item: PlacedFinding, rules: Sequence[str], fingerprint: str
+) -> dict[str, object]:
     risk = item.risk
     clears = f" Clears when {risk.clears_when.rstrip('.')}." if risk.clears_when else ""
     return {

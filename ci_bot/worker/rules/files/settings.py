@@ -293,7 +293,7 @@ SETTINGS_SHOWN = 4
 Setting = tuple[str, Any, Any]
 
 
-def flatten_configuration(text: str | None) -> dict[str, Any] | None:
+def flatten_configuration(text: str | None) -> dict[str, object] | None:
     """A YAML configuration flattened to dotted keys; None where it is no mapping.
 
     What Jinja gives depends on the machine, so a template is a value that equals itself alone.

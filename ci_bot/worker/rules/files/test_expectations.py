@@ -99,7 +99,7 @@ def case_of(body: Mapping[str, Any], read: ReadText) -> UnitTestCase:
     )
 
 
-def _as_mapping(value: Any) -> dict[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
