@@ -166,7 +166,7 @@ def from_environ(environ: Mapping[str, str]) -> Settings:
 
 
 def _read_inputs(environ: Mapping[str, str], problems: list[str]) -> Inputs:
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {}  # by the fields of `Inputs`, each of the type that its parser gives
     for item in fields(Inputs):
         name = item.name.replace("_", "-")
         given = environ.get(env_name(name), "")

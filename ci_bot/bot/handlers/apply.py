@@ -7,7 +7,6 @@ apply stands against it, too. It has an answer of its own, and leaves the commen
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from ci_bot.bot.actions import ApplyCommand, Settings, activities
 from ci_bot.bot.github import GitHub, PullRequest
@@ -177,7 +176,7 @@ def _closed_meanwhile(number: int, publisher: Publisher, github: GitHub) -> Pull
 
 
 def _apply_with_progress(
-    wanted: dict[str, Any], publisher: Publisher, client: WorkerClient, marker: Marker
+    wanted: applying.WantedApply, publisher: Publisher, client: WorkerClient, marker: Marker
 ) -> ApplyDocument:
     """Applies, while the comment says how far it is."""
     review = publisher.review_below()
@@ -231,7 +230,7 @@ def _build_apply_request(
     pull: PullRequest,
     own: Report,
     marker: Marker,
-) -> dict[str, Any]:
+) -> applying.WantedApply:
     """The fields of the request: what was reviewed, and whose it is."""
     flags = flags_of(settings.inputs)
     commits = commits_of(pull, client)
@@ -259,7 +258,7 @@ def _build_apply_request(
 
 
 def _request_apply(
-    client: WorkerClient, wanted: dict[str, Any], publisher: Publisher
+    client: WorkerClient, wanted: applying.WantedApply, publisher: Publisher
 ) -> ApplyDocument:
     try:
         return applying.request_apply(client, **wanted)

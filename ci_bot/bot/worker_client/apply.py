@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
+
+from typing_extensions import Unpack
 
 import ci_bot
 from ci_bot.bot.sandbox import WorkerCancelled, WorkerTimedOut
@@ -18,12 +20,37 @@ from ci_bot.errors import (
 )
 from ci_bot.protocol.apply_report import BUILDING, ApplyDocument, ApplyResult, ApplyStep
 from ci_bot.protocol.base import Failure, PlanId, Versions
+from ci_bot.protocol.cost import Price
 from ci_bot.protocol.environment import UnfitName
-from ci_bot.protocol.messages import ApplyRequest, Progress
-from ci_bot.protocol.plan_identity import full_id
+from ci_bot.protocol.messages import ApplyRequest, Owner, Progress
+from ci_bot.protocol.plan import Window
+from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity, full_id
 
 
-def request_apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
+class WantedApply(TypedDict, total=False):
+    """The fields of `ApplyRequest` that a client does not know by itself."""
+
+    environment: str  # `ApplyRequest` judges it, and makes an `EnvironmentName` of it
+    environment_prefix: str
+    owner: Owner
+    plan_id: str | None
+    reviewed: PlanIdentity | None
+    window: Window | None
+    flags: GivenFlags
+    head_branch: str | None
+    base_names: list[str]
+    changed_files: list[str] | None
+    table_diff: bool
+    executor_hour_price: Price | None
+    max_executor_hours: float | None
+    probe: bool
+    start: str | None
+    end: str | None
+    pinned: bool
+    claim: bool
+
+
+def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyDocument:
     """Applies, or says in the document why not; also if the worker was stopped or has died.
 
     Args:

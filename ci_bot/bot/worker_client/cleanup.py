@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import ci_bot
 from ci_bot.bot.github import PullState
@@ -133,6 +133,16 @@ class SweepOptions:
     run: str | None = None
 
 
+class _TableFields(TypedDict, total=False):
+    """What a row of a sweep says about tables, as `SweepRow` calls it."""
+
+    views_dropped: int
+    tables_reclaimed: int
+    bytes_reclaimed: int | None
+    tables_kept: int
+    tables_until: str | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class SweptEnvironment:
     """One environment, why it is treated as it is, and what came of it.
@@ -194,7 +204,7 @@ class SweptEnvironment:
             **self._table_fields(),
         )
 
-    def _table_fields(self) -> dict[str, Any]:
+    def _table_fields(self) -> _TableFields:
         document = self.document
         if document is None:
             return {"tables_until": self.found.tables_due_at}

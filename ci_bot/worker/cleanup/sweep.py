@@ -119,6 +119,7 @@ def _list_found_environments(
         row, expires_at = rows.get(name), records.get(name)
         if name in records and not ownership.stands_for(row, expires_at):
             row = None  # it is about one that is gone, and this one is somebody's
+        left = row if row and name not in records and _has_only_tables(row) else None
         found.append(
             FoundEnvironment(
                 environment=name,
@@ -130,20 +131,18 @@ def _list_found_environments(
                 expires_at=names_and_times.format_iso(expires_at)
                 if expires_at is not None
                 else None,
-                **_table_times(row if name not in records else None),
+                tables_due_at=names_and_times.format_iso(reclaim.due_at(left))
+                if left is not None
+                else None,
+                tables_due=left is not None and reclaim.is_due(left),
             )
         )
     return found
 
 
-def _table_times(row: LedgerRow | None) -> dict[str, Any]:
-    """When the tables of an environment go that is removed already."""
-    if row is None or row.phase not in reclaim.PHASES:
-        return {}
-    return {
-        "tables_due_at": names_and_times.format_iso(reclaim.due_at(row)),
-        "tables_due": reclaim.is_due(row),
-    }
+def _has_only_tables(row: LedgerRow) -> bool:
+    """Whether an environment is removed already, and its tables wait."""
+    return row.phase in reclaim.PHASES
 
 
 def sweep_environments(request: SweepRequest, ports: SweepPorts) -> SweepDocument:

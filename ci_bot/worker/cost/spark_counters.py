@@ -145,13 +145,13 @@ def add_counters(items: Sequence[Counters]) -> Counters:
     """The counters of several pieces of work together."""
     if not items:
         return Counters()
-    sums: dict[str, Any] = {
+    sums: dict[str, float] = {
         name: sum(getattr(item, name) for item in items) for name in Counters.model_fields
     }
     sums["peak_memory_bytes"] = max(item.peak_memory_bytes for item in items)
     for name in ("used_seconds", "cpu_seconds"):
         sums[name] = round(sums[name], 3)
-    return Counters(**sums)
+    return Counters.model_validate(sums)
 
 
 def executors_of(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan]:

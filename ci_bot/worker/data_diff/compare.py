@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -66,7 +66,13 @@ def compare_schema(spark_sql: DiffPort, spec: DiffSpec, reason: str) -> TableDif
     """
     with _analyse_tables(spark_sql, spec, few=False) as (prod, pr):
         layout = lay_out(prod.columns, pr.columns, spec.keys, spec.skip_columns)
-    return TableDiff(**_shown_fields(spec, layout), compared=False, skipped_because=reason)
+    return TableDiff(
+        model=spec.model,
+        keys=_shown_keys(spec, layout),
+        schema_=layout.schema,
+        compared=False,
+        skipped_because=reason,
+    )
 
 
 def _compare_model(port: DiffPort, spec: DiffSpec) -> TableDiff:
@@ -103,14 +109,17 @@ def _run_comparison(
     reason = layout.impossible or window.impossible
     if reason:
         # Rows that cannot be paired can be counted: some evidence is better than none.
-        counted = {} if window.impossible else _row_counts(port, prod, pr, window, few=few)
+        counted = None if window.impossible else _row_counts(port, prod, pr, window, few=few)
         return TableDiff(
-            **_shown_fields(spec, layout),
+            model=spec.model,
+            keys=_shown_keys(spec, layout),
+            schema_=layout.schema,
             compared=False,
             window=window.part,
             window_of=window.whole,
             skipped_because=f"{reason}{_in_words(counted)}",
-            **counted,
+            rows_prod=counted[0] if counted else None,
+            rows_pr=counted[1] if counted else None,
         )
     query = build_diff_query(
         layout,
@@ -125,36 +134,39 @@ def _run_comparison(
         # Spark replaces ${...} in every statement, and quoting does not stop it.
         raise SqlError("A name in the tables holds ${, which Spark would replace.")
     (answer,) = port.query_rows(query.sql, few=few)
-    return TableDiff(
-        **_shown_fields(spec, layout),
-        compared=True,
-        window=window.part,
-        window_of=window.whole,
-        complete=window.complete,
-        **_read_counts(query, answer, spec, layout),
+    return TableDiff.model_validate(
+        {
+            "model": spec.model,
+            "keys": _shown_keys(spec, layout),
+            "schema_": layout.schema,
+            "compared": True,
+            "window": window.part,
+            "window_of": window.whole,
+            "complete": window.complete,
+            **_read_counts(query, answer, spec, layout),
+        }
     )
 
 
 def _row_counts(
     port: DiffPort, prod: SeenTable, pr: SeenTable, window: _ComparedWindow, *, few: bool
-) -> dict[str, Any]:
-    """The rows of both sides in the window, as fields of the contract."""
+) -> tuple[int, int] | None:
+    """The rows of prod and of the environment in the window; None if nobody may ask."""
     sql = build_counts(prod.name, pr.name, window.conditions)
     if "${" in sql:
-        return {}  # Spark would replace it
+        return None  # Spark would replace it
     ((rows_prod, rows_pr),) = port.query_rows(sql, few=few)
-    return {"rows_prod": int(rows_prod), "rows_pr": int(rows_pr)}
+    return int(rows_prod), int(rows_pr)
 
 
-def _in_words(counted: Mapping[str, Any]) -> str:
-    if not counted:
+def _in_words(counted: tuple[int, int] | None) -> str:
+    if counted is None:
         return ""
-    return f" Prod has {counted['rows_prod']:,} rows of it, and this has {counted['rows_pr']:,}."
+    return f" Prod has {counted[0]:,} rows of it, and this has {counted[1]:,}."
 
 
-def _shown_fields(spec: DiffSpec, layout: ColumnLayout) -> dict[str, Any]:
-    keys = [key.shown_name for key in layout.keys] or list(spec.keys)
-    return {"model": spec.model, "keys": keys, "schema_": layout.schema}
+def _shown_keys(spec: DiffSpec, layout: ColumnLayout) -> list[str]:
+    return [key.shown_name for key in layout.keys] or list(spec.keys)
 
 
 @dataclass(frozen=True)
@@ -203,15 +215,16 @@ def _find_window(spec: DiffSpec, layout: ColumnLayout) -> _ComparedWindow:
 
 def _read_counts(
     query: DiffQuery, answer: tuple[Any, ...], spec: DiffSpec, layout: ColumnLayout
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The fields of the contract, from the query's only row."""
     rest = iter(answer)
-    counts: dict[str, Any] = {name: int(next(rest)) for name in COUNTS}
-    crowded = counts.pop("crowded_keys")
+    numbers = {name: int(next(rest)) for name in COUNTS}
+    crowded = numbers.pop("crowded_keys")
+    counts: dict[str, object] = {**numbers}
     agreed = {column: int(next(rest)) for column in query.columns}
     # Of a key that is on too many rows only some have come as far as the aggregates.
     profiles = {} if crowded else {c: _read_profiles(c, rest, query) for c in query.columns}
-    pairs = 0 if crowded else counts["matched"]
+    pairs = 0 if crowded else numbers["matched"]
     counts["columns"] = [
         _match_column(column, agreed.get(column) if pairs else None, pairs, profiles.get(column))
         for column in layout.value_columns

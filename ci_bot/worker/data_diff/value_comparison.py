@@ -222,6 +222,7 @@ def list_measure_items(value: str, kind: SparkType, rows: str, *, distinct: bool
 
 def read_profile(kind: SparkType, answer: Sequence[Any], *, distinct: bool) -> Profile:
     """What Spark has answered to `items`."""
+    # A measure is of the type that Spark has for it; `Profile` checks each.
     found: dict[str, Any] = dict(zip(list_measures(kind, distinct=distinct), answer, strict=True))
     mean = found.get("mean")
     if mean is not None and not math.isfinite(mean):

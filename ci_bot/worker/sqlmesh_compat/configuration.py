@@ -157,7 +157,7 @@ def read_configs_without_state(paths: Iterable[Path]) -> dict[Path, Config]:
 
 
 def _config_without_state(path: Path) -> Config:
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {}  # what people wrote; SQLMesh judges it
     for name in YAML_CONFIG_FILENAMES:
         if (path / name).is_file():
             settings = loader.load_config_from_yaml(path / name)

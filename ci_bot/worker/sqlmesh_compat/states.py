@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from sqlglot import exp
 from sqlmesh.core import constants as c
@@ -360,6 +360,7 @@ def _unwrap_state(state: Any) -> EngineAdapterStateSync:
 
 
 Moved = Callable[[str], str]
+MovedNode = TypeVar("MovedNode", bound="Node")
 
 
 def as_if_in(context: Context, here: Path, there: Path) -> None:
@@ -370,14 +371,17 @@ def as_if_in(context: Context, here: Path, there: Path) -> None:
         there: The root of the one that it will be compared with.
     """
     moved = _make_path_mover(here, there)
-    every: tuple[dict[str, Any], ...] = (context._models, context._standalone_audits)
-    for named in every:
-        for name, node in list(named.items()):
-            changed = _move_node_paths(node, moved)
-            if changed:
-                copy = node.copy(update=changed)
-                copy._data_hash = copy._metadata_hash = None
-                named.update({name: copy})
+    _move_all_paths(context._models, moved)
+    _move_all_paths(context._standalone_audits, moved)
+
+
+def _move_all_paths(named: dict[str, MovedNode], moved: Moved) -> None:
+    for name, node in list(named.items()):
+        changed = _move_node_paths(node, moved)
+        if changed:
+            copy = cast("MovedNode", node.copy(update=changed))
+            copy._data_hash = copy._metadata_hash = None
+            named.update({name: copy})
 
 
 def _make_path_mover(here: Path, there: Path) -> Moved:

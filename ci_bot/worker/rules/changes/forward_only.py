@@ -196,7 +196,7 @@ def _known_columns(
     return old, new
 
 
-def _are_typed(*sides: dict[str, Any]) -> bool:
+def _are_typed(*sides: dict[str, exp.DataType]) -> bool:
     return not any(kind.is_type("UNKNOWN") for side in sides for kind in side.values())
 
 
