@@ -36,6 +36,8 @@ from ci_bot.worker.state_store import (
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
+    from ci_bot.protocol.environment import EnvironmentName
+
 
 class RunRecord:
     """The ledger's row of one apply. It is written under the lease, or not at all."""
@@ -171,7 +173,7 @@ class CostRecord:
 
     def __init__(
         self,
-        environment: str,
+        environment: EnvironmentName,
         context: Context,
         ledger: CostLedger,
         meter: BatchMeter,
@@ -296,7 +298,7 @@ class CostRecord:
 def _by_the_clock(
     models: Mapping[str, AppliedModel],
     versions: Mapping[str, str],
-    environment: str,
+    environment: EnvironmentName,
     cost: ActualCost,
     outcome: Outcome,
     at: str,

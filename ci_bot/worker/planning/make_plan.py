@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.config import CategorizerConfig
     from sqlmesh.core.context import Context
 
+    from ci_bot.protocol.environment import EnvironmentName
+
 # What SQLMesh executes of a plan, and with it the audits that an earlier attempt did not pass.
 
 
@@ -84,7 +86,7 @@ class PlanRequest:
     `PlanOptions`.
     """
 
-    environment: str
+    environment: EnvironmentName
     flags: PlanFlags
     start: str | None = None
     end: str | None = None
@@ -96,7 +98,7 @@ class PlanRequest:
     @classmethod
     def from_options(
         cls,
-        environment: str,
+        environment: EnvironmentName,
         options: PlanOptions,
         *,
         execution_time: str | None = None,

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.context import Context
     from sqlmesh.core.model import Model
 
+    from ci_bot.protocol.environment import EnvironmentName
+
 
 @dataclass(frozen=True)
 class PlanParts:
@@ -83,7 +85,7 @@ Key = tuple[str, str]
 
 
 def also_changed(
-    context: Context, ledger: Ledger, planned: BuiltPlan, owner: Owner, environment: str
+    context: Context, ledger: Ledger, planned: BuiltPlan, owner: Owner, environment: EnvironmentName
 ) -> Mapping[str, list[str]]:
     """The other pull requests (`#141`) that change what this plan changes directly or removes.
 
@@ -140,7 +142,7 @@ def _is_same_definition(one: Snapshot, other: Snapshot) -> bool:
 
 
 def users_of_restated(
-    context: Context, planned: BuiltPlan, environment: str
+    context: Context, planned: BuiltPlan, environment: EnvironmentName
 ) -> Mapping[str, list[str]]:
     """The other environments that use a table of which this plan restates intervals.
 

@@ -27,6 +27,8 @@ from ci_bot.worker.state_store.leases import (
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
+    from ci_bot.protocol.environment import EnvironmentName
+
 Seen = tuple[int, list[Any]]
 
 
@@ -38,7 +40,12 @@ class LeaseHold:
     """
 
     def __init__(
-        self, context: Context, environment: str, owner: Owner, *, stopped: Callable[[], bool]
+        self,
+        context: Context,
+        environment: EnvironmentName,
+        owner: Owner,
+        *,
+        stopped: Callable[[], bool],
     ) -> None:
         self._context = context
         self._environment = environment

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.context import Context
     from sqlmesh.core.engine_adapter import EngineAdapter
 
+    from ci_bot.protocol.environment import EnvironmentName
+
 # A lease that was taken: a thread keeps it alive, a fence lets nothing be written without it.
 
 
@@ -378,7 +380,7 @@ class LeaseBook:
 
 @contextmanager
 def for_cleanup(
-    context: Context, environment: str, owner: Owner, progress: Say, **options: Any
+    context: Context, environment: EnvironmentName, owner: Owner, progress: Say, **options: Any
 ) -> Iterator[Lease]:
     """The lease of an environment that is removed: an apply that holds it is asked to stop.
 

@@ -43,7 +43,7 @@ def stands_for(row: LedgerRow | None, expires: int | None) -> bool:
 
 
 def read_environment_records(
-    state_reader: StateReader, ledger: Ledger, environment: str
+    state_reader: StateReader, ledger: Ledger, environment: EnvironmentName
 ) -> tuple[Environment | None, LedgerRow | None]:
     """What SQLMesh's state and the ledger hold of an environment, of one moment.
 
