@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core.config.connection import SparkConnectionConfig
 
@@ -31,6 +31,9 @@ from ci_bot.worker.messages import error_sentence, names_and_times
 from ci_bot.worker.project import opening, place_of, versions_of
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import KEEP_DAYS, CostLedger, ProdRunRow
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
 
 # Event logs into the ledger: each application once, whatever state its log is in.
 
@@ -229,7 +232,7 @@ def into_ledger(
         raise unreadable_logs_error(directory, error) from error
 
 
-def _hadoop_settings(context: Any) -> dict[str, str]:
+def _hadoop_settings(context: Context) -> dict[str, str]:
     connection = context.config.get_connection(context.selected_gateway)
     if not isinstance(connection, SparkConnectionConfig):
         return {}

@@ -19,6 +19,7 @@ from ci_bot.protocol.messages import ScanRequest
 from ci_bot.protocol.review_inputs import ScanFacts
 from ci_bot.worker.messages import file_name
 from ci_bot.worker.rules import (
+    NamedModel,
     RuleInputs,
     find_in_files,
     find_in_statements,
@@ -26,7 +27,6 @@ from ci_bot.worker.rules import (
     make_base_reader,
     make_head_reader,
 )
-from ci_bot.worker.rules.observation import NamedModel
 
 if TYPE_CHECKING:
     pass

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         refuse_policy,
         view_of_context,
     )
-    from ci_bot.worker.rules.observation import RuleObservation, quote_names
+    from ci_bot.worker.rules.observation import NamedModel, RuleObservation, quote_names
     from ci_bot.worker.rules.run_rules import (
         find_all,
         find_in_files,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MODEL_RULES",
     "ModelRule",
+    "NamedModel",
     "ProjectView",
     "RuleInputs",
     "RuleObservation",
@@ -69,7 +70,7 @@ __getattr__ = open_on_demand(
             "refuse_policy",
             "view_of_context",
         ],
-        "observation": ["RuleObservation", "quote_names"],
+        "observation": ["NamedModel", "RuleObservation", "quote_names"],
         "run_rules": ["find_all", "find_in_files", "find_in_statements", "find_without_plan"],
     },
 )

@@ -16,9 +16,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ci_bot.worker.runtime.channel import write_log_line
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 # (`pyspark.java_gateway.launch_gateway`)
 MARK = b"_PYSPARK_DRIVER_CONN_INFO_PATH="
@@ -38,7 +41,7 @@ class JavaProcess(Protocol):
 
 def active_java() -> JavaProcess | None:
     """The JVM that PySpark has started in this process; None where it has none of its own."""
-    context: Any = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    context: type[SparkContext] | None = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     found: JavaProcess | None = getattr(getattr(context, "_gateway", None), "proc", None)
     return found
 

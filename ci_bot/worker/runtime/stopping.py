@@ -12,9 +12,12 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.worker.runtime.channel import write_log_line
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 # Spark's end, which goes on beside what is left to do without it.
 #
@@ -30,7 +33,7 @@ PATIENCE_SECONDS = 2.0
 
 def active_context() -> Any | None:
     """The SparkContext of this process; None if there is none, or no PySpark."""
-    context: Any = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    context: type[SparkContext] | None = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     return getattr(context, "_active_spark_context", None)
 
 

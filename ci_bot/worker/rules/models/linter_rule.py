@@ -19,6 +19,8 @@ from ci_bot.worker.rules.observation import RuleObservation, Tell, columns_of, l
 from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
 
 if TYPE_CHECKING:
+    from sqlmesh.core.context import GenericContext
+
     from ci_bot.protocol.plan import Severity
 
 
@@ -67,8 +69,8 @@ class ModelRule(Rule):
 
     spec: ClassVar[RuleSpec]
 
-    def __init__(self, context: Any) -> None:
-        super().__init__(context)
+    def __init__(self, context: GenericContext[Any] | ProjectView) -> None:
+        super().__init__(context)  # type: ignore[arg-type]  # a view stands in for a context
         self.project = context if isinstance(context, ProjectView) else view_of_context(context)
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
@@ -119,7 +121,7 @@ def on_model(kind: Kind) -> Kind:
     return kind
 
 
-def view_of_context(context: Any) -> ProjectView:
+def view_of_context(context: GenericContext[Any]) -> ProjectView:
     """A view of a real SQLMesh context, for projects that use the rules in their own linter."""
     models = getattr(context, "models", None) or getattr(context, "_models", {})
     config = getattr(context, "config", None)
