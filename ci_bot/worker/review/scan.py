@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ci_bot.protocol.messages import ScanRequest
 from ci_bot.protocol.review_inputs import ScanFacts
@@ -27,9 +26,6 @@ from ci_bot.worker.rules import (
     make_base_reader,
     make_head_reader,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _NAME = re.compile(
     r"MODEL\s*\(\s*(?:[^;]*?,\s*)?name\s+([\w.]+)|@model\(\s*(?:name\s*=\s*)?[\"']([\w.]+)",

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import date
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlglot
 import sqlmesh
@@ -27,9 +27,6 @@ import ci_bot
 from ci_bot.protocol.review_inputs import KnownFile
 from ci_bot.worker.sqlmesh_compat.lazy_queries import left_in_file
 from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import StoredModel
-
-if TYPE_CHECKING:
-    pass
 
 # All that decides what the SQL file of a model becomes, beside the file, as one digest.
 

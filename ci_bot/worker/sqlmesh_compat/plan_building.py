@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlmesh.core.model.definition import SqlModel
 from sqlmesh.core.plan import Plan, PlanBuilder
 from sqlmesh.utils.dag import DAG
 
 from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure, lists_columns
-
-if TYPE_CHECKING:
-    pass
 
 
 def build_plan(builder: PlanBuilder) -> Plan:
