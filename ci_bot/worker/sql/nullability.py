@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-
-
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -84,7 +82,7 @@ def null_reason(model: Model, column: str, project: ProjectQueries) -> str:
     )
 
 
-def find_null_default(model: Any, part: exp.Expr, project: ProjectQueries) -> NullDefault | None:
+def find_null_default(model: Model, part: exp.Expr, project: ProjectQueries) -> NullDefault | None:
     """The constant that a part of a key has for every row without a value.
 
     Args:
@@ -112,7 +110,7 @@ def _names(value: exp.Expr) -> list[str]:
     return column_names([value])
 
 
-def _read_default(node: exp.Expr, reason_of: Callable[[Any], str]) -> NullDefault | None:
+def _read_default(node: exp.Expr, reason_of: Callable[[exp.Expr], str]) -> NullDefault | None:
     while isinstance(node, _PASSING_ON) and not isinstance(node, exp.AggFunc):
         node = node.this
     if not isinstance(node, exp.Coalesce):

@@ -113,7 +113,7 @@ class MergeKeyNull(ModelRule):
             )
         yield from self._find_shared_key(model)
 
-    def _find_shared_key(self, model: Any) -> Iterator[RuleObservation]:
+    def _find_shared_key(self, model: Model) -> Iterator[RuleObservation]:
         """One key for all rows without one: no part is left that tells them apart."""
         parts = [
             part
