@@ -242,7 +242,7 @@ def _read_plain_node(node: Node, place: YamlPlace, known: dict[YamlPlace, int]) 
         ]
     if isinstance(node, ScalarNode):
         return _parse_scalar(node)
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {}  # what people wrote; who asks for a part checks its type
     for key, value in node.value:
         line = key.start_mark.line + 1
         if not isinstance(key, ScalarNode):

@@ -62,7 +62,8 @@ def test_example__is_a_policy_with_every_key() -> None:
     found = read_policy(example().encode(), path="x", rules=known_rules(), today=date(2026, 11, 22))
     data = YAML(typ="safe", pure=True).load(example())
     assert set(data) == {str(field.alias) for field in type(found).model_fields.values()}
-    for key, item in policy_schema()["$defs"].items():
+    schema: dict[str, Any] = policy_schema()
+    for key, item in schema["$defs"].items():
         if key == "RuleName":
             continue
         for name in item["properties"]:

@@ -6,6 +6,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import duckdb
 import pytest
@@ -415,7 +416,9 @@ def test_written_bot_settings__are_those_that_stand_there() -> None:
 
     known = sqlmesh_compat.known_bot_settings(GithubCICDBotConfig())
     written = {name: value for name, value in WRITTEN.items() if name in known}
-    found = sqlmesh_compat.written_bot_settings(Config.parse_obj({"cicd_bot": written}))
+    found: dict[str, Any] = sqlmesh_compat.written_bot_settings(
+        Config.parse_obj({"cicd_bot": written})
+    )
 
     assert found.pop("auto_categorize_changes").sql.value == "off"
     expected = {

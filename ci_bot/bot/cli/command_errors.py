@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def run_local_command(activity: Callable[..., int], options: dict[str, Any]) -> NoReturn:
-    """`guarded`, for an activity that takes a command's options."""
+    """`guarded`, for an activity that takes a command's options, each of the type that click gave
+    it."""
     run_guarded(lambda machine: activity(machine, **options))
 
 

@@ -302,6 +302,9 @@ def project_argument(command: Function) -> Function:
     )(command)
 
 
+# A command's options are what click parsed, each of the type that its declaration says.
+
+
 def with_projects(options: dict[str, Any]) -> dict[str, Any]:
     """A command's options with its projects as `projects`, however they were named."""
     rest = dict(options)

@@ -30,6 +30,7 @@ def _plain_parser() -> Any:
     kept = {name: own.FUNCTION_PARSERS[name] for name in _KEPT_PARSERS}
 
     class PlainParser(own):  # type: ignore[misc, valid-type]
+        # As sqlglot declares them: builders of more than one shape.
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = kept
 

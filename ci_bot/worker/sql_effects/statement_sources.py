@@ -449,7 +449,7 @@ def _audit_statements(
     own = "" if audit.name in BUILT_IN_AUDITS else audit.query_.sql
     if not may_run_code(f"{own} {given}", model):
         return
-    # What the model gives to its audit wins, as a macro's variable of the same name does.
+    # What a model gives to its audit may have any name and type, and wins over what a run gives.
     kwargs: dict[str, Any] = {
         **site.evaluation_arguments(model.fqn),
         "runtime_stage": RuntimeStage.AUDITING,

@@ -188,7 +188,11 @@ def _config_without_state(path: Path) -> Config:
 
 
 def _drop_state_connections(settings: dict[str, Any]) -> None:
-    """In all three spellings: gateways by name, `gateways` as the only one, and `gateway`."""
+    """In all three spellings: gateways by name, `gateways` as the only one, and `gateway`.
+
+    Args:
+        settings: What people wrote, not judged yet.
+    """
     for key in ("gateways", "gateway"):
         gateways = settings.get(key)
         if not isinstance(gateways, dict):

@@ -34,7 +34,7 @@ class Store:
         self.asked.append(group)
         return self.groups.get(group, []), 0
 
-    def list_executors(self) -> list[dict[str, Any]]:
+    def list_executors(self) -> list[Any]:
         return [{"id": "1", "addTime": 0, "totalCores": 2}]
 
     def task_seconds(self, stage: int, attempt: int) -> tuple[float, float] | None:

@@ -4,7 +4,7 @@ weighs."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ci_bot.protocol.plan import Severity
@@ -97,7 +97,7 @@ def _list_texts(value: Any) -> set[str]:
     return {str(item).lower() for item in items}
 
 
-def _list_mappings(value: Any) -> Iterable[dict[str, Any]]:
+def _list_mappings(value: Any) -> Iterable[Mapping[str, Any]]:
     items = value if isinstance(value, list) else [value]
     return [item for item in items if isinstance(item, dict)]
 
