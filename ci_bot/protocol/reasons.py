@@ -51,6 +51,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "no_config": "the project's directory holds no configuration",
     "no_event_logs": "the directory of event logs cannot be read",
     "no_java": "no Java, or none that this Spark runs on",
+    "no_more_processes": "the worker could start no more processes while the project was loaded",
     "no_prod": "there is no prod environment yet",
     "no_project": "the project's directory does not exist",
     "no_spark": "this image has no Spark",

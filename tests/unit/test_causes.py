@@ -237,3 +237,20 @@ def test_sentence__of_an_exception_without_words__says_what_it_is(
     raised: Exception, message: str
 ) -> None:
     assert error_sentence(raised) == message
+
+
+@pytest.mark.parametrize(
+    "cause", ["BlockingIOError(errno.EAGAIN, 'x')", 'RuntimeError("can\'t start new thread")']
+)
+def test_process__that_could_not_be_started__is_named_for_what_it_is(
+    load: Load, cause: str
+) -> None:
+    told = load("macros.storm", macros__storm_py=f"import errno\nraise {cause}\n")
+    assert (told.path, told.line, told.reason_code) == ("macros/storm.py", 2, "no_more_processes")
+    assert told.message.endswith("are in use while `macros/storm.py` is loaded.")
+
+
+def test_file__that_would_block__is_no_lack_of_processes(load: Load) -> None:
+    raised = "BlockingIOError(errno.EAGAIN, 'it would block', 'x.fifo')"
+    told = load("macros.storm", macros__storm_py=f"import errno\nraise {raised}\n")
+    assert told.reason_code != "no_more_processes"

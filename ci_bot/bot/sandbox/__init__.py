@@ -14,10 +14,11 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_json
     from ci_bot.bot.sandbox.deadline import CancelToken, Deadline, handle_signals
+    from ci_bot.bot.sandbox.disk_reserve import MIB
     from ci_bot.bot.sandbox.git_objects import GitBlob
     from ci_bot.bot.sandbox.git_program import NO_GIT
     from ci_bot.bot.sandbox.git_repository import GitFile, GitRepository, MissingFiles
-    from ci_bot.bot.sandbox.launch import DOCKER_SOCKETS, MIB, WorkerIdentity, WorkerLaunch
+    from ci_bot.bot.sandbox.launch import DOCKER_SOCKETS, WorkerIdentity, WorkerLaunch
     from ci_bot.bot.sandbox.load_trace import JAVA_READS, TraceReader, opened_among
     from ci_bot.bot.sandbox.requirements import check_requirements, install_requirements
     from ci_bot.bot.sandbox.run_directories import (
@@ -101,7 +102,8 @@ __getattr__ = open_on_demand(
         "deadline": ["CancelToken", "Deadline", "handle_signals"],
         "git_objects": ["GitBlob"],
         "git_repository": ["GitRepository", "GitFile", "MissingFiles"],
-        "launch": ["DOCKER_SOCKETS", "WorkerIdentity", "WorkerLaunch", "MIB"],
+        "disk_reserve": ["MIB"],
+        "launch": ["DOCKER_SOCKETS", "WorkerIdentity", "WorkerLaunch"],
         "load_trace": ["JAVA_READS", "TraceReader", "opened_among"],
         "requirements": ["check_requirements", "install_requirements"],
         "run_directories": [

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_bot.bot.sandbox.deadline import Deadline, no_deadline
+from ci_bot.bot.sandbox.disk_reserve import MIB, DiskReserve
 from ci_bot.bot.sandbox.launch import ENTER, READ, WRITE, WorkerIdentity, has_file_right
+from ci_bot.errors import FULL_DISK_HINT, BadInput
 
 DURING_EXPORT = "while the base branch was exported"
 
@@ -72,15 +74,24 @@ class _CopiedDirectory:
 
 
 def copy_checkout(
-    source: Path, target: Path, *, identity: WorkerIdentity | None, deadline: Deadline | None = None
+    source: Path,
+    target: Path,
+    *,
+    identity: WorkerIdentity | None,
+    deadline: Deadline | None = None,
+    disks: Sequence[DiskReserve] = (),
 ) -> CopyReport:
     """Copy the tree at `source` to the new directory `target`, which `identity` will own.
 
     Directories and files get mode 0700 and 0600 (0700 where the file was executable). Without an
     identity nothing is linked.
 
+    Args:
+        disks: What the copy may not use up: a file that is large on paper only is copied in full.
+
     Raises:
         TimedOut: the deadline passed.
+        BadInput: there is no room for a file.
     """
     root = os.path.realpath(source)
     report = CopyReport()
@@ -104,7 +115,7 @@ def copy_checkout(
                 _copy_link(root, f"{directory.path}/{name}", f"{there}/{name}", report)
             for name in directory.names:
                 deadline.check_time(_COPYING)
-                _copy_file(directory, name, f"{there}/{name}", identity, report, deadline)
+                _copy_file(directory, name, f"{there}/{name}", identity, report, deadline, disks)
     return report
 
 
@@ -194,6 +205,7 @@ def _copy_file(
     identity: WorkerIdentity | None,
     report: CopyReport,
     deadline: Deadline,
+    disks: Sequence[DiskReserve],
 ) -> None:
     source = f"{directory.path}/{name}"
     reader = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -206,6 +218,8 @@ def _copy_file(
             os.symlink(source, target)
             report.linked += 1
             return
+        if status.st_size > LINK_FROM_BYTES:
+            _check_room(target, status.st_size, disks)
         mode = 0o600 | (status.st_mode & 0o100)
         writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
         try:
@@ -220,6 +234,19 @@ def _copy_file(
             os.close(writer)
     finally:
         os.close(reader)
+
+
+def _check_room(target: str, size: int, disks: Sequence[DiskReserve]) -> None:
+    for disk in disks:
+        lack = disk.describe_lack(more_bytes=size)
+        if lack:
+            raise BadInput(
+                f"The checkout cannot be copied: after `{Path(target).name}` of "
+                f"{size / MIB:,.0f} MiB {lack}.",
+                hint=f"{FULL_DISK_HINT} A large file that the models do not need can stay out of "
+                "the checkout.",
+                reason_code="disk_full",
+            )
 
 
 def _is_linked(

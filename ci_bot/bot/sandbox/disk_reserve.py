@@ -13,6 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+MIB = 1024 * 1024
+DISK_RESERVE_BYTES = 1024 * MIB
+
 # A disk without files and directories to spare is as full as one without bytes.
 _RESERVED_FILES = 10_000
 # Everybody's, so a process of another user can fill them, too; in the container nobody else does.
@@ -44,15 +47,29 @@ class DiskReserve:
     least: FreeSpace
     read: Callable[[Path], FreeSpace] = read_free_space
 
-    def is_used_up(self, *, share: float = 1.0) -> bool:
-        """Whether less than (this share of) the reserve is left."""
+    def is_used_up(self, *, share: float = 1.0, more_bytes: int = 0) -> bool:
+        """Whether less than (this share of) the reserve is left once `more_bytes` are written."""
+        return bool(self.describe_lack(share=share, more_bytes=more_bytes))
+
+    def describe_lack(self, *, share: float = 1.0, more_bytes: int = 0) -> str:
+        """What the disk lacks, as a clause in the past tense; empty if it lacks nothing."""
         try:
             left = self.read(self.directory)
         except OSError:
-            return False
+            return ""
         files, least = left.files, self.least.files
-        few = files is not None and least is not None and files < least * share
-        return few or left.bytes < self.least.bytes * share
+        if files is not None and least is not None and files < least * share:
+            return f"{self.disk_name} had room for less than {least:,} more files"
+        if left.bytes - more_bytes < self.least.bytes * share:
+            return f"{self.disk_name} had less than {self.least.bytes / MIB:,.0f} MiB left"
+        return ""
+
+    @property
+    def disk_name(self) -> str:
+        """What people call it: a run's own directory has a path that nobody chose."""
+        if self.directory in SHARED_DIRECTORIES:
+            return f"the disk of {self.directory}"
+        return "the disk of the temporary directory"
 
 
 def list_disk_reserves(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_bot.bot.sandbox.disk_reserve import DISK_RESERVE_BYTES, MIB
 from ci_bot.errors import BadInput
 from ci_bot.protocol.directories import PrivateDirectories
 
@@ -80,8 +81,6 @@ def _is_sticky(place: Path) -> bool:
 
 __all__ = ["WorkerIdentity", "WorkerLaunch", "WorkerLimits"]
 
-MIB = 1024 * 1024
-
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerLimits:
@@ -98,7 +97,7 @@ class WorkerLimits:
     """
 
     memory_bytes: int | None = None
-    disk_reserve_bytes: int = 1024 * MIB
+    disk_reserve_bytes: int = DISK_RESERVE_BYTES
     processes: int | None = 4_096
     answer_bytes: int = 32 * MIB
     log_bytes: int = 64 * MIB

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -15,8 +16,9 @@ from pathlib import Path
 
 from ci_bot.bot.sandbox.checkout_copy import CopyReport, copy_checkout
 from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.bot.sandbox.disk_reserve import DISK_RESERVE_BYTES, list_disk_reserves
 from ci_bot.bot.sandbox.launch import WorkerIdentity
-from ci_bot.errors import BadInput, BotError, WorkerFailed
+from ci_bot.errors import FULL_DISK_HINT, BadInput, BotError, WorkerFailed
 from ci_bot.protocol.directories import PrivateDirectories
 from ci_bot.protocol.messages import Workplace
 
@@ -41,6 +43,7 @@ _HELD = ".held"
 _LITTLE_SPACE = 512 * 1024
 
 _FEW_FILES = 8
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -244,6 +247,9 @@ def private_workspace(
         identity: The worker's user in the container; None keeps the current one.
         copy: Whether the worker gets a copy of the checkout (in the container) or the checkout.
         deadline: Bounds the copy, which raises TimedOut then.
+
+    Raises:
+        BadInput: The disk has no room for the copy.
     """
     with held_directory(parent) as root:
         if identity is not None:
@@ -256,11 +262,21 @@ def private_workspace(
                 os.chown(root / name, identity.uid, identity.gid)
         (root / "channel").mkdir(mode=0o700)
         repository = root / "repository" if copy else checkout.resolve()
-        copied = (
-            copy_checkout(checkout, repository, identity=identity, deadline=deadline)
-            if copy
-            else CopyReport()
-        )
+        copied = CopyReport()
+        if copy:
+            disks = list_disk_reserves([root], DISK_RESERVE_BYTES)
+            try:
+                copied = copy_checkout(
+                    checkout, repository, identity=identity, deadline=deadline, disks=disks
+                )
+            except OSError as error:
+                if error.errno not in _FULL:
+                    raise
+                raise BadInput(
+                    "The checkout cannot be copied: the disk of the temporary directory is full.",
+                    hint=FULL_DISK_HINT,
+                    reason_code="disk_full",
+                ) from error
         yield RunWorkspace(
             checkout=checkout.resolve(),
             root=root,

@@ -63,11 +63,13 @@ class EndedProcess:
         exit_code: Of the process; negative: the signal that ended it.
         stopped: Why we ended it, if we did.
         beside_exit_code: Of the process beside it, if there was one that ended by itself.
+        disk: Which disk it was filling and what that lacks, where this is why we ended it.
     """
 
     exit_code: int = 0
     stopped: Reason | None = None
     beside_exit_code: int | None = None
+    disk: str = ""
 
 
 @dataclass(kw_only=True)
@@ -199,12 +201,16 @@ class ProcessWatcher:
                 self._stop_process("answer_size", now)
             elif self._needs_too_much_memory():
                 self._stop_process("memory", now)
-            elif any(disk.is_used_up() for disk in self.disks):
+            elif lack := self._find_lack():
+                self.ended.disk = self.ended.disk or lack
                 # It gets its last seconds only while they cannot fill the disk.
                 urgent = any(disk.is_used_up(share=0.5) for disk in self.disks)
                 self._stop_process("disk", now if urgent else now + self.limits.grace_seconds)
         if self._kill_at is not None and now >= self._kill_at:
             self.family.kill_members()
+
+    def _find_lack(self) -> str:
+        return next((lack for disk in self.disks if (lack := disk.describe_lack())), "")
 
     def _needs_too_much_memory(self) -> bool:
         limit = self.limits.memory_bytes

@@ -18,7 +18,8 @@ from ci_bot.bot.sandbox.answer_validation import (
     read_answer,
 )
 from ci_bot.bot.sandbox.deadline import OUT_OF_TIME_HINT, RUN_IT_AGAIN, CancelToken, Deadline
-from ci_bot.bot.sandbox.launch import MIB, WorkerLaunch, WorkerLimits
+from ci_bot.bot.sandbox.disk_reserve import MIB
+from ci_bot.bot.sandbox.launch import WorkerLaunch, WorkerLimits
 from ci_bot.bot.sandbox.load_trace import TraceReader, trace_arguments
 from ci_bot.bot.sandbox.run_directories import disk_is_full
 from ci_bot.bot.sandbox.supervisor import (
@@ -269,8 +270,7 @@ def _judge_answer(
         raise large
     if ended.stopped == "disk":
         filling = WorkerStopped(
-            "The worker was stopped before the disk was full: the disk of the temporary directory "
-            f"had less than {limits.disk_reserve_bytes / MIB:,.0f} MiB left.",
+            f"The worker was stopped before a disk was full: {ended.disk}.",
             hint=f"{FULL_DISK_HINT} {SUSPECT_CODE_ON_LOAD}",
             reason_code="disk_limit",
         )

@@ -6,6 +6,7 @@ who imports it, and "EOF when reading a line" not that `config.py` waits for som
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -102,6 +103,8 @@ def _explain_cause(error: BaseException, root: Path) -> LoadCause | None:
         found = _find_input_request(error, root)
     elif isinstance(error, KeyError) and _raised_in(error, os.__file__):
         found = _missing_variable(error, root)
+    elif _is_out_of_processes(error):
+        found = _no_more_processes(error, root)
     elif isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
         found = _missing_file(error, error.filename, root)
     return found
@@ -222,6 +225,26 @@ def _find_input_request(error: BaseException, root: Path) -> LoadCause | None:
         f"`{path}` asks for input while it is loaded, and there is nobody to answer.",
         "Read the value from a variable instead, and pass that with the input `worker-env`.",
         reason_code="asks_for_input",
+    )
+
+
+def _is_out_of_processes(error: BaseException) -> bool:
+    """What Python raises if the kernel starts no process, or no thread."""
+    if isinstance(error, BlockingIOError):
+        return error.errno == errno.EAGAIN and error.filename is None
+    return isinstance(error, RuntimeError) and str(error) == "can't start new thread"
+
+
+def _no_more_processes(error: BaseException, root: Path) -> LoadCause:
+    path, line = _innermost_position(error, root)
+    return LoadCause(
+        path,
+        line,
+        "The worker could start no more processes: all that it may have are in use"
+        + (f" while `{path}` is loaded." if path else "."),
+        "Look for code of the project that starts processes or threads while it is loaded; "
+        "otherwise allow the container more of them.",
+        reason_code="no_more_processes",
     )
 
 

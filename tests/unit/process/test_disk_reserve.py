@@ -53,6 +53,23 @@ def test_reserve__is_kept(
     assert reserve.is_used_up(share=0.5) is urgent
 
 
+def test_lack__is_named_as_it_is(tmp_path: Path) -> None:
+    disk = Disk(FreeSpace(50 * GIB, 1_000_000))
+    (own,) = list_disk_reserves([tmp_path], GIB, read=disk.read)
+    (shared,) = list_disk_reserves([Path("/var/tmp")], GIB, read=disk.read)
+    assert own.describe_lack() == ""
+
+    disk.free = FreeSpace(50 * GIB, 9_999)
+    assert own.describe_lack() == (
+        "the disk of the temporary directory had room for less than 10,000 more files"
+    )
+    disk.free = FreeSpace(GIB - 1, 1_000_000)
+    assert shared.describe_lack() == "the disk of /var/tmp had less than 1,024 MiB left"
+    disk.free = FreeSpace(3 * GIB, 1_000_000)
+    assert own.describe_lack(more_bytes=GIB) == ""
+    assert own.describe_lack(more_bytes=2 * GIB + 1)
+
+
 def test_disk__that_does_not_answer_ends_nothing(tmp_path: Path) -> None:
     disk = Disk(FreeSpace(50 * GIB, None))
     (reserve,) = list_disk_reserves([tmp_path], GIB, read=disk.read)

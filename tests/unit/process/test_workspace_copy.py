@@ -16,6 +16,7 @@ from ci_bot.bot.sandbox.checkout_copy import (
     copy_checkout,
     seal_tree,
 )
+from ci_bot.bot.sandbox.disk_reserve import FreeSpace, list_disk_reserves
 from ci_bot.bot.sandbox.launch import WorkerIdentity
 from ci_bot.bot.sandbox.run_directories import (
     private_workspace,
@@ -25,7 +26,9 @@ from ci_bot.bot.sandbox.run_directories import (
     resolve_inside,
 )
 from ci_bot.errors import BadInput
+from tests.conftest import missing
 
+GIB = 1024**3
 WORKER = WorkerIdentity(uid=61_234, gid=61_234)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")
 
@@ -74,6 +77,51 @@ def test_copy__modes_and_original_untouched(ground: Path) -> None:
     assert stat.S_IMODE((target / "run").stat().st_mode) == 0o700
     (target / "a.sql").write_text("changed")
     assert (source / "a.sql").read_text() == "x"
+
+
+def test_copy__of_a_file_that_the_disk_has_no_room_for__is_refused_before_it_is_written(
+    ground: Path,
+) -> None:
+    """A file can be large on paper only, and its copy is not."""
+    source, target = ground / "source", ground / "target"
+    write(source, a_sql="x")
+    with (source / "big.duckdb").open("wb") as file:
+        file.truncate(10 * GIB)
+    free = FreeSpace(10 * GIB, None)
+    disks = list_disk_reserves([ground], GIB, read=lambda _directory: free)
+
+    with pytest.raises(BadInput, match=r"`big.duckdb` of 10,240 MiB .* less than 1,024 MiB") as no:
+        copy_checkout(source, target, identity=None, disks=disks)
+
+    assert (no.value.reason_code, no.value.exit_code) == ("disk_full", 2)
+    assert not (target / "big.duckdb").exists()
+    free = FreeSpace(20 * GIB, None)
+    with (source / "big.duckdb").open("wb") as file:
+        file.truncate(LINK_FROM_BYTES + 1)
+    copy_checkout(source, ground / "again", identity=None, disks=disks)
+
+
+@as_root
+def test_workspace__on_a_disk_that_is_full__says_so(ground: Path) -> None:
+    small = ground / "small"
+    small.mkdir()
+    mounted = subprocess.run(
+        ["/bin/mount", "-t", "tmpfs", "-o", "size=1m", "none", str(small)], check=False
+    )
+    if mounted.returncode:
+        missing("a small disk needs the right to mount one")
+    try:
+        source = ground / "source"
+        write(source, **{f"m{number}_sql": "x" * 30_000 for number in range(60)})
+        with (
+            pytest.raises(BadInput, match="is full") as no,
+            private_workspace(source, parent=small, identity=None, copy=True),
+        ):
+            pass
+        assert no.value.reason_code == "disk_full"
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["/bin/umount", str(small)], check=True)
 
 
 def test_copy__links_that_leave_are_dropped(ground: Path) -> None:
