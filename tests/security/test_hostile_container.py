@@ -56,6 +56,15 @@ class WithSocket(Action):
         return [*options, "--volume", f"{self.home}/docker.sock:/var/run/docker.sock"]
 
 
+@dataclass(frozen=True)
+class Bounded(Action):
+    """A runner whose containers get few processes and a small disk."""
+
+    def _options(self, *given: object) -> list[str]:
+        options: list[str] = super()._options(*given)
+        return [*options, "--pids-limit", "120", "--tmpfs", "/tmp:size=200m,mode=1777,exec"]
+
+
 @contextmanager
 def docker_socket(path: Path) -> Iterator[None]:
     with socket.socket(socket.AF_UNIX) as server:
@@ -148,3 +157,38 @@ def test_probe__in_the_image_markup_stays_text(job: Action) -> None:
     assert page.tags["img"] == page.tags["script"] == 0
     assert page.unclosed == [] and page.stray == []
     assert not [text for text in page.plain if "@everyone" in text or "onerror" in text]
+
+
+def run_bounded(
+    made: Action, *, forge: str | None = None, large: int = 0
+) -> tuple[Outcome, ProbeRepository]:
+    """A run where processes and disk are short; `large`: bytes of a database in the checkout."""
+    repository = make_repository(
+        made.workspace, Targets([], []), forge=forge, outside=Path("/github/runner_temp/private")
+    )
+    if large:
+        with (made.workspace / "big.duckdb").open("wb") as file:
+            file.truncate(large)
+    job = Bounded(made.engine, made.image, made.metadata, made.home)
+    variables = {"GITHUB_TOKEN": SECRET, "GITHUB_SHA": str(repository.facts.merge_sha)}
+    return job.run("pull_request", repository.event(), {"github-token": SECRET}, variables), (
+        repository
+    )
+
+
+def test_storm__that_takes_all_processes__ends_with_one_sentence(job: Action) -> None:
+    outcome, _ = run_bounded(job, forge="storm")
+
+    assert "PROBE storm: stopped by" in outcome.log, outcome.log
+    assert (outcome.exit_code, outcome.outputs["decision"]) == (1, "no_go"), outcome.log
+    assert outcome.outputs["reason-code"] == "no_more_processes", outcome.log
+    assert "could start no more processes" in outcome.summary
+
+
+def test_checkout__that_the_disk_has_no_room_for__is_one_sentence(job: Action) -> None:
+    outcome, _ = run_bounded(job, large=10 * 1024**3)
+
+    assert outcome.outputs["reason-code"] == "disk_full", outcome.log
+    assert outcome.exit_code == 2
+    assert "`big.duckdb` of 10,240 MiB" in outcome.log
+    assert "This is a defect" not in outcome.log
