@@ -190,5 +190,5 @@ def test_checkout__that_the_disk_has_no_room_for__is_one_sentence(job: Action) -
 
     assert outcome.outputs["reason-code"] == "disk_full", outcome.log
     assert outcome.exit_code == 2
-    assert "`big.duckdb` of 10,240 MiB" in outcome.log
+    assert "`big.duckdb` has 10,240 MiB" in outcome.log
     assert "This is a defect" not in outcome.log

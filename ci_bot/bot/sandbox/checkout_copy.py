@@ -238,11 +238,10 @@ def _copy_file(
 
 def _check_room(target: str, size: int, disks: Sequence[DiskReserve]) -> None:
     for disk in disks:
-        lack = disk.describe_lack(more_bytes=size)
-        if lack:
+        if disk.is_used_up(more_bytes=size):
             raise BadInput(
-                f"The checkout cannot be copied: after `{Path(target).name}` of "
-                f"{size / MIB:,.0f} MiB {lack}.",
+                f"The checkout cannot be copied: `{Path(target).name}` has {size / MIB:,.0f} MiB, "
+                f"and {disk.disk_name} has too little space left for it.",
                 hint=f"{FULL_DISK_HINT} A large file that the models do not need can stay out of "
                 "the checkout.",
                 reason_code="disk_full",

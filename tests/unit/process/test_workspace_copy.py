@@ -90,7 +90,7 @@ def test_copy__of_a_file_that_the_disk_has_no_room_for__is_refused_before_it_is_
     free = FreeSpace(10 * GIB, None)
     disks = list_disk_reserves([ground], GIB, read=lambda _directory: free)
 
-    with pytest.raises(BadInput, match=r"`big.duckdb` of 10,240 MiB .* less than 1,024 MiB") as no:
+    with pytest.raises(BadInput, match=r"`big.duckdb` has 10,240 MiB, and the disk") as no:
         copy_checkout(source, target, identity=None, disks=disks)
 
     assert (no.value.reason_code, no.value.exit_code) == ("disk_full", 2)
