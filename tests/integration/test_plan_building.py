@@ -110,7 +110,7 @@ def test_snapshots_above__are_few(tmp_path: Path) -> None:
         builder = context.plan_builder("pr_1", execution_time=UNTIL, skip_tests=True)
         dag = plan_building._KindsAbove.from_builder(builder._build_dag(), builder)
         assert dag is not None, "this version looks at something else: compare, then list it"
-        return max(len(dag.upstream_of(node)) for node in dag)
+        return max(len(dag.upstream(node)) for node in dag)
 
     assert forked(most, tmp_path) <= 3
 

@@ -58,7 +58,7 @@ class _KindsAbove(DAG[Any]):
         self._builder: Any = None
         self._kinds: dict[Any, dict[Any, Any]] = {}
 
-    def upstream_of(self, node: Any) -> set[Any]:
+    def upstream(self, node: Any) -> set[Any]:
         return {*self._dag.get(node, ()), *self._kinds_above(node).values()}
 
     def _kinds_above(self, node: Any) -> dict[Any, Any]:
