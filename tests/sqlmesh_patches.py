@@ -123,8 +123,8 @@ def _names_reached(
         is_private = re.fullmatch(r"_[a-zA-Z]\w*", node.attr) is not None
         if is_private and not on_itself and node.attr not in own | _OF_OTHERS:
             yield node.attr
-        changed = isinstance(node.ctx, ast.Store | ast.Del) and isinstance(node.value, ast.Name)
-        if changed and node.value.id in theirs and not on_itself:
+        changed = isinstance(node.ctx, ast.Store | ast.Del) and not on_itself
+        if changed and isinstance(node.value, ast.Name) and node.value.id in theirs:
             yield node.attr
     elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
         of = ast.unparse(node.value)
@@ -161,7 +161,7 @@ def _list_members(node: ast.ClassDef) -> Iterator[str]:
 
 def _list_imports(tree: ast.AST) -> dict[str, str]:
     """What a name of the module stands for, of the two libraries."""
-    found = {}
+    found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in _LIBRARIES:
             found |= {item.asname or item.name: f"{node.module}.{item.name}" for item in node.names}
