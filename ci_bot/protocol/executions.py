@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ci_bot.protocol.base import Contract, Count, Line, Name
+from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Count, Line, Name
 
 ExecutionResult = Literal["differs", "alike", "not_tried"]
 # Values as people read them; null is SQL's NULL.
@@ -37,6 +37,17 @@ class ExecutionExample(Contract):
     differing: list[Name] = Field(
         description="Columns with other values; none where only which rows there are differs."
     )
+
+
+class SameAnswer(Contract):
+    """Whether two queries give the same: `same` needs a proof, and an execution that agrees."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["same"] = "same"
+    verdict: Literal["same", "differs", "not_known"]
+    data_sets: Count = Field(description="How many let rows through at least one query.")
+    told: Line = Field(description="The reasons for the verdict, as sentences.")
+    example: ExecutionExample | None = None
 
 
 class ModelExecution(Contract):

@@ -45,6 +45,7 @@ from ci_bot.protocol.environment import (
     for_cleanup,
     for_review,
 )
+from ci_bot.protocol.executions import SameAnswer
 from ci_bot.protocol.plan import ProjectCheck, Window
 from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity
 from ci_bot.protocol.review_inputs import (
@@ -219,6 +220,21 @@ class ScopesRequest(_Request):
     )
 
 
+class SameRequest(_Request):
+    """Do two queries give the same? Nothing of a project is loaded for it."""
+
+    activity: Literal["same"] = "same"
+    before: Text = Field(description="A query in Spark's SQL.")
+    after: Text
+    before_name: Name = Field(description="What messages call it.")
+    after_name: Name
+    schema_text: Text | None = Field(
+        default=None,
+        description="The columns of the tables that they read, as external_models.yaml has them.",
+    )
+    schema_name: Name | None = None
+
+
 class AcceptRequest(_Request):
     """Write down that a model's owner accepts a finding. The bot has checked that he may."""
 
@@ -358,6 +374,7 @@ AnyRequest = (
     | BaseTestsRequest
     | ScanRequest
     | ScopesRequest
+    | SameRequest
     | AcceptRequest
     | ApplyRequest
     | EstimateRequest
@@ -397,6 +414,7 @@ AnyAnswer = (
     | BaseTests
     | ScanFacts
     | ScopesAnswer
+    | SameAnswer
     | AcceptAnswer
     | ApplyDocument
     | EstimateDocument

@@ -29,6 +29,7 @@ from ci_bot.protocol.messages import (
     ListRequest,
     RememberRequest,
     ReviewRequest,
+    SameRequest,
     ScanRequest,
     ScopesRequest,
     SweepRequest,
@@ -54,6 +55,7 @@ LastingRequest = CleanupRequest | ListRequest | SweepRequest | DoctorRequest | L
 LoadingRequest = (
     ReviewRequest
     | BaseTestsRequest
+    | SameRequest
     | ScopesRequest
     | AcceptRequest
     | RememberRequest
@@ -203,7 +205,10 @@ def perform_request(
         return review_plan.review_plan(
             request, review_plan.ReviewPorts(clock, progress, before_spark)
         )
-    if isinstance(request, BaseTestsRequest | ScopesRequest | AcceptRequest | RememberRequest):
+    if isinstance(
+        request,
+        BaseTestsRequest | SameRequest | ScopesRequest | AcceptRequest | RememberRequest,
+    ):
         return beside_the_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
         java.check_jars(os.environ)  # before anything is imported that needs PySpark
@@ -239,12 +244,16 @@ def perform_request(
 
 
 def beside_the_plan(
-    request: BaseTestsRequest | ScopesRequest | AcceptRequest | RememberRequest,
+    request: BaseTestsRequest | SameRequest | ScopesRequest | AcceptRequest | RememberRequest,
     clock: PhaseClock,
     progress: Callable[[str, str], None],
     before_spark: Callable[[], None],
 ) -> Contract:
     """Answers what needs no plan."""
+    if isinstance(request, SameRequest):
+        from ci_bot.worker.review import same_queries
+
+        return same_queries.compare_queries(request)
     if isinstance(request, AcceptRequest):
         from ci_bot.worker.review import policy_scopes
 

@@ -67,6 +67,7 @@ def test_commands__stand_in_the_order_of_use() -> None:
             "review",
             "explain",
             "doctor",
+            "same",
             "estimate",
             "apply",
             "prod-plan",

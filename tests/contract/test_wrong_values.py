@@ -101,6 +101,7 @@ OPTIONS = {
     "--restate-model": TEXT,
     "--select-model": TEXT,
     "--allow-destructive": TEXT,
+    "--schema": PATH,
     "--start": TEXT,
     "--end": TEXT,
     "--min-intervals": INTERVALS,
@@ -119,12 +120,15 @@ OF_A_COMMAND = {
     ("doctor", "--format"): words("terminal", "json"),
     ("estimate", "--format"): words("terminal", "json"),
     ("prod-plan", "--format"): words("terminal", "json"),
+    ("same", "--format"): words("terminal", "json"),
     ("review", "--format"): words("terminal", "markdown", "json"),
     ("apply", "--format"): words("terminal", "markdown", "json"),
     ("cleanup", "--format"): words("terminal", "markdown", "json"),
 }
 ARGUMENTS = {
     ("explain", "rule"): TEXT,
+    ("same", "base"): PATH,
+    ("same", "head"): PATH,
     **{
         (command, "path"): PATH
         for command in (
@@ -134,6 +138,8 @@ ARGUMENTS = {
     },
     ("schema", "document"): words("report", "apply", "cleanup"),
 }
+# What stands before an argument.
+BEFORE = {("same", "head"): ["base.sql"]}
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ class Wrong:
     @property
     def arguments(self) -> list[str]:
         given_ = [self.value] if self.option[:1] != "-" else [f"{self.option}={self.value}"]
-        return [self.command, *given_]
+        return [self.command, *BEFORE.get((self.command, self.option), []), *given_]
 
 
 def parameters() -> Iterator[tuple[str, click.Parameter]]:

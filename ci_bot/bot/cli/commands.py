@@ -204,6 +204,31 @@ def doctor_command(**options: Any) -> None:
     run_local_command(doctor_locally, with_projects(options))
 
 
+@_declare_command(
+    "ci-bot same old.sql new.sql --schema external_models.yaml",
+    "ci-bot same /tmp/of_main.sql models/orders.sql   # git show main:models/orders.sql",
+)
+@click.argument("base", cls=CommandArgument, type=ParsedValue(values.parse_path))
+@click.argument("head", cls=CommandArgument, type=ParsedValue(values.parse_path))
+@declare_option(
+    "--schema",
+    type=ParsedValue(values.parse_path),
+    metavar="FILE",
+    help="The columns of the tables that they read, in the form of SQLMesh's external_models.yaml.",
+)
+@shared.TIMEOUT
+@shared.ANSWER_FORMAT
+def same_command(**options: Any) -> None:
+    """Say whether two queries of Spark give the same: proved and tried.
+
+    BASE and HEAD are files with one query each, alone or below a MODEL block. Exit code 0 means
+    the same, 1 that they differ, 3 that it is not known.
+    """
+    from ci_bot.bot.laptop import compare_locally
+
+    run_local_command(compare_locally, options)
+
+
 @_declare_command("ci-bot estimate --environment pr_7")
 @shared.project_argument
 @shared.PROJECT

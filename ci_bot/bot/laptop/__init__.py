@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from ci_bot.bot.laptop.local_review import LocalReview, review_locally
     from ci_bot.bot.laptop.policy import check_policy, explain_policy
     from ci_bot.bot.laptop.prod_plan import prod_plan_locally
+    from ci_bot.bot.laptop.same_queries import compare_locally
 
 __all__ = [
     "LocalReview",
     "apply_locally",
     "check_policy",
     "cleanup_locally",
+    "compare_locally",
     "doctor_locally",
     "estimate_locally",
     "explain_policy",
@@ -40,5 +42,6 @@ __getattr__ = open_on_demand(
         "local_review": ["LocalReview", "review_locally"],
         "policy": ["check_policy", "explain_policy"],
         "prod_plan": ["prod_plan_locally"],
+        "same_queries": ["compare_locally"],
     },
 )

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.model.sarif_log import make_sarif
     from ci_bot.bot.report.model.sentences import SENTENCES
     from ci_bot.bot.report.resources import find_resource
+    from ci_bot.bot.report.text.compared_queries import compared_to_terminal
     from ci_bot.bot.report.text.page import OutputScreen, TextPage, new_page, screen_of
     from ci_bot.bot.report.text.plain_markdown import PLACE, render_plain, without_spans
     from ci_bot.bot.report.text.report_text import (
@@ -95,6 +96,7 @@ __all__ = [
     "check_output",
     "check_within",
     "compare_rounds",
+    "compared_to_terminal",
     "compared_with",
     "decode_marker",
     "describe_error",
@@ -180,6 +182,7 @@ __getattr__ = open_on_demand(
         "model.sarif_log": ["make_sarif"],
         "model.words": [],
         "resources": ["find_resource"],
+        "text.compared_queries": ["compared_to_terminal"],
         "text.page": ["TextPage", "OutputScreen", "new_page", "screen_of"],
         "text.plain_markdown": ["PLACE", "render_plain", "without_spans"],
         "text.report_text": [

@@ -16,6 +16,7 @@ from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList, SweepDocument
 from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.executions import SameAnswer
 from ci_bot.protocol.messages import (
     ANSWER,
     AcceptAnswer,
@@ -49,6 +50,7 @@ _WITHOUT_FAILURE = (
     ScanFacts
     | BaseTests
     | ScopesAnswer
+    | SameAnswer
     | AcceptAnswer
     | EnvironmentList
     | EstimateDocument
@@ -218,6 +220,7 @@ _FIELDS = frozenset(
         BaseTests,
         ScanFacts,
         ScopesAnswer,
+        SameAnswer,
         AcceptAnswer,
         ApplyDocument,
         CleanupDocument,
@@ -236,6 +239,7 @@ _FIELDS = frozenset(
     "base_tests",
     "scan",
     "scopes",
+    "same",
     "apply",
     "cleanup",
     "list",

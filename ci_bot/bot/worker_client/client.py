@@ -35,6 +35,7 @@ from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
 from ci_bot.protocol.base import Contract, Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList, SweepDocument
 from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.executions import SameAnswer
 from ci_bot.protocol.messages import (
     AcceptAnswer,
     AcceptRequest,
@@ -52,6 +53,7 @@ from ci_bot.protocol.messages import (
     Progress,
     RememberRequest,
     ReviewRequest,
+    SameRequest,
     ScanRequest,
     ScopesRequest,
     SweepRequest,
@@ -344,6 +346,9 @@ class WorkerClient:
 
     def request_scopes(self, request: ScopesRequest) -> ScopesAnswer | Failure:
         return self._request_answer(request, ScopesAnswer)
+
+    def request_same(self, request: SameRequest) -> SameAnswer | Failure:
+        return self._request_answer(request, SameAnswer)
 
     def request_accept(self, request: AcceptRequest) -> AcceptAnswer | Failure:
         return self._request_answer(request, AcceptAnswer)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         find_in_statements,
         find_without_plan,
     )
+    from ci_bot.worker.rules.two_models import compare_models
 
 __all__ = [
     "MODEL_RULES",
@@ -41,6 +42,7 @@ __all__ = [
     "RuleInputs",
     "RuleObservation",
     "SeedRows",
+    "compare_models",
     "compare_seed_rows",
     "find_all",
     "find_in_files",
@@ -59,6 +61,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
+        "two_models": ["compare_models"],
         "executions": ["list_executions"],
         "files.seed_values": ["SeedRows", "compare_seed_rows"],
         "inputs": ["RuleInputs", "make_head_reader", "make_base_reader"],

@@ -49,7 +49,7 @@ def list_executions(inputs: RuleInputs) -> list[ModelExecution]:
             result=verdict.verdict,
             data_sets=verdict.data_sets,
             reason=verdict.reason or None,
-            example=_show_example(verdict.example, shown) if verdict.example else None,
+            example=show_example(verdict.example, shown) if verdict.example else None,
         )
         for name, verdict in inputs.judged_models.found.items()
         if verdict.reason != ONE_TEXT
@@ -57,7 +57,8 @@ def list_executions(inputs: RuleInputs) -> list[ModelExecution]:
     return sorted(found, key=lambda one: (one.example is None, one.model))[:MOST_EXECUTIONS]
 
 
-def _show_example(example: execution.FoundExample, shown: Mapping[str, str]) -> ExecutionExample:
+def show_example(example: execution.FoundExample, shown: Mapping[str, str]) -> ExecutionExample:
+    """An example as reports have it; `shown` says what people call its tables."""
     return ExecutionExample(
         inputs=[
             ExampleInput(

@@ -1,0 +1,105 @@
+"""Whether two models give the same, as a review asks it: a proof and an execution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ci_bot.protocol.executions import SameAnswer
+from ci_bot.worker.execution import ExecutionVerdict
+from ci_bot.worker.rules.changes.results import gives_the_same, is_called_the_same
+from ci_bot.worker.rules.executions import ONE_TEXT, judge_pair, show_example
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.judged_models import JudgedModels
+from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.rules.observation import quote_names
+from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
+
+# Somebody waits for this one answer alone, so it may take longer than a model of a review.
+_SECONDS = 10.0
+_PROVED = "It is proved that both give the same rows,"
+_UNPROVED = "It is not proved that both give the same rows,"
+
+
+def compare_models(before: Any, after: Any) -> SameAnswer:
+    """What is known of the results of two models' queries.
+
+    Args:
+        before, after: SQLMesh's models; those that they read are in their mapping schemas.
+    """
+    pair = ModelPair(before, after, (), ModelQueries())
+    judged = JudgedModels(seconds=_SECONDS, seconds_for_a_model=_SECONDS)
+    inputs = RuleInputs({}, {}, judged_models=judged)
+    executed = judge_pair(pair, inputs)
+    sets = executed.data_sets
+    if executed.verdict == "differs":
+        example = show_example(executed.example, {}) if executed.example is not None else None
+        told = "They give different results if they read the rows below."
+        if example is None:
+            told = "They give different results on generated rows, of which no small ones are left."
+        return SameAnswer(verdict="differs", data_sets=sets, told=told, example=example)
+    if other_columns := _compare_columns(pair):
+        return SameAnswer(verdict="differs", data_sets=sets, told=other_columns)
+    if is_called_the_same(pair, inputs):
+        return SameAnswer(verdict="same", data_sets=sets, told=_describe_same(pair, executed))
+    reason = f"{_describe_unknown(pair, executed)}{_describe_missing(pair)}"
+    return SameAnswer(verdict="not_known", data_sets=sets, told=reason)
+
+
+def _describe_same(pair: ModelPair, executed: ExecutionVerdict) -> str:
+    told = f"{_PROVED} and {_describe_alike(executed)}."
+    if executed.verdict != "alike" or executed.reason == ONE_TEXT:
+        told = "Spark gets the same text for both."
+    before, after = (_list_columns(query) for query in (pair.query_before, pair.query_after))
+    return told + (" Their columns stand in another order." if before != after else "")
+
+
+def _describe_unknown(pair: ModelPair, executed: ExecutionVerdict) -> str:
+    is_proved = gives_the_same(pair)
+    proved, joined = (_PROVED, "but") if is_proved else (_UNPROVED, "and")
+    if executed.verdict == "alike":
+        return f"{proved} {joined} {_describe_alike(executed)}."
+    return f"{proved} {joined} they were not run, because of {executed.reason}."
+
+
+def _describe_alike(executed: ExecutionVerdict) -> str:
+    return f"{executed.data_sets} generated data sets did not tell them apart"
+
+
+def _describe_missing(pair: ModelPair) -> str:
+    """Which tables have columns that nobody named."""
+    known: set[str] = set()
+    for model in (pair.before, pair.after):
+        known |= {name for name in model.depends_on if _is_in(name, model.mapping_schema)}
+    read = pair.before.depends_on | pair.after.depends_on
+    missing = sorted(plain_name(name) for name in read - known)
+    if not missing:
+        return ""
+    return f" A file given with `--schema` can list the columns of {quote_names(missing)}."
+
+
+def _is_in(name: str, schema: Any) -> bool:
+    parts = plain_name(name).split(".")
+    found = schema
+    for part in parts:
+        found = (
+            {plain_name(key): value for key, value in found.items()}.get(part) if found else None
+        )
+    return bool(found)
+
+
+def _compare_columns(pair: ModelPair) -> str | None:
+    """How the columns of the results differ, as sentences; None if they are the same or unknown."""
+    before, after = (_list_columns(query) for query in (pair.query_before, pair.query_after))
+    if before is None or after is None or set(before) == set(after):
+        return None
+    gone = [name for name in before if name not in after]
+    new = [name for name in after if name not in before]
+    told = [f"only the first one has {quote_names(gone)}"] if gone else []
+    told += [f"only the second one has {quote_names(new)}"] if new else []
+    return f"They give different columns: {' and '.join(told)}."
+
+
+def _list_columns(query: ModelQuery | None) -> tuple[str, ...] | None:
+    tree = query.rendered_query if query is not None else None
+    names = tuple(tree.named_selects) if tree is not None else ()
+    return None if not names or "*" in names else names
