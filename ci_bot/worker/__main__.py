@@ -253,7 +253,7 @@ def beside_the_plan(
     if isinstance(request, SameRequest):
         from ci_bot.worker.review import same_queries
 
-        return same_queries.compare_queries(request)
+        return same_queries.answer_same_request(request)
     if isinstance(request, AcceptRequest):
         from ci_bot.worker.review import policy_scopes
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from ci_bot.protocol.executions import ModelExecution
+from ci_bot.protocol.executions import ExecutionExample, ModelExecution
 from ci_bot.protocol.plan import ChangeType, Finding
 from ci_bot.protocol.review_report import HowChanged, Impact, IndirectModel
 from ci_bot.protocol.rules import RULES
@@ -171,7 +171,10 @@ class ChangedModels:
         removed: those that are gone.
         same_result: what people call those whose edit is proved to change no result.
         seed_rows: how the rows of seeds differ, of those whose former text is known.
-        executed: the columns that an execution has shown to differ, by what people call the model.
+        executed: the columns that an execution has shown to differ, by what people call the model;
+            None: how many rows there are.
+        disproved: how a reader has shown that the analysis misses a change, by the fully qualified
+            name of the model that it reads.
     """
 
     after: Mapping[str, Model]
@@ -180,7 +183,8 @@ class ChangedModels:
     removed: Sequence[str] = ()
     same_result: frozenset[str] = frozenset()
     seed_rows: Mapping[str, SeedRows] = field(default_factory=dict)
-    executed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    executed: Mapping[str, frozenset[str | None]] = field(default_factory=dict)
+    disproved: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_plan(
@@ -208,11 +212,19 @@ class ChangedModels:
             same_result=frozenset(f.model for f in findings if f.model and f.rule == _SAME_RESULT),
             seed_rows=seed_rows or {},
             executed={
-                one.model: frozenset(one.example.differing)
+                one.model: _list_differences(one.example)
                 for one in executions
                 if one.example is not None
             },
         )
+
+
+def _list_differences(example: ExecutionExample) -> frozenset[str | None]:
+    before, after = (
+        sum(getattr(pair, side) is not None for pair in example.outputs)
+        for side in ("before", "after")
+    )
+    return frozenset((*example.differing, *([None] if before != after else [])))
 
 
 def _is_edited(new: Snapshot, old: Snapshot) -> bool:
@@ -225,6 +237,7 @@ def column_impact(
     findings: Iterable[Finding] = (),
     seed_rows: Mapping[str, SeedRows] | None = None,
     executions: Iterable[ModelExecution] = (),
+    check_readers: Callable[[Iterable[str]], Mapping[str, str]] = lambda _readers: {},
 ) -> Impact:
     """What depends on each column that the plan changes; empty without a plan.
 
@@ -235,12 +248,14 @@ def column_impact(
         findings: Of the rules on changes, which may have proved that an edit changes no result.
         seed_rows: How the rows of seeds differ, of those whose former text is known.
         executions: What running changed models on generated rows has shown.
+        check_readers: Runs readers (by fully qualified name) together with the changed models that
+            they read, and tells of which of these a change was missed, and how that was seen.
     """
     if planned is None:
         return Impact()
     changed = ChangedModels.from_plan(planned, findings, seed_rows, executions)
     try:
-        return impact_of(project_of(changed, names))
+        return follow_changes(changed, names, check_readers)
     except Exception as error:  # the project's own code is rendered in here, and may raise anything
         why = f"The column impact could not be computed ({type(error).__name__})."
         indirect = sorted(name for name, kind in changed.kinds.items() if kind == "indirect")
@@ -251,6 +266,25 @@ def column_impact(
             ],
             more_indirect=max(len(indirect) - MOST_INDIRECT, 0),
         )
+
+
+def follow_changes(
+    changed: ChangedModels,
+    names: ModelNames,
+    check_readers: Callable[[Iterable[str]], Mapping[str, str]],
+) -> Impact:
+    """The impact of changed models, with what running unreached readers tells against it.
+
+    Args:
+        check_readers: as `column_impact` has it.
+    """
+    impact = impact_of(project_of(changed, names))
+    unreached = {entry.model for entry in impact.indirect if entry.reached == "no"}
+    indirect = sorted(name for name, kind in changed.kinds.items() if kind == "indirect")
+    disproved = check_readers([n for n in indirect if names.short_name(n) in unreached])
+    if not disproved:
+        return impact
+    return impact_of(project_of(replace(changed, disproved=disproved), names))
 
 
 def project_of(changed: ChangedModels, names: ModelNames) -> ChangedProject:
@@ -291,6 +325,7 @@ class _LineageReader:
         self._same_result = changed.same_result
         self._seed_rows = changed.seed_rows
         self._executed = changed.executed
+        self._disproved = changed.disproved
         self._readers: dict[str, list[str]] = {}
         # Files are loaded in any order, and a report of the same plan is the same report.
         for name, node in sorted(self._nodes.items()):
@@ -369,6 +404,7 @@ class _LineageReader:
             changed={} if before is None else dict(changed_columns(before, node, rows)),
             same_result=self._names.short_name(name) in self._same_result,
             executed=self._executed.get(self._names.short_name(name), frozenset()),
+            disproved=self._disproved.get(name),
             beside_query=None if before is None else beside_query(before, node, rows),
             deciding=list_deciding_columns(node),
             read_elsewhere=frozenset(read_elsewhere(node)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sqlmesh.utils.errors import SQLMeshError
@@ -31,7 +32,7 @@ from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.review.policy_scopes import scopes_of_told
 from ci_bot.worker.review.refused_plan import refused_facts, run_checks
 from ci_bot.worker.review.rule_inputs import rule_inputs
-from ci_bot.worker.rules import compare_seed_rows, find_all, list_executions
+from ci_bot.worker.rules import compare_seed_rows, find_all, find_missed_changes, list_executions
 from ci_bot.worker.runtime import PhaseClock
 
 ReportProgress = Callable[[str, str], None]
@@ -103,7 +104,14 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         scoped = scopes_of_told(context, request.scopes, inputs, told)
     ports.progress("impact", "following the changed columns")
     with clock.time_phase("impact"):
-        impact = column_impact(planned, names, found, compare_seed_rows(inputs), executions)
+        impact = column_impact(
+            planned,
+            names,
+            found,
+            compare_seed_rows(inputs),
+            executions,
+            partial(find_missed_changes, inputs),
+        )
 
     with clock.time_phase("prod plan"):
         merged = facts.prod_plan()

@@ -25,7 +25,7 @@ _SCHEMA_HINT = (
 )
 
 
-def compare_queries(request: SameRequest) -> SameAnswer:
+def answer_same_request(request: SameRequest) -> SameAnswer:
     """Whether the queries of two files give the same.
 
     Nothing of a project is loaded: a query with a macro of its own is not known.

@@ -14,7 +14,7 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.rules import inputs
-    from ci_bot.worker.rules.executions import list_executions
+    from ci_bot.worker.rules.executions import find_missed_changes, list_executions
     from ci_bot.worker.rules.files.seed_values import SeedRows, compare_seed_rows
     from ci_bot.worker.rules.inputs import RuleInputs, make_base_reader, make_head_reader
     from ci_bot.worker.rules.models import MODEL_RULES
@@ -47,6 +47,7 @@ __all__ = [
     "find_all",
     "find_in_files",
     "find_in_statements",
+    "find_missed_changes",
     "find_range",
     "find_without_plan",
     "inputs",
@@ -62,7 +63,7 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "two_models": ["compare_models"],
-        "executions": ["list_executions"],
+        "executions": ["find_missed_changes", "list_executions"],
         "files.seed_values": ["SeedRows", "compare_seed_rows"],
         "inputs": ["RuleInputs", "make_head_reader", "make_base_reader"],
         "models": ["MODEL_RULES"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -18,7 +19,14 @@ from ci_bot.worker import execution
 from ci_bot.worker.execution import ExecutionVerdict, ValueType, judge_queries, read_columns
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, rename_tables
-from ci_bot.worker.sql import is_personal, plain_name, table_name, with_queries
+from ci_bot.worker.sql import (
+    ModelQueries,
+    is_personal,
+    plain_name,
+    put_queries,
+    table_name,
+    with_queries,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -27,6 +35,9 @@ ONE_TEXT = "the same text"
 # Of a review with more changed models the report shows so many.
 MOST_EXECUTIONS = 200
 LONGEST_VALUE = 60
+_NO_TEXT = "a query that takes the engine to render"
+# Readers that are run together with what they read.
+_MOST_READERS = 8
 
 
 def judge_pair(pair: ModelPair, inputs: RuleInputs) -> ExecutionVerdict:
@@ -104,7 +115,7 @@ def _run_both_versions(
     # At a start, an end and a time that differ, so that no condition is folded away.
     before, after = old.rendered_apart, new.rendered_apart
     if before is None or after is None:
-        return _make_untried_verdict("a query that takes the engine to render")
+        return _make_untried_verdict(_NO_TEXT)
     before = rename_tables(with_queries(before, pair.removed), pair.new_names)
     after = with_queries(after, pair.added)
     texts = [query.sql(dialect="spark", comments=False) for query in (before, after)]
@@ -122,6 +133,70 @@ def _run_both_versions(
         data_sets=data_sets,
         is_private=is_personal,
     )
+
+
+def find_missed_changes(inputs: RuleInputs, readers: Iterable[str]) -> dict[str, str]:
+    """The changed models of which a reader gives something else although it reads no change.
+
+    Each reader is run on the same rows twice, above the models that it reads as they were, and as
+    they are now.
+
+    Args:
+        readers: fully qualified names of readers that are said to read nothing that changes.
+
+    Returns:
+        How it was seen, as a sentence, by the fully qualified name of the changed model.
+    """
+    queries = ModelQueries(inputs.after, inputs.before)
+    missed: dict[str, str] = {}
+    for name in list(readers)[:_MOST_READERS]:
+        edited = {
+            parent: (inputs.before[parent], inputs.after[parent])
+            for parent in sorted(inputs.after[name].depends_on & inputs.direct)
+            if parent in inputs.before and parent in inputs.after
+        }
+        if not edited:
+            continue
+        verdict = inputs.judged_models.judge_once(
+            f"{name} above {', '.join(edited)}",
+            partial(_run_reader, inputs, inputs.after[name], edited, queries),
+        )
+        if verdict.verdict == "differs":
+            shown = inputs.names.short_name(name)
+            told = f"Run above it on generated rows, {shown} gives another result, and was said to "
+            missed |= dict.fromkeys(edited, f"{told}read nothing that changes.")
+    return missed
+
+
+def _run_reader(
+    inputs: RuleInputs,
+    reader: Any,
+    edited: Mapping[str, tuple[Any, Any]],
+    queries: ModelQueries,
+    seconds: float,
+    data_sets: int,
+) -> ExecutionVerdict:
+    own = _render_apart(queries, reader)
+    inner = [{n: _render_apart(queries, pair[i]) for n, pair in edited.items()} for i in (0, 1)]
+    if own is None or any(tree is None for side in inner for tree in side.values()):
+        return _make_untried_verdict(_NO_TEXT)
+    before, after = (put_queries(own, side) for side in inner)
+    if (reason := _find_relation(before, after, {**inputs.before, **inputs.after})) is not None:
+        return _make_untried_verdict(reason)
+    models = [model for pair in edited.values() for model in pair]
+    return judge_queries(
+        *(query.sql(dialect="spark", comments=False) for query in (before, after)),
+        _read_tables([reader, *models], {}),
+        seed=" ".join(str(model.data_hash) for model in [reader, *models]),
+        seconds=seconds,
+        data_sets=data_sets,
+        is_private=is_personal,
+    )
+
+
+def _render_apart(queries: ModelQueries, model: Any) -> Any:
+    query = queries.query_of(model)
+    return query.rendered_apart if query is not None else None
 
 
 def _make_untried_verdict(reason: str) -> ExecutionVerdict:

@@ -53,7 +53,8 @@ class LineageModel:
         columns_before, columns_after: names in lower case, in their order; None: not known.
         changed: columns that change in another way than the query can tell, and how.
         same_result: it is proved that both definitions give the same, but for the columns' order.
-        executed: columns of which an execution has shown that they differ.
+        executed: columns of which an execution has shown that they differ; None: how many rows.
+        disproved: how an execution has shown that the analysis misses a change, as a sentence.
         beside_query: what besides the query decides about its data and differs, as a sentence.
         deciding: columns by which its kind decides which rows it keeps; None: by all of them.
         read_elsewhere: parents that something else than its query reads.
@@ -70,7 +71,8 @@ class LineageModel:
     columns_after: tuple[str, ...] | None = None
     changed: Mapping[str, HowChanged] = field(default_factory=dict)
     same_result: bool = False
-    executed: frozenset[str] = frozenset()
+    executed: frozenset[str | None] = frozenset()
+    disproved: str | None = None
     beside_query: str | None = None
     deciding: frozenset[str] | None = frozenset()
     read_elsewhere: frozenset[str] = frozenset()

@@ -74,13 +74,15 @@ def list_own_changes(model: LineageModel, columns: KnownColumns) -> list[OwnPart
     `unknown`.
     """
     found = _list_compared_changes(model, columns)
-    listed = {part.column for part in found}
-    if None in listed or model.executed <= listed:
+    listed = {part.column for part in found if part.how != "reordered"}
+    why = model.disproved
+    if None not in listed and not model.executed <= listed:
+        missed = ", ".join(sorted(name or "number of rows" for name in model.executed - listed))
+        why = f"Run on generated rows, both versions give another {missed}."
+    if why is None:
         return found
     # The analysis missed something, so nothing that it leaves out is trusted.
-    missed = ", ".join(sorted(name for name in model.executed if name not in listed))
-    why = f"Run on generated rows, both versions give another {missed}."
-    _LOG.warning("column impact: %s has a change that it does not list: %s", model.name, missed)
+    _LOG.warning("column impact: %s has a change that is not listed. %s", model.name, why)
     return [*found, OwnPart(model.name, None, "unknown", why)]
 
 
@@ -288,6 +290,9 @@ def spread_changes(project: ChangedProject) -> ChangeSpread:
             reach.columns = dict.fromkeys(columns.get(model.name) or (), 0)
         for part in own[model.name]:
             _mark_change(reach, part, bits[part])
+        if reach.own & parts.uncertain:  # its rows are unknown, and each column by them alone
+            for name in columns.get(model.name) or ():
+                reach.columns.setdefault(name, 0)
         if model.after is None or model.is_source or reach.own & parts.uncertain:
             continue
         above = any(reached[name].any_bits for name in model.parents if name in reached)

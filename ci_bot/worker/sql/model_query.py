@@ -266,6 +266,21 @@ def with_queries(query: exp.Query, models: Mapping[str, Model]) -> exp.Query:
         return query
 
 
+def put_queries(query: exp.Query, queries: Mapping[str, exp.Query]) -> exp.Query:
+    """The query with others in the place of tables.
+
+    Args:
+        queries: trees by the fully qualified names of the tables.
+    """
+
+    def put_in(node: exp.Expr) -> exp.Expr:
+        name = exp.table_name(node, identify=True) if isinstance(node, exp.Table) else ""
+        inner = queries.get(name)
+        return node if inner is None else inner.copy().subquery(alias=node.alias or node.name)
+
+    return query.copy().transform(put_in, copy=False)
+
+
 def _is_emptied(query: exp.Expr) -> bool:
     """Whether a condition was folded to FALSE, as `x >= start AND x < end` is on one epoch day."""
     return any(
