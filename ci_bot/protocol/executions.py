@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Count, Line, Name
+from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Count, FilePath, Line, Name, Text
 
 ExecutionResult = Literal["differs", "alike", "not_tried"]
 # Values as people read them; null is SQL's NULL.
@@ -50,6 +50,13 @@ class SameAnswer(Contract):
     example: ExecutionExample | None = None
 
 
+class WitnessTest(Contract):
+    """A SQLMesh unit test that passes on the head and fails on the base: SQLMesh has run it."""
+
+    path: FilePath = Field(description="Where it belongs, relative to the project's directory.")
+    text: Text
+
+
 class ModelExecution(Contract):
     """A directly changed model, run on generated rows in both versions."""
 
@@ -58,3 +65,7 @@ class ModelExecution(Contract):
     data_sets: Count = Field(description="How many let rows through at least one version.")
     reason: Line | None = Field(default=None, description="What kept it from being tried.")
     example: ExecutionExample | None = None
+    witness: WitnessTest | None = None
+    no_witness: Line | None = Field(
+        default=None, description="Why no unit test is made of the example."
+    )

@@ -68,6 +68,7 @@ def test_commands__stand_in_the_order_of_use() -> None:
             "explain",
             "doctor",
             "same",
+            "witness",
             "estimate",
             "apply",
             "prod-plan",

@@ -127,6 +127,7 @@ OF_A_COMMAND = {
 }
 ARGUMENTS = {
     ("explain", "rule"): TEXT,
+    ("witness", "model"): TEXT,
     ("same", "base"): PATH,
     ("same", "head"): PATH,
     **{

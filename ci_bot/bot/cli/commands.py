@@ -229,6 +229,27 @@ def same_command(**options: Any) -> None:
     run_local_command(compare_locally, options)
 
 
+@_declare_command("ci-bot witness marts.daily_sales", "ci-bot witness marts.daily_sales --write")
+@click.argument("model", cls=CommandArgument, type=shared.MODEL_NAME)
+@shared.PROJECT
+@shared.GATEWAY
+@shared.BASE_REF
+@declare_option("--write", is_flag=True, help="Write the file into `tests`; it overwrites none.")
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+def witness_command(model: str, *, write: bool, **options: Any) -> None:
+    """Make a unit test that passes with your change and fails without it.
+
+    MODEL is a model whose query is changed. The rows are generated, and SQLMesh has run the test
+    on both versions.
+    """
+    from ci_bot.bot.laptop import LocalReview, make_witness
+
+    asked = LocalReview(**with_projects(options))
+    run_guarded(lambda machine: make_witness(machine, asked, model=model, write=write))
+
+
 @_declare_command("ci-bot estimate --environment pr_7")
 @shared.project_argument
 @shared.PROJECT

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.laptop.policy import check_policy, explain_policy
     from ci_bot.bot.laptop.prod_plan import prod_plan_locally
     from ci_bot.bot.laptop.same_queries import compare_locally
+    from ci_bot.bot.laptop.witness import make_witness
 
 __all__ = [
     "LocalReview",
@@ -26,6 +27,7 @@ __all__ = [
     "estimate_locally",
     "explain_policy",
     "learn_locally",
+    "make_witness",
     "prod_plan_locally",
     "review_locally",
     "run_demo",
@@ -43,5 +45,6 @@ __getattr__ = open_on_demand(
         "policy": ["check_policy", "explain_policy"],
         "prod_plan": ["prod_plan_locally"],
         "same_queries": ["compare_locally"],
+        "witness": ["make_witness"],
     },
 )

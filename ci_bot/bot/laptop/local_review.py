@@ -299,7 +299,16 @@ class _ReviewRounds:
                 print(f"since the last round: {line}", file=self._machine.out, flush=True)
 
 
-def _review_once(machine: Machine, asked: LocalReview) -> Report:
+def make_local_report(machine: Machine, asked: LocalReview) -> Report:
+    """A review's report, which is shown nowhere.
+
+    Raises:
+        BadInput: the project cannot be reviewed at all.
+    """
+    return _review_once(machine, asked, show=False)
+
+
+def _review_once(machine: Machine, asked: LocalReview, *, show: bool = True) -> Report:
     with local_client(
         machine,
         asked.projects,
@@ -312,7 +321,8 @@ def _review_once(machine: Machine, asked: LocalReview) -> Report:
         report = reviewing.make_review(client, options, planned_at=machine.timestamp())
         if not _breaks_configuration(report.failure, client, options):
             raise_bad_input(report.failure)
-        _show_review(machine, client, report, asked)
+        if show:
+            _show_review(machine, client, report, asked)
     return report
 
 

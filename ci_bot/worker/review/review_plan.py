@@ -32,6 +32,7 @@ from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.review.policy_scopes import scopes_of_told
 from ci_bot.worker.review.refused_plan import refused_facts, run_checks
 from ci_bot.worker.review.rule_inputs import rule_inputs
+from ci_bot.worker.review.witness_tests import add_witnesses
 from ci_bot.worker.rules import compare_seed_rows, find_all, find_missed_changes, list_executions
 from ci_bot.worker.runtime import PhaseClock
 
@@ -99,7 +100,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
             config_before=opened.config_before,
         )
         found = find_all(inputs)
-        executions = list_executions(inputs)
+        executions = add_witnesses(context, inputs, list_executions(inputs))
         told = (*parts.changes, *found, *checked.lint.findings)
         scoped = scopes_of_told(context, request.scopes, inputs, told)
     ports.progress("impact", "following the changed columns")

@@ -185,7 +185,8 @@ def _run_reader(
         return _make_untried_verdict(reason)
     models = [model for pair in edited.values() for model in pair]
     return judge_queries(
-        *(query.sql(dialect="spark", comments=False) for query in (before, after)),
+        before.sql(dialect="spark", comments=False),
+        after.sql(dialect="spark", comments=False),
         _read_tables([reader, *models], {}),
         seed=" ".join(str(model.data_hash) for model in [reader, *models]),
         seconds=seconds,

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.sql.model_query import (
         SENTINEL_END,
         SENTINEL_NOW,
+        SENTINEL_START,
         ExpressionTree,
         ModelQueries,
         ModelQuery,
@@ -110,6 +111,7 @@ __all__ = [
     "RUN_DATES",
     "SENTINEL_END",
     "SENTINEL_NOW",
+    "SENTINEL_START",
     "TIMESTAMPS",
     "UNKNOWN",
     "WHOLE",
@@ -226,6 +228,7 @@ __getattr__ = open_on_demand(
         "model_query": [
             "SENTINEL_END",
             "SENTINEL_NOW",
+            "SENTINEL_START",
             "ModelQueries",
             "ModelQuery",
             "ExpressionTree",

@@ -141,6 +141,7 @@ if TYPE_CHECKING:
         throwaway_state_again,
         unused_versions,
     )
+    from ci_bot.worker.sqlmesh_compat.unit_tests import run_test_alone, tests_in_memory
 
 __all__ = [
     "EXCEPT",
@@ -234,6 +235,7 @@ __all__ = [
     "render_on_earlier_runs",
     "rendered_environment_statements",
     "rendered_statement",
+    "run_test_alone",
     "runs_a_job",
     "scan_packages_once",
     "select_by_changed_files",
@@ -249,6 +251,7 @@ __all__ = [
     "state_sync_on",
     "stored_snapshots",
     "table_clauses",
+    "tests_in_memory",
     "throwaway_state",
     "throwaway_state_again",
     "types_read_once",
@@ -294,6 +297,7 @@ __getattr__ = open_on_demand(
             "failed_audit_of",
             "plan_evaluator",
         ],
+        "unit_tests": ["run_test_alone", "tests_in_memory"],
         "loading": [
             "FailingNode",
             "failing_nodes_of_others",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -28,14 +29,14 @@ HEAD = {
 }
 
 
-def changed_models(**more: object) -> ChangedModels:
+def changed_models(**more: Any) -> ChangedModels:
     old, new = models(BASE), models(HEAD)
     changed = ChangedModels(
         after=new,
         before={name: old[name] for name, kind in kinds_of(old, new).items() if kind == "direct"},
         kinds=kinds_of(old, new),
     )
-    return replace(changed, **more)  # type: ignore[arg-type]
+    return replace(changed, **more)
 
 
 def reached(found: Impact) -> dict[str, str]:

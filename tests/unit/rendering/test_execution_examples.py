@@ -7,12 +7,13 @@ import pytest
 from ci_bot.bot.report.html.findings import ReviewedReport
 from ci_bot.bot.report.html.models import models_section
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.model.execution_examples import GENERATED
+from ci_bot.bot.report.model.execution_examples import GENERATED, NO_WITNESS, WITNESS
 from ci_bot.protocol.executions import (
     ExampleInput,
     ExampleOutput,
     ExecutionExample,
     ModelExecution,
+    WitnessTest,
 )
 from ci_bot.protocol.plan import ColumnChange
 from ci_bot.protocol.review_report import Report
@@ -66,6 +67,27 @@ def test_example__is_a_table_in_the_fold_with_changed_cells_marked() -> None:
     assert "| **`0`** |" in comment
     assert "| **`1`** |" in comment
     assert "a\\|b" in comment  # a pipe does not split the cell
+
+
+TEST = WitnessTest(path="tests/test_delays_late.yaml", text="# ```\ntest_delays_late:\n  a: 1\n")
+
+
+def test_example__has_its_unit_test_in_a_fold_of_its_own() -> None:
+    comment = comment_of(make(executed(LATE, witness=TEST)))
+    _, _, fold = comment.partition(f"<summary>{WITNESS}</summary>")
+
+    assert "For `tests/test_delays_late.yaml`; `ci-bot witness mart.delays --write` writes" in fold
+    assert "````yaml\n# ```\ntest_delays_late:\n  a: 1\n" in fold.partition("</details>")[0]
+    page = str(models_section(ReviewedReport(make(executed(LATE, witness=TEST)), make_context())))
+    assert "test_delays_late.yaml" in page
+
+
+def test_example__without_a_unit_test_says_why() -> None:
+    reason = "SQLMesh's unit test passes without the change, too"
+    report = make(executed(LATE, no_witness=reason))
+
+    assert f"{NO_WITNESS} `{reason}`." in comment_of(report)
+    assert reason in str(models_section(ReviewedReport(report, make_context())))
 
 
 def test_example__of_a_row_that_goes_says_so() -> None:

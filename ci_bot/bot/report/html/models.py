@@ -143,6 +143,11 @@ def _make_example_parts(sources: ReviewedReport) -> list[PageItem]:
             title=f"{one.model} before and after",
             note="● marks what changes.",
         )
+        if one.witness is not None:
+            title = f"{execution_examples.WITNESS}: {one.witness.path}"
+            parts += cells.code_part(one.witness.text, title=title)
+        elif one.no_witness is not None:
+            parts += cells.prose_part(f"{execution_examples.NO_WITNESS} {one.no_witness}.")
     return parts
 
 

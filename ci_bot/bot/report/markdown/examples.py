@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ci_bot.bot.report.model.execution_examples import list_lines, show_value
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown, code_span, table_cell
+from ci_bot.bot.report.model.execution_examples import (
+    NO_WITNESS,
+    WITNESS,
+    list_lines,
+    show_value,
+)
+from ci_bot.bot.report.model.markdown_text import (
+    SafeMarkdown,
+    code_span,
+    fenced_block,
+    table_cell,
+)
 from ci_bot.protocol.executions import ExampleInput, ExecutionExample, ModelExecution
 
 
@@ -16,7 +26,19 @@ def render_example(item: ModelExecution) -> SafeMarkdown:
     parts = [f"**{code_span(item.model)}** gives another result if it reads these rows:"]
     parts += [_render_input(table) for table in item.example.inputs]
     parts += ["The result before and after, with what changes in bold:"]
-    return SafeMarkdown("\n\n".join([*parts, _render_outputs(item.example)]))
+    return SafeMarkdown("\n\n".join([*parts, _render_outputs(item.example), *_render_test(item)]))
+
+
+def _render_test(item: ModelExecution) -> Iterator[str]:
+    """A fold with the unit test, or why there is none."""
+    if item.witness is not None:
+        place = code_span(item.witness.path)
+        yield f"<details><summary>{WITNESS}</summary>"
+        yield f"For {place}; {code_span(f'ci-bot witness {item.model} --write')} writes it."
+        yield fenced_block(item.witness.text, "yaml")
+        yield "</details>"
+    elif item.no_witness is not None:
+        yield f"{NO_WITNESS} {code_span(item.no_witness)}."
 
 
 def _render_input(table: ExampleInput) -> str:

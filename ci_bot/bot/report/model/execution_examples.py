@@ -13,6 +13,8 @@ GENERATED = (
     "All values are generated; none comes from a table. DuckDB ran both queries, with constructs "
     "that mean the same in Spark."
 )
+WITNESS = "As a unit test that passes with this change and fails without it"
+NO_WITNESS = "No unit test is made of it:"
 # An example that is told in one sentence has at most so many values.
 _MOST_VALUES = 4
 NULL = "NULL"

@@ -1,0 +1,97 @@
+"""`ci-bot witness` at a terminal: the example of a changed model as a SQLMesh unit test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from ci_bot.bot.laptop.local_review import LocalReview, make_local_report
+from ci_bot.bot.laptop.session import relative_projects
+from ci_bot.bot.worker_client import error_of
+from ci_bot.errors import EXIT_DONE, BadInput, RequestRefused
+from ci_bot.host import Machine
+from ci_bot.protocol.executions import ModelExecution, WitnessTest
+from ci_bot.protocol.review_report import Report
+from ci_bot.redaction import quoted_value
+
+_NAMED = 5
+
+
+def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: bool) -> int:
+    """Prints or writes a unit test that passes with the change and fails without it.
+
+    Args:
+        asked: the review that finds the example.
+        model: the changed model.
+        write: whether it goes into its file, which must not be there yet.
+
+    Raises:
+        BadInput: the model is not changed, or the file is there already.
+        RequestRefused: no such test is known; the message has the reason.
+    """
+    report = make_local_report(machine, asked)
+    if report.failure is not None:
+        raise error_of(report.failure)
+    witness = _find_witness(report, model)
+    if not write:
+        print(f"# {witness.path}\n{witness.text}", file=machine.out, end="", flush=True)
+        return EXIT_DONE
+    path = _project_of(report, model, asked, machine) / witness.path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(witness.text)
+    except FileExistsError as error:
+        raise BadInput(
+            f"{quoted_value(str(path))} is there already, and nothing is overwritten.",
+            hint="Without `--write` the test is printed.",
+        ) from error
+    except OSError as error:
+        raise BadInput(
+            f"{quoted_value(str(path))} cannot be written: {(error.strerror or '').lower()}.",
+            hint="Without `--write` the test is printed.",
+        ) from error
+    print(f"Written: {path}", file=machine.out, flush=True)
+    return EXIT_DONE
+
+
+def _find_witness(report: Report, model: str) -> WitnessTest:
+    found = {one.model: one for one in report.executions}
+    if model not in found:
+        raise BadInput(
+            f"No example was looked for of {quoted_value(model)}: its query is not changed.",
+            hint=_list_models(found),
+        )
+    one = found[model]
+    if one.witness is not None:
+        return one.witness
+    raise RequestRefused(
+        f"There is no unit test that tells both versions of `{model}` apart: {_explain(one)}.",
+        hint="`ci-bot review --full` shows what is known of the change.",
+    )
+
+
+def _explain(one: ModelExecution) -> str:
+    if one.no_witness is not None:
+        return one.no_witness
+    if one.result == "alike":
+        return f"they gave the same on {one.data_sets} generated data sets"
+    return f"they were not run, because of {one.reason or 'a difference without a small example'}"
+
+
+def _list_models(models: Iterable[str]) -> str:
+    named = [f"`{name}`" for name in models]
+    if not named:
+        return "The change edits no query."
+    return f"Models with a changed query: {', '.join(sorted(named)[:_NAMED])}."
+
+
+def _project_of(report: Report, model: str, asked: LocalReview, machine: Machine) -> Path:
+    """The directory of the project that holds the model's file."""
+    root, projects = relative_projects(asked.projects, machine.directory)
+    paths = [change.path for change in report.changes if change.model == model and change.path]
+    for path in paths:
+        for project in sorted(projects, key=len, reverse=True):
+            if project == "." or PurePosixPath(path).is_relative_to(project):
+                return root / project
+    return root / projects[0]
