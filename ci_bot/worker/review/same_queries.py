@@ -13,8 +13,9 @@ from sqlmesh.core.model import create_external_model, create_sql_model
 from ci_bot.errors import BadInput
 from ci_bot.protocol.executions import SameAnswer
 from ci_bot.protocol.messages import SameRequest
-from ci_bot.worker.messages import NotYamlError, error_headline, read_yaml
+from ci_bot.worker.messages import error_headline
 from ci_bot.worker.rules import compare_models
+from ci_bot.yaml_reader import UnfitYaml, read_yaml
 
 _DIALECT = "spark"
 _SPARKS = ("spark", "spark2", "databricks")
@@ -86,7 +87,7 @@ def _read_schema(request: SameRequest) -> MappingSchema:
     name = request.schema_name or "the schema"
     try:
         tables = read_yaml(request.schema_text)
-    except NotYamlError as error:
+    except UnfitYaml as error:
         raise _refuse_schema(name, "it is no YAML") from error
     if not isinstance(tables, list):
         raise _refuse_schema(name, "it is no list of tables")

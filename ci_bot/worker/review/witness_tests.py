@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
+import json
 import re
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
-
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
 
 from ci_bot.protocol.executions import ModelExecution, WitnessTest
 from ci_bot.worker import sqlmesh_compat
@@ -22,6 +19,11 @@ from ci_bot.worker.sql import SENTINEL_END, SENTINEL_NOW, SENTINEL_START, plain_
 MOST_WITNESSES = 4
 _LONGEST_NAME = 80
 _NO_NAME = re.compile(r"\W+")
+_PLAIN_KEY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+# Names, and types such as `decimal(10,2)` are no plain text: their comma would end it.
+_PLAIN_TEXT = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
+# What a reader of YAML 1.1 or 1.2 may take for something else than a text.
+_YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _HEAD = "# Generated rows. It passes with the change and fails without it.\n"
 
 
@@ -73,41 +75,53 @@ def _make_witness(
 
 
 def _write_test(name: str, model: Any, example: FoundExample, models: Mapping[str, Any]) -> str:
+    """The test as YAML, a row of a table on a line."""
     names = {plain_name(fqn): one.name for fqn, one in models.items()}
-    inputs = {}
+    lines = [f"{_write_key(name)}:", f"  model: {_write_value(model.name)}", "  inputs:"]
     for table in example.tables:
         columns = [column for column, _ in table.columns]
-        inputs[names.get(table.name, table.name)] = {
-            "columns": {column: str(kind) for column, kind in table.columns},
-            "rows": [_in_one_line(columns, row) for row in table.rows],
-        }
-    rows = [_in_one_line(example.columns, after) for _, after in example.rows if after is not None]
-    outputs: dict[str, Any] = {"query": {"rows": rows}}
+        kinds = {column: str(kind) for column, kind in table.columns}
+        lines += [f"    {_write_key(names.get(table.name, table.name))}:"]
+        lines += [f"      columns: {_write_mapping(kinds.keys(), kinds.values())}"]
+        lines += _write_rows(columns, table.rows, 6)
+    lines += ["  vars:", f"    start: {SENTINEL_START}", f"    end: {SENTINEL_END}"]
+    lines += [f"    execution_time: {SENTINEL_NOW}", "  outputs:"]
     if set(example.columns) != set(model.columns_to_types or {}):
-        outputs = {"partial": True, **outputs}
-    times = {"start": SENTINEL_START, "end": SENTINEL_END, "execution_time": SENTINEL_NOW}
-    body = {"model": model.name, "inputs": inputs, "vars": times, "outputs": outputs}
-    stream = io.StringIO()
-    writer = YAML()
-    writer.width = 1_000_000
-    writer.indent(mapping=2, sequence=4, offset=2)
-    writer.dump({name: body}, stream)
-    return _HEAD + stream.getvalue()
+        lines += ["    partial: true"]
+    after = [row for _, row in example.rows if row is not None]
+    lines += ["    query:", *_write_rows(example.columns, after, 6)]
+    return _HEAD + "\n".join([*lines, ""])
 
 
-def _in_one_line(columns: Iterable[str], row: Iterable[Any]) -> CommentedMap:
-    found = CommentedMap(
-        (column, _write_value(value)) for column, value in zip(columns, row, strict=True)
-    )
-    found.fa.set_flow_style()
-    return found
+def _write_rows(
+    columns: Sequence[str], rows: Sequence[Iterable[Any]], indent: int
+) -> Iterator[str]:
+    yield " " * indent + ("rows:" if rows else "rows: []")
+    yield from (" " * (indent + 2) + f"- {_write_mapping(columns, row)}" for row in rows)
 
 
-def _write_value(value: Any) -> Any:
+def _write_mapping(keys: Iterable[str], items: Iterable[Any]) -> str:
+    pairs = zip(keys, items, strict=True)
+    return f"{{{', '.join(f'{_write_key(key)}: {_write_value(item)}' for key, item in pairs)}}}"
+
+
+def _write_key(name: str) -> str:
+    is_plain = _PLAIN_KEY.fullmatch(name) and name.lower() not in _YAML_WORDS
+    return name if is_plain else json.dumps(name)
+
+
+def _write_value(value: Any) -> str:
+    """A value in YAML; its quoted texts are those of JSON."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, Decimal):
-        return float(value) if Decimal(str(float(value))) == value else str(value)
-    if isinstance(value, datetime):
-        return str(value)
+        return str(value) if Decimal(str(float(value))) == value else json.dumps(str(value))
     if isinstance(value, list | tuple):
-        return [_write_value(item) for item in value]
-    return value
+        return f"[{', '.join(map(_write_value, value))}]"
+    if isinstance(value, datetime) or not isinstance(value, int | float | date):
+        text = str(value)
+        is_plain = isinstance(value, str) and _PLAIN_TEXT.fullmatch(text)
+        return text if is_plain and text.lower() not in _YAML_WORDS else json.dumps(text)
+    return str(value)
