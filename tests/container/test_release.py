@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,6 @@ from typing import Any
 
 import pytest
 
-from ci_bot import __version__
 from tests.act.machine import ActMachine, Images, WorkflowRun
 from tests.checkout import GIT, Repository
 from tests.conftest import missing
@@ -31,6 +31,8 @@ from tests.github_programs import RECORDER, install
 pytestmark = [pytest.mark.night, pytest.mark.slow]
 
 VERSION = "9.8.7"
+# What the recorder calls a new commit.
+MADE = "c0" * 20
 PLUGINS = "/usr/libexec/docker/cli-plugins"
 BASES = {"amd64": LOCAL_BASE, "arm64": f"{LOCAL_BASE}-arm64"}
 
@@ -45,11 +47,12 @@ class Maintainers:
     record: Path
 
     def release(self) -> WorkflowRun:
-        payload = {"ref": "refs/heads/main", "inputs": {"version": f"v{VERSION}"}}
+        """What follows when a maintainer pushes the tag."""
+        head = self.checkout.git("rev-parse", "HEAD")
         return self.machine.run(
             "release.yml",
-            "workflow_dispatch",
-            payload,
+            "push",
+            {"ref": f"refs/tags/v{VERSION}", "after": head},
             token="nobody-asks-for-it",
             sha=self.checkout.git("rev-parse", "HEAD"),
             run_id=1,
@@ -73,23 +76,11 @@ def prepared(place: Path) -> Repository:
         if (ROOT / name).is_file():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, place / name)
-    replace(place / "pyproject.toml", f'version = "{__version__}"', f'version = "{VERSION}"')
-    replace(place / "ci_bot" / "__init__.py", f'"{__version__}"', f'"{VERSION}"')
-    replace(
-        place / "CHANGELOG.md",
-        "## [Unreleased]\n",
-        f"## [Unreleased]\n\n## [{VERSION}] - 2026-11-23\n",
-    )
+    subprocess.run([sys.executable, ".ci/release.py", "cut", f"v{VERSION}"], cwd=place, check=True)
     found = Repository(place, new=False)
     found.git("config", "uploadpack.allowAnySHA1InWant", "true")
     found.commit()
     return found
-
-
-def replace(path: Path, old: str, new: str) -> None:
-    text = path.read_text("utf-8")
-    assert old in text, f"{path.name} has no {old!r}"
-    path.write_text(text.replace(old, new, 1), "utf-8")
 
 
 @pytest.fixture
@@ -143,7 +134,11 @@ def maintainers(
             repository="Octo/Shop",
             origin=checkout.root,
             mounts=[scratch],
-            edits={},
+            # What both take from the package index: test_wheel.py does the second.
+            edits={
+                "          .ci/setup.sh test\n": f"          ln -s {sys.prefix} .venv\n",
+                "          .ci/try_wheel.sh package/*.whl": "          echo",
+            },
             home=tmp_path,
             workflows=ROOT / ".github" / "workflows",
             volumes=[
@@ -153,11 +148,16 @@ def maintainers(
                 f"{build}:/build:ro",
                 f"{gh}:/usr/local/bin/gh:ro",
                 f"{record}:/record",
+                f"{sys.prefix}:{sys.prefix}:ro",
+                f"{sys.base_prefix}:{sys.base_prefix}:ro",
             ],
             environment={
                 "TMPDIR": str(scratch),
                 "GH_RECORD": "/record",
-                "GITHUB_REF": "refs/heads/main",
+                "GITHUB_REF": f"refs/tags/v{VERSION}",
+                "GITHUB_REF_NAME": f"v{VERSION}",
+                "GH_TAG": checkout.git("rev-parse", "HEAD"),
+                "GH_ARTIFACTS": "/artifacts",
             },
             arm=arm_machine,
         )
@@ -194,14 +194,27 @@ def test_release__publishes_tries_and_tags(maintainers: Maintainers, engine: Eng
     asked = maintainers.asked()
     parts = [words[1].removeprefix("repos/Octo/Shop/") for words, _ in asked]
     head = maintainers.checkout.git("rev-parse", "HEAD")
+    parts = [part for part in parts if part not in ("--method", "download")]
     assert parts == [
-        f"git/ref/tags/v{VERSION}", f"git/commits/{head}", "git/trees", "git/commits",
-        "git/refs", "create",
+        f"compare/main...{head}", f"git/ref/tags/v{VERSION}",
+        f"git/commits/{head}", "git/trees", "git/commits",
+        f"git/commits/{head}", "git/trees", "git/commits", "create", "git/refs",
     ]  # fmt: skip
-    tree = next(body for _, body in asked if body is not None)
-    for entry in tree["tree"]:
-        assert f"\n  image: docker://{names[entry['path']]}\n" in entry["content"]
-    assert {"sha=sha-of-commits", f"ref=refs/tags/v{VERSION}"} <= set(asked[4][0])
+    tagged, documents = (
+        {entry["path"]: entry["content"] for entry in body["tree"]}
+        for _, body in asked
+        if body is not None
+    )
+    for path, image in names.items():
+        assert f"\n  image: docker://{image}\n" in tagged[path]
+    assert f"Octo/Shop/review@v{VERSION}" in tagged["README.md"]
+    assert f"Octo/Shop/review@{MADE} # v{VERSION}" in documents["README.md"]
+    moved = next(words for words, _ in asked if "--method" in words)
+    assert {f"repos/Octo/Shop/git/refs/tags/v{VERSION}", f"sha={MADE}"} <= set(moved)
+    created = next(words for words, _ in asked if words[:2] == ["release", "create"])
+    assert {Path(word).name for word in created} >= {
+        f"sqlmesh_plan_review-{VERSION}-py3-none-any.whl", "site.tar.gz", "SHA256SUMS",
+    }  # fmt: skip
 
 
 def test_release__of_an_image_that_does_not_run__tags_nothing(maintainers: Maintainers) -> None:
@@ -214,6 +227,8 @@ def test_release__of_an_image_that_does_not_run__tags_nothing(maintainers: Maint
 
     assert ran.exit_code == 1
     assert "The image does not start." in ran.printed, ran.printed[-3000:]
+    head = maintainers.checkout.git("rev-parse", "HEAD")
     assert [words[1] for words, _ in maintainers.asked()] == [
-        f"repos/Octo/Shop/git/ref/tags/v{VERSION}"
+        f"repos/Octo/Shop/compare/main...{head}",
+        f"repos/Octo/Shop/git/ref/tags/v{VERSION}",
     ]

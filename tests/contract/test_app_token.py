@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from ci_bot.bot.setup.action_release import find_action_release
 from tests.contract.test_actionlint import NOT_KNOWN_YET, found, program
 from tests.contract.test_linters import GITHUB, ROOT, ZIZMOR, assert_clean, lint
 
@@ -16,9 +17,11 @@ __all__ = ["program"]  # a fixture
 PAGE = (ROOT / "docs" / "installation.md").read_text("utf-8")
 STEP, WITH = re.findall(r"```yaml\n(.*?)```", PAGE.split("## A GitHub App's token")[1], re.S)[:2]
 NAMES = ("review", "apply", "cleanup")
+OURS = find_action_release(None).repository
 # The action's step: its name, perhaps an id and comments, and what it uses.
 ACTION = re.compile(
-    r"(?m)^      - name: [^\n]+\n(?:        [^\n]+\n)*?        uses: your-org/[^\n]+\n        with:\n"
+    r"(?m)^      - name: [^\n]+\n(?:        [^\n]+\n)*?"
+    rf"        uses: {re.escape(OURS)}[/@][^\n]+\n        with:\n"
 )
 
 
@@ -44,7 +47,7 @@ def test_app_token__goes_to_the_action_and_nowhere_else(name: str) -> None:
     before, step = next(
         (a, b)
         for a, b in zip(job["steps"], job["steps"][1:], strict=False)
-        if "your-org/" in b.get("uses", "")
+        if b.get("uses", "").startswith(OURS)
     )
     assert before["id"] == "app"
     assert step["with"]["github-token"] == "${{ steps.app.outputs.token }}"

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from ci_bot.bot.setup.action_release import find_action_release
 from tests.conftest import REPOSITORY
 
-ELSEWHERE = "https://github.com/your-org/sqlmesh-plan-review/blob/main/"
+ELSEWHERE = f"https://github.com/{find_action_release(None).repository}/blob/main/"
 
 
 def build_site(repository: Path, site: Path) -> subprocess.CompletedProcess[str]:

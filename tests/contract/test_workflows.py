@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from ci_bot.bot.setup.action_release import find_action_release
+
 ROOT = Path(__file__).resolve().parents[2]
 # The one that does not use this action: it writes prod.
 DEPLOY = ROOT / ".github" / "examples" / "deploy.yml"
 EXAMPLES = sorted(set(DEPLOY.parent.glob("*.yml")) - {DEPLOY})
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-ACTION = "your-org/sqlmesh-plan-review"
+ACTION = find_action_release(None).repository
 # What needs no Spark takes the small image.
 WITHOUT_SPARK = {"review", "comments"}
 ALL_PERMISSIONS = {"contents": "read", "pull-requests": "write"}
@@ -452,11 +454,15 @@ def test_release__attests_and_names_the_digest() -> None:
     for build in builds:
         assert build["with"]["provenance"] == "mode=max"
         assert build["with"]["sbom"] is True
-    attested = [step["with"]["subject-digest"] for step in uses(workflow, "actions/attest")]
+    *images, package = (step["with"] for step in uses(workflow, "actions/attest"))
+    assert package == {"subject-checksums": "${{ runner.temp }}/package/SHA256SUMS"}
+    attested = [image["subject-digest"] for image in images]
     assert attested == [f"${{{{ steps.index.outputs.{image} }}}}" for image in ("full", "review")]
     pinned = workflow["jobs"]["publish"]["outputs"]
     assert [text.partition("@")[2] for text in pinned.values()] == attested
-    assert 'release.py pin "$IMAGE" "$REVIEW_IMAGE"' in workflow["jobs"]["tag"]["steps"][-1]["run"]
+    assert (
+        'release.py pin "$IMAGE" "$REVIEW_IMAGE"' in workflow["jobs"]["commit"]["steps"][-1]["run"]
+    )
 
 
 def groups_of(workflow: Any, job: str) -> list[str]:

@@ -190,7 +190,7 @@ def _render_inline(text: str, nowhere: str) -> str:
 
 ENVIRONMENT = "pr_7"
 
-_SERVER, _REPOSITORY = "https://github.com", "your-org/flights"
+_SERVER, _REPOSITORY = "https://github.com", "octo/flights"
 
 _COMMENT_FILE = "comment.html"
 

@@ -82,8 +82,8 @@ def test_page__shows_hostile_text_and_runs_none_of_it() -> None:
 
 
 def test_page__does_not_lead_where_nothing_is() -> None:
-    comment = "[head](https://github.com/your-org/flights/commit/1) [rule](https://example.org/r)"
-    page = comment_page("x", {"": comment}, nowhere="https://github.com/your-org/flights")
+    comment = "[head](https://github.com/octo/flights/commit/1) [rule](https://example.org/r)"
+    page = comment_page("x", {"": comment}, nowhere="https://github.com/octo/flights")
     links = [attributes["href"] for tag, attributes in read(page).elements if tag == "a"]
     assert links == ["https://example.org/r"]
     assert "head" in read(page).words

@@ -97,7 +97,7 @@ def test_pins__move_by_the_actions_name() -> None:
     source = f"uses: a/b@{NEW} # v2\nuses: acme/sqlmesh-plan-review/review@{NEW} # v2\n"
     before = (
         f"uses: a/b@{OLD} # v1\nuses: a/c@{OLD} # v1\n"
-        f"uses: your-org/sqlmesh-plan-review/review@{OLD}\nuses: a/b@v1\n"
+        f"uses: team/sqlmesh-plan-review/review@{OLD}\nuses: a/b@v1\n"
     )
     assert move_pins(before, source) == (
         f"uses: a/b@{NEW} # v2\nuses: a/c@{OLD} # v1\n"

@@ -22,6 +22,8 @@ from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import of_this_process
 from tests.setup_layouts import LAYOUTS, NEXT_RELEASE, RELEASE, SPARK_ON_POSTGRES, clone
 
+PLACEHOLDER = f"team/plan-review@{'0' * 40} # v0.0.0"
+
 PROJECTS = {"several": ("sales", "finance")}
 LEVELS = {
     "review": ["review"],
@@ -430,9 +432,8 @@ def test_release__is_that_of_the_installation(url: str, revision: str | None, re
 def test_release__from_elsewhere_is_the_placeholder_and_is_told(
     direct_url: str | None, tmp_path: Path
 ) -> None:
-    found = find_action_release(direct_url)
-    assert not found.is_released
-    told = clone(tmp_path, "pip").init(action=f"{found.repository}@{found.commit}")
+    assert find_action_release(direct_url) == find_action_release(None), "what is declared"
+    told = clone(tmp_path, "pip").init(action=PLACEHOLDER)
     assert "This ci-bot was not installed from a release" in told
 
 
@@ -452,7 +453,7 @@ def test_again__without_the_options_of_before_changes_nothing(tmp_path: Path) ->
 
 def test_again__a_release_takes_the_place_of_the_placeholder(tmp_path: Path) -> None:
     repository = clone(tmp_path, "pip")
-    repository.init(action=None)
+    repository.init(action=PLACEHOLDER)
     assert f"@{'0' * 40} # v0.0.0" in repository.workflow("review")
     repository.init(action=RELEASE)
     assert RELEASE.partition("@")[2] in repository.workflow("review")
