@@ -28,10 +28,9 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
-from ci_bot.bot.sandbox.disk_reserve import read_free_space
+from ci_bot.bot.sandbox.disk_reserve import MIB, read_free_space
 from ci_bot.bot.sandbox.launch import (
     ENTER,
-    MIB,
     WorkerIdentity,
     WorkerLaunch,
     WorkerLimits,

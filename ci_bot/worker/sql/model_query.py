@@ -278,7 +278,7 @@ def put_queries(query: exp.Query, queries: Mapping[str, exp.Query]) -> exp.Query
         inner = queries.get(name)
         return node if inner is None else inner.copy().subquery(alias=node.alias or node.name)
 
-    return query.copy().transform(put_in, copy=False)
+    return cast("exp.Query", query.copy().transform(put_in, copy=False))
 
 
 def _is_emptied(query: exp.Expr) -> bool:
