@@ -67,13 +67,13 @@
     );
   };
 
-  const table = (text) => {
+  const table = (text, name) => {
     const rows = sides(text);
     const added = rows.every((row) => row !== null && row[0] === null);
     const removed = rows.every((row) => row !== null && row[2] === null);
     return el(
       "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Before and after" },
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": `Before and after: ${name}` },
       el(
         "table",
         { class: added ? "sides added" : removed ? "sides removed" : "sides" },
@@ -107,7 +107,7 @@
     const fill = () => {
       if (made.childElementCount > 1) return;
       if (url) made.append(el("p", { class: "faint" }, Page.link("the file at the reviewed commit", url)));
-      made.append(table(text));
+      made.append(table(text, Array.isArray(model) ? model[0] : model));
     };
     made.addEventListener("toggle", () => made.open && fill());
     if (opened) fill();

@@ -16,7 +16,7 @@
     const made = document.createDocumentFragment();
     text.split(/^```\w*\n([^]*?)^```$/m).forEach((block, number) => {
       if (number % 2) {
-        made.append(el("pre", {}, el("code", {}, block)));
+        made.append(el("pre", { tabindex: "0" }, el("code", {}, block)));
         return;
       }
       for (const paragraph of block.split(/\n{2,}/)) {
@@ -81,7 +81,7 @@
         "div",
         {},
         part.title ? el("h3", {}, prose(part.title)) : null,
-        el("pre", {}, el("code", {}, part.text)),
+        el("pre", { tabindex: "0" }, el("code", {}, part.text)),
       ),
   };
 

@@ -224,7 +224,7 @@ def test_lineage__takes_the_height_that_it_needs_and_the_window_has(
 
 def test_lineage__fills_the_screen_and_comes_back(tab: Tab, tmp_path: Path) -> None:
     shown(tab, tmp_path, render_page(large(300, 40), CONTEXT))
-    wanted = "document.querySelector('.tools button[title^=\"Fill the screen\"]')"
+    wanted = "document.querySelector('.tools button[title^=\"Full screen\"]')"
     assert tab.ask(f"{wanted} !== null || !document.fullscreenEnabled")
     if not tab.ask("document.fullscreenEnabled"):
         pytest.skip("this browser has no full screen")

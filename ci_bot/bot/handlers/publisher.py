@@ -18,6 +18,7 @@ from ci_bot.bot.report import (
     MarkerFacts,
     RenderedText,
     ReviewSource,
+    cleanup_page_parts,
     decode_marker,
     make_check_run,
     make_sarif,
@@ -31,6 +32,7 @@ from ci_bot.errors import BotError
 from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Failure, short_plan_id
+from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import Marker, Phase
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.review_report import Report
@@ -258,7 +260,9 @@ class Publisher:
         return written
 
     def _render_page(self, document: Contract, context: CommentContext) -> Iterator[str] | None:
-        """The pieces of its page; an apply's has the review that it built, a cleanup none."""
+        """The pieces of its page; an apply's has the review that it built."""
+        if isinstance(document, CleanupDocument):
+            return cleanup_page_parts(document, context)
         applied = document if isinstance(document, ApplyDocument) else None
         report = document if isinstance(document, Report) else self.own_review
         if applied is None and not isinstance(document, Report):

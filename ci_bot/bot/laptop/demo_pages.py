@@ -26,6 +26,7 @@ from ci_bot.bot.report import (
     write_files,
 )
 from ci_bot.protocol.base import Timestamp
+from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.review_report import Report
 
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
@@ -219,7 +220,12 @@ class ShownFiles:
             self._review = document
         texts = DocumentTexts(
             markdown=lambda: to_markdown(document, context),
-            page=lambda: to_page(document, context, self._review),
+            # A cleanup's page would take the place of the apply's.
+            page=lambda: (
+                None
+                if isinstance(document, CleanupDocument)
+                else to_page(document, context, self._review)
+            ),
         )
         write_files(self._directory, name, document, texts)
         self._comments[heading] = to_markdown(document, context, COMMENT_BYTES)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         write_files,
         write_within,
     )
-    from ci_bot.bot.report.html.page import page_parts, render_page
+    from ci_bot.bot.report.html.page import cleanup_page_parts, page_parts, render_page
     from ci_bot.bot.report.markdown import notices
     from ci_bot.bot.report.markdown.blocks import FencedBlock, split_passages
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
@@ -95,6 +95,7 @@ __all__ = [
     "carries_news",
     "check_output",
     "check_within",
+    "cleanup_page_parts",
     "compare_rounds",
     "compared_to_terminal",
     "compared_with",
@@ -146,7 +147,7 @@ __getattr__ = open_on_demand(
             "write_files",
             "write_within",
         ],
-        "html.page": ["page_parts", "render_page"],
+        "html.page": ["cleanup_page_parts", "page_parts", "render_page"],
         "markdown.blocks": ["FencedBlock", "split_passages"],
         "markdown.budget": ["COMMENT_BYTES"],
         "markdown.check_run": ["make_check_run", "name_check"],

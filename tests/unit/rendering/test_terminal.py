@@ -146,3 +146,16 @@ def test_emphasis__is_no_underscore_and_names_keep_theirs() -> None:
         "It counts _high instead of `my_rule`, by the policy._ See `_a_` and `b_c_d`.\n"
     )
     assert text == "It counts high instead of my_rule, by the policy. See _a_ and b_c_d.\n"
+
+
+def test_table__of_wide_characters_stays_in_line_and_keeps_every_column_readable() -> None:
+    page = TextPage(width=60)
+    rows = [
+        ("marts.daily_carrier_performance_by_airport", "INCREMENTAL_BY_TIME_RANGE", "12,345"),
+        ("marts.顧客", "FULL", "3"),
+    ]
+    page.add_table(("Model", "Kind", "Rows"), rows)
+    head, first, second = page.render_text().splitlines()
+    assert all(len(name) > 15 for name in first.split()[:2])
+    # Each of the two characters is as wide as two.
+    assert second.index("FULL") + 2 == head.index("Kind")

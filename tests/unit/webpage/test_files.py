@@ -18,6 +18,7 @@ from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
 from ci_bot.bot.laptop.local_review import open_page
 from ci_bot.bot.report.text.report_text import to_page
 from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.review_report import Report
 from tests.factories import make_cleanup, make_context, make_marker
 from tests.golden.record import read
@@ -95,9 +96,37 @@ def test_apply__replaces_the_page_by_one_with_the_review(
     assert list(sections(tmp_path))[:3] == ["data", "built", "findings"]
 
 
-def test_cleanup__has_no_page(publisher: Publisher, tmp_path: Path) -> None:
+def test_cleanup__has_the_proof_as_its_page(publisher: Publisher, tmp_path: Path) -> None:
     cleanup.publish_cleanup(make_cleanup(), publisher)
-    assert files(tmp_path) == ["cleanup.json", "cleanup.md"]
+    assert files(tmp_path) == ["cleanup.json", "cleanup.md", "report.html"]
+    ((table,),) = (section["parts"] for section in sections(tmp_path).values())
+    rows = [(row[0][0], row[1], row[2][1], row[3]) for row in table["rows"]]
+    assert rows == [
+        (
+            "sqlmesh__stg.stg__orders__2817364",
+            "physical table",
+            "stays",
+            "the pull request was merged and prod will reuse it",
+        ),
+        *(
+            (f"spark_catalog.{name}__pr_142", "schema", "dropped", "It was empty after its views.")
+            for name in ("stg", "mart")
+        ),
+        *(
+            (f"spark_catalog.{name}", "view", "dropped", "The environment made it.")
+            for name in ("stg__pr_142.orders", "mart__pr_142.daily_sales")
+        ),
+    ]
+
+
+def test_cleanup__that_left_something_says_so_first(publisher: Publisher, tmp_path: Path) -> None:
+    document = cast(CleanupDocument, read("cleanup_failed"))
+    cleanup.publish_cleanup(document, publisher)
+    page = Seen((tmp_path / "ci-bot-report" / "report.html").read_text("utf-8"))
+    (table, *_), *_ = (section["parts"] for section in page.data())
+    assert table["rows"][0][2][1] in ("left over", "not ours, left alone")
+    named = {row[0][0] for row in table["rows"]}
+    assert {left.object for left in document.leftovers} | set(document.foreign) <= named
 
 
 def test_to_page__on_a_laptop() -> None:
@@ -105,11 +134,11 @@ def test_to_page__on_a_laptop() -> None:
     document = cast(ApplyDocument, read("applied"))
     alone = to_page(document, context)
     reviewed = to_page(document, context, recorded("small_change"))
-    assert alone is not None
-    assert reviewed is not None
     assert "findings" not in {section["id"] for section in Seen("".join(alone)).data()}
     assert "findings" in {section["id"] for section in Seen("".join(reviewed)).data()}
-    assert to_page(make_cleanup(), context) is None
+    assert [each["id"] for each in Seen("".join(to_page(make_cleanup(), context))).data()] == [
+        "proof"
+    ]
 
 
 @pytest.mark.parametrize("works", [True, False])

@@ -20,9 +20,10 @@ from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup, escape
 
 from ci_bot.bot.report.html.builds import building_section, cost_section
+from ci_bot.bot.report.html.cleanup import head_of_cleanup, list_cleanup_sections
 from ci_bot.bot.report.html.evidence import built_section, data_section
 from ci_bot.bot.report.html.findings import ReviewedReport, findings_section, rules_section
-from ci_bot.bot.report.html.head import head_of
+from ci_bot.bot.report.html.head import PageHead, head_of
 from ci_bot.bot.report.html.models import diffs_section, lineage_section, models_section
 from ci_bot.bot.report.html.story import checks_section, details_section, history_section
 from ci_bot.bot.report.markdown.templating import make_sandbox
@@ -30,6 +31,7 @@ from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.markdown_text import reveal_invisible
 from ci_bot.bot.report.resources import find_resource
 from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
 from ci_bot.protocol.review_report import Report
 
@@ -83,18 +85,25 @@ def page_parts(
     Raises:
         ValueError: there is neither a report nor an apply.
     """
+    sections = list_page_sections(report, context, applied, history)
+    return _generate_page(head_of(report, context, applied), sections)
+
+
+def cleanup_page_parts(document: CleanupDocument, context: CommentContext) -> Iterator[str]:
+    """The page of a cleanup, in pieces: the proof of what was removed and what stays."""
+    return _generate_page(head_of_cleanup(document, context), list_cleanup_sections(document))
+
+
+def _generate_page(head: PageHead, sections: Iterator[dict[str, Any]]) -> Iterator[str]:
     styles = [_read_source(name) for name in STYLES]
     scripts = [_read_source(name) for name in SCRIPTS]
     return (
         _make_environment()
         .get_template(TEMPLATE)
         .generate(
-            head=head_of(report, context, applied),
+            head=head,
             # One after the other: all of them at once take 30 MB for 5,000 models.
-            sections=(
-                _as_it_is(embed_json(section))
-                for section in list_page_sections(report, context, applied, history)
-            ),
+            sections=(_as_it_is(embed_json(section)) for section in sections),
             styles=[_as_it_is(text) for text in styles],
             scripts=[_as_it_is(text) for text in scripts],
             policy=make_content_policy(scripts, styles),

@@ -87,13 +87,15 @@ class TextPage:
             self._lines.append("    " + self._style_text(expanded, fg=colors.get(expanded[:1])))
 
     def add_table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Columns in line. The first column gives way where the page is too narrow."""
+        """Columns in line, also with wide characters. The widest gives way on a narrow page."""
         cells = [[_plain_text(value) for value in row] for row in rows]
         if not cells:
             return
-        widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-        rest = sum(widths[1:]) + len(_GAP) * len(widths)
-        widths[0] = max(min(widths[0], self._width - rest), _LEAST_COLUMN)
+        columns = zip(header, *cells, strict=True)
+        widths = [max(_count_cells(value) for value in column) for column in columns]
+        room = self._width - len(_GAP) * len(widths)
+        while sum(widths) > room and max(widths) > _LEAST_COLUMN:
+            widths[widths.index(max(widths))] -= 1
         # Columns of numbers stand to the right.
         right = [
             all(value[:1].isdigit() or value == "–" for value in c)
@@ -104,15 +106,11 @@ class TextPage:
 
     @staticmethod
     def _render_row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-        cells = [
-            # The end of a name tells more than its beginning.
-            value if len(value) <= width else ELLIPSIS + value[len(value) - width + 1 :].lstrip(".")
-            for value, width in zip(row, widths, strict=True)
-        ]
-        padded = [
-            value.rjust(width) if index and right[index] else value.ljust(width)
-            for index, (value, width) in enumerate(zip(cells, widths, strict=True))
-        ]
+        padded = []
+        for index, (text, width) in enumerate(zip(row, widths, strict=True)):
+            value = _keep_end(text, width)
+            space = " " * (width - _count_cells(value))
+            padded.append(space + value if index and right[index] else value + space)
         return (_GAP + _GAP.join(padded)).rstrip()
 
     def _style_text(self, text: str, **style: object) -> str:
@@ -121,6 +119,25 @@ class TextPage:
     @staticmethod
     def _wrap_text(text: str, width: int) -> list[str]:
         return textwrap.wrap(_plain_text(text), width, break_on_hyphens=False) or [""]
+
+
+def _count_cells(text: str) -> int:
+    """Columns that a terminal gives a text; a character of East Asia or an emoji takes two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _keep_end(text: str, width: int) -> str:
+    """A text that fits: the end of a name says more than its beginning."""
+    if _count_cells(text) <= width:
+        return text
+    end = text
+    while _count_cells(end) >= width:
+        end = end[1:]
+    return ELLIPSIS + end.lstrip(".")
 
 
 def _plain_text(text: str) -> str:

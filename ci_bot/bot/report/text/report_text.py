@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ci_bot.bot.actions import env_name
-from ci_bot.bot.report.html.page import page_parts
+from ci_bot.bot.report.html.page import cleanup_page_parts, page_parts
 from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.context import CommentContext
@@ -46,8 +46,8 @@ def to_terminal(
 
 def to_page(
     document: Document, context: CommentContext, review: Report | None = None
-) -> Iterator[str] | None:
-    """The page of a review or of an apply, in pieces; a cleanup has none.
+) -> Iterator[str]:
+    """The page of a review, an apply or a cleanup, in pieces.
 
     Args:
         review: What an apply has built, if that is known.
@@ -56,7 +56,7 @@ def to_page(
         return page_parts(document, context)
     if isinstance(document, ApplyDocument):
         return page_parts(review, context, applied=document)
-    return None
+    return cleanup_page_parts(document, context)
 
 
 def phase_of(document: Document) -> Phase:
