@@ -5,8 +5,11 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,10 +30,12 @@ from ci_bot.worker.execution.closed_session import (
     open_closed_session,
 )
 from ci_bot.worker.execution.functions import CONSTANTS, FUNCTIONS
+from tests.corpus.examples import judge_corpus, plain_table, with_plain_tables
 from tests.query_pairs.judge import execution_of, models_of, rendered_text
 from tests.query_pairs.on_spark import SparkJudge, open_judge
 from tests.query_pairs.pairs import load_pairs
 
+CORPUS = Path(__file__).parents[1] / "corpus"
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 TYPES = {
@@ -317,3 +322,30 @@ def test_examples__of_the_query_pairs_are_what_spark_gives(judge: SparkJudge) ->
     assert not wrong
     assert not missed
     assert shown >= 75
+
+
+CORPORA = [
+    *(("shared", os.environ["CI_BOT_CORPUS"]) for _ in "1" if "CI_BOT_CORPUS" in os.environ),
+    *((name, str(CORPUS / name)) for name in (".", "unseen", "third", "fourth", "fifth")),
+]
+
+
+@pytest.mark.night
+@pytest.mark.parametrize(("name", "place"), CORPORA, ids=[name for name, _ in CORPORA])
+def test_examples__of_a_corpus_are_what_spark_gives(
+    judge: SparkJudge, name: str, place: str
+) -> None:
+    wrong, shown = {}, 0
+    for one in judge_corpus(Path(place)):
+        example = one.verdict.example
+        if example is None:
+            continue
+        shown += 1
+        tables = tuple(replace(table, name=plain_table(table.name)) for table in example.tables)
+        texts = [with_plain_tables(text) for text in (one.before, one.after)]
+        if why := confirm(judge, replace(example, tables=tables), texts[0], texts[1]):
+            wrong[one.case] = why
+
+    assert not wrong
+    print(f"{name}: {shown} examples")
+    assert shown
