@@ -18,6 +18,7 @@ from ci_bot.worker.execution.spark_types import UntriedError
 # The releases whose answers the table of constructs was held against.
 OLDEST, BEYOND = (1, 2), (2, 0)
 _PATIENCE = 3
+LARGEST_RESULT = 10_000
 _SETTINGS: Mapping[str, str] = {
     "threads": "1",
     "memory_limit": "256MB",
@@ -96,13 +97,20 @@ class ClosedSession:
             self._raise_for(error, planned=True)
 
     def run_query(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query. Raises UnusableDataError, OutOfTimeError, UntriedError."""
+        """The rows of a query. Raises UnusableDataError, OutOfTimeError, UntriedError.
+
+        A result with very many rows is of no use: Python would hold what DuckDB's limit does not.
+        """
         if self.is_over:
             raise OutOfTimeError
         try:
-            rows: list[tuple[Any, ...]] = self._connection.execute(text, values).fetchall()
+            rows: list[tuple[Any, ...]] = self._connection.execute(text, values).fetchmany(
+                LARGEST_RESULT + 1
+            )
         except self._errors.Error as error:
             self._raise_for(error, planned=False)
+        if len(rows) > LARGEST_RESULT:
+            raise UnusableDataError
         return rows
 
     def _raise_for(self, error: Exception, *, planned: bool) -> None:

@@ -142,7 +142,7 @@ def find_missed_changes(inputs: RuleInputs, readers: Iterable[str]) -> dict[str,
     they are now.
 
     Args:
-        readers: fully qualified names of readers that are said to read nothing that changes.
+        readers: fully qualified names of readers that read no change, by the column impact.
 
     Returns:
         How it was seen, as a sentence, by the fully qualified name of the changed model.
@@ -163,8 +163,8 @@ def find_missed_changes(inputs: RuleInputs, readers: Iterable[str]) -> dict[str,
         )
         if verdict.verdict == "differs":
             shown = inputs.names.short_name(name)
-            told = f"Run above it on generated rows, {shown} gives another result, and was said to "
-            missed |= dict.fromkeys(edited, f"{told}read nothing that changes.")
+            told = f"Run above it on generated rows, {shown} gives another result, and reads no "
+            missed |= dict.fromkeys(edited, f"{told}column that is listed as changed.")
     return missed
 
 

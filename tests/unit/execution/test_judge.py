@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import resource
 import time
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -167,6 +168,28 @@ def test_judge__ends_where_a_query_does_not() -> None:
 
     assert time.monotonic() - started < 10
     assert found.verdict == "not_tried"
+
+
+def test_judge__holds_no_product_of_a_milliard_rows() -> None:
+    """Each data set is left out whose result is as large; the others are compared."""
+    huge = ", ".join(f"raw.orders AS o{place}" for place in range(10))
+    before = f"SELECT o1.id FROM {huge}"
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    found = judge(before, before.replace("o1.id", "o1.id + 0 AS id"), seconds=1)
+
+    assert found.verdict in ("alike", "not_tried")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 600_000
+
+
+def test_judge__does_not_read_ten_megabytes() -> None:
+    before = "SELECT id FROM raw.orders WHERE id IN (0" + ", 12345678" * 1_000_000 + ")"
+    started = time.monotonic()
+
+    found = judge(before, f"{before} AND id > 1")
+
+    assert (found.verdict, found.reason) == ("not_tried", "a text of 10,000,041 characters")
+    assert time.monotonic() - started < 5
 
 
 def test_session__reaches_neither_files_nor_the_network_nor_this_process(tmp_path: Any) -> None:

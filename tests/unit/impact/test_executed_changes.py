@@ -96,8 +96,8 @@ def test_reader__that_reads_the_change__is_found_by_running_both() -> None:
     (told,) = missed_by("mart.totals").items()
     assert told == (
         "stg.orders",
-        "Run above it on generated rows, mart.totals gives another result, and was said to read "
-        "nothing that changes.",
+        "Run above it on generated rows, mart.totals gives another result, and reads no column "
+        "that is listed as changed.",
     )
 
 
