@@ -75,14 +75,14 @@ def _in_child(case: str, folder: Path, found: Any) -> None:
     changed = changed_between(folder / "base", folder / "head")
     asked = request(folder, changed, scratch=folder / "scratch", cache=folder / "cache")
     judged: list[JudgedQueries] = []
-    judge = executions.judge_queries
+    judge = vars(executions)["judge_queries"]
 
     def note(before: str, after: str, *given: Any, **more: Any) -> ExecutionVerdict:
-        verdict = judge(before, after, *given, **more)
+        verdict: ExecutionVerdict = judge(before, after, *given, **more)
         judged.append(JudgedQueries(case, before, after, verdict))
         return verdict
 
-    executions.judge_queries = note  # type: ignore[assignment]  # it only listens, in this process
+    vars(executions)["judge_queries"] = note  # it only listens, in this process
     ports = review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, lambda: None)
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         sqlmesh_compat.judge_macro_code()

@@ -15,6 +15,7 @@ from ci_bot.protocol.review_report import Report
 from ci_bot.redaction import quoted_value
 
 _NAMED = 5
+_PRINTED = "Without `--write` the test is printed."
 
 
 def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: bool) -> int:
@@ -44,12 +45,12 @@ def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: boo
     except FileExistsError as error:
         raise BadInput(
             f"{quoted_value(str(path))} is there already, and nothing is overwritten.",
-            hint="Without `--write` the test is printed.",
+            hint=_PRINTED,
         ) from error
     except OSError as error:
         raise BadInput(
             f"{quoted_value(str(path))} cannot be written: {(error.strerror or '').lower()}.",
-            hint="Without `--write` the test is printed.",
+            hint=_PRINTED,
         ) from error
     print(f"Written: {path}", file=machine.out, flush=True)
     return EXIT_DONE
@@ -76,7 +77,7 @@ def _explain(one: ModelExecution) -> str:
         return one.no_witness
     if one.result == "alike":
         return f"they gave the same on {one.data_sets} generated data sets"
-    return f"they were not run, because of {one.reason or 'a difference without a small example'}"
+    return f"it was not tried on both versions: {one.reason or one.result}"
 
 
 def _list_models(models: Iterable[str]) -> str:

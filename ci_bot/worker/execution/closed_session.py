@@ -99,7 +99,7 @@ class ClosedSession:
     def run_query(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query. Raises UnusableDataError, OutOfTimeError, UntriedError.
 
-        A result with very many rows is of no use: Python would hold what DuckDB's limit does not.
+        A result with many rows is of no use: Python would hold what DuckDB's limit does not.
         """
         if self.is_over:
             raise OutOfTimeError
