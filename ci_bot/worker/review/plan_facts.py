@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlanParts:
-    """What the plan itself gives to a review; empty where there is none."""
+    """What the plan itself gives to a review; empty if there is none."""
 
     identity: PlanIdentity | None = None
     changes: list[Change] = field(default_factory=list)
