@@ -1,6 +1,7 @@
 """The tables of docs/reference.md: inputs and outputs by action.yml, exit codes by `ci_bot.errors`.
 
-`python -m tests.reference_page` writes them anew.
+`python -m tests.reference_page` writes them again, and with them what the action's files repeat: the
+variables of the inputs, and the inputs, outputs and variables of `review/action.yml`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from ci_bot.bot.actions.inputs import env_name
 from ci_bot.errors import EXIT_CODES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference.md"
+ACTION, REVIEW = ROOT / "action.yml", ROOT / "review" / "action.yml"
 END = "<!-- end of the table -->"
 # Each input stands in one group, so that a reader looks through ten rows and not through forty.
 GROUPS: Mapping[str, Sequence[str]] = {
@@ -87,6 +90,24 @@ def render_page(text: str) -> str:
     return text
 
 
+def render_action(text: str) -> str:
+    """action.yml with a variable for each of its inputs."""
+    before, _, rest = text.partition("\n  env:\n")
+    inputs = YAML(typ="safe").load(text)["inputs"]
+    after = re.sub(r"\A(?:    .*\n)*", "", rest)
+    lines = [f"    {env_name(name)}: ${{{{ inputs.{name} }}}}\n" for name in inputs]
+    return f"{before}\n  env:\n{''.join(lines)}{after}"
+
+
+def render_review_action(review: str, action: str) -> str:
+    """review/action.yml with the inputs, outputs and variables of action.yml: GitHub has no other
+    way to give one action two images."""
+    head, begin, rest = review.partition("\ninputs:\n")
+    image = rest.partition("\nruns:\n")[2].partition("  args:\n")[0]
+    same, runs, last = action.partition("\ninputs:\n")[2].partition("\nruns:\n")
+    return f"{head}{begin}{same}{runs}{image}  args:\n{last.partition('  args:' + chr(10))[2]}"
+
+
 def _build_tables() -> dict[str, list[str]]:
     action = read_action()
     return {
@@ -136,4 +157,7 @@ def _render_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Itera
 
 
 if __name__ == "__main__":
+    ACTION.write_text(render_action(ACTION.read_text("utf-8")), encoding="utf-8")
+    review = render_review_action(REVIEW.read_text("utf-8"), ACTION.read_text("utf-8"))
+    REVIEW.write_text(review, encoding="utf-8")
     PAGE.write_text(render_page(PAGE.read_text("utf-8")), encoding="utf-8")

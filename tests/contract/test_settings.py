@@ -29,10 +29,6 @@ def test_inputs__of_the_action_are_those_of_the_settings(metadata: Any) -> None:
     assert list(metadata["inputs"]) == Inputs.list_names()
 
 
-def test_inputs__are_handed_to_the_variables_that_the_settings_read(metadata: Any) -> None:
-    assert set(metadata["runs"]["env"]) == {env_name(name) for name in Inputs.list_names()}
-
-
 def test_inputs__defaults_of_the_action_are_those_of_the_settings(metadata: Any) -> None:
     environ = {
         env_name(name): declared["default"]

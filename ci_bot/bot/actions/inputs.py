@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from urllib.parse import quote, urlsplit
 
 from ci_bot import __version__
@@ -56,7 +56,7 @@ class Inputs:
     gateway: str | None = _declare_input(None, values.parse_text)
     mode: Mode = _declare_input("auto", values.one_of(*MODES))
     environment_prefix: str | None = _declare_input(None, values.environment_prefix)
-    baseline: BaselineInput = _declare_input("auto", values.one_of("auto", "state", "base-branch"))
+    baseline: BaselineInput = _declare_input("auto", values.one_of(*get_args(BaselineInput)))
     requirements: str | None = _declare_input(None, values.parse_text)
     python_path: tuple[str, ...] = _declare_input((), values.parse_lines)
     worker_env: str = _declare_input("", values.parse_utf8)
@@ -75,19 +75,27 @@ class Inputs:
     plan_id: str | None = _declare_input(None, values.plan_id)
     pr_number: int | None = _declare_input(None, values.whole_number(1))
     comment_id: int | None = _declare_input(None, values.whole_number(1))
-    fail_on: FailOn | None = _declare_input(None, values.one_of("blocker", "high", "never"))
+    fail_on: FailOn | None = _declare_input(None, values.one_of(*get_args(FailOn)))
     max_intervals: int | None = _declare_input(None, values.whole_number(0))
     max_executor_hours: float | None = _declare_input(None, values.number_parser())
     diff_tolerance: float | None = _declare_input(None, values.number_parser(1.0))
-    comment: CommentInput = _declare_input("always", values.one_of("always", "changes", "new"))
+    comment: CommentInput = _declare_input("always", values.one_of(*get_args(CommentInput)))
     table_diff: bool = _declare_input(True, values.parse_flag)
-    reclaim: ReclaimInput = _declare_input("auto", values.one_of("auto", "never", "always"))
+    reclaim: ReclaimInput = _declare_input("auto", values.one_of(*get_args(ReclaimInput)))
     max_deletions: int = _declare_input(20, values.whole_number(1))
     event_logs: str | None = _declare_input(None, values.parse_text)
-    cache: CacheInput = _declare_input("none", values.one_of("none", "base"))
+    cache: CacheInput = _declare_input("none", values.one_of(*get_args(CacheInput)))
     cache_dir: str = _declare_input(".ci-bot-cache", values.parse_text)
     executor_hour_price: Price | None = _declare_input(None, values.parse_price)
     timeout_minutes: int = _declare_input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)
+
+    @classmethod
+    def find_parser(cls, name: str) -> values.Parse:
+        """How an input is read, by its name in action.yml, and an option of that name, too."""
+        (parse,) = (
+            item.metadata["parse"] for item in fields(cls) if item.name == name.replace("-", "_")
+        )
+        return cast(values.Parse, parse)
 
     @classmethod
     def list_names(cls) -> list[str]:

@@ -7,12 +7,12 @@ it, and the command is refused as a whole, with one sentence for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 from click.shell_completion import CompletionItem
 
-from ci_bot.bot.actions import Color, values
+from ci_bot.bot.actions import Color, Inputs, values
 
 _FORMAT_HELP = "What to print on stdout."
 
@@ -143,6 +143,13 @@ def declare_option(*names: str, **more: Any) -> Callable[[Function], Function]:
     return click.option(*names, cls=CommandOption, **more)
 
 
+def declare_input_option(
+    name: str, *, kind: str = "text", **more: Any
+) -> Callable[[Function], Function]:
+    """An option that is read as the action's input of its name. Args: what `--help` shows of it."""
+    return declare_option(f"--{name}", type=ParsedValue(Inputs.find_parser(name), kind), **more)
+
+
 def with_example(command: click.Command, *lines: str) -> click.Command:
     """The command; its help ends with these lines, to be typed as they stand."""
     command.epilog = "\b\n" + "\n".join(["Example:", *(f"  {line}" for line in lines)])
@@ -216,9 +223,8 @@ PROJECT = declare_option(
     "state.",
 )
 
-GATEWAY = declare_option(
-    "--gateway",
-    type=ParsedValue(values.parse_text),
+GATEWAY = declare_input_option(
+    "gateway",
     help="SQLMesh gateway; the project's default otherwise.",
 )
 
@@ -255,24 +261,22 @@ FORMAT = declare_option(
     help=_FORMAT_HELP,
 )
 
-WORKER_ENV = declare_option(
-    "--worker-env",
-    type=ParsedValue(values.parse_utf8),
+WORKER_ENV = declare_input_option(
+    "worker-env",
     default="",
     help="Names and PREFIX_* of variables, separated by spaces, as in the workflow. Here your "
     "project sees all of your variables; those that you name are hidden in every text.",
 )
 
-PREFIX = declare_option(
-    "--environment-prefix",
-    type=ParsedValue(values.environment_prefix),
+PREFIX = declare_input_option(
+    "environment-prefix",
     help="PR environments are called PREFIX_<number of the PR>; the project's, or pr.",
 )
 
-TIMEOUT = declare_option(
-    "--timeout-minutes",
-    type=ParsedValue(values.minutes, "integer"),
-    default=60,
+TIMEOUT = declare_input_option(
+    "timeout-minutes",
+    kind="integer",
+    default=Inputs.timeout_minutes,
     show_default=True,
     help="Time limit of the whole run.",
 )
@@ -390,32 +394,29 @@ _PLAN = (
     _models_option(
         "restate-model", "restate_models", "MODEL", "Rebuild this model in the environment."
     ),
-    declare_option(
-        "--start",
-        type=ParsedValue(values.parse_text),
+    declare_input_option(
+        "start",
         metavar="DATE",
         help="First date to build; the project's otherwise.",
     ),
-    declare_option(
-        "--end",
-        type=ParsedValue(values.parse_text),
+    declare_input_option(
+        "end",
         metavar="DATE",
         help="Last date to build; at most, and otherwise, as far as prod is built.",
     ),
-    declare_option(
-        "--min-intervals",
-        type=ParsedValue(values.intervals, "integer"),
+    declare_input_option(
+        "min-intervals",
+        kind="integer",
         help="Smallest number of intervals that each changed model gets.",
     ),
-    declare_option(
-        "--preview-start",
-        type=ParsedValue(values.parse_text),
+    declare_input_option(
+        "preview-start",
         metavar="DATE",
         help="First date for previews of forward-only models.",
     ),
-    declare_option(
-        "--preview-min-intervals",
-        type=ParsedValue(values.intervals, "integer"),
+    declare_input_option(
+        "preview-min-intervals",
+        kind="integer",
         help="Smallest number of intervals in a preview of a forward-only model.",
     ),
     _switch_option("skip-backfill", "Build no data: tables are made, and stay empty."),
@@ -424,34 +425,33 @@ _PLAN = (
     ALLOW_DESTRUCTIVE,
 )
 
-_PRICE = declare_option(
-    "--executor-hour-price",
-    type=ParsedValue(values.parse_price),
+_PRICE = declare_input_option(
+    "executor-hour-price",
     metavar="PRICE",
     help="Price of one executor-hour with its currency, such as `0.42 EUR`, to show a cost.",
 )
 
-_MAX_HOURS = declare_option(
-    "--max-executor-hours",
-    type=ParsedValue(values.number_parser(), "number"),
+_MAX_HOURS = declare_input_option(
+    "max-executor-hours",
+    kind="number",
     help="A higher estimate than this ends it, before anything is built.",
 )
 
 _LIMITS = (
     declare_option(
         "--fail-on",
-        type=WordChoice("blocker", "high", "never"),
+        type=WordChoice(*get_args(values.FailOn)),
         help="From which finding on to exit with 1: a blocker (No-Go), high (Review, too), or "
         "never; the policy's, else blocker.",
     ),
-    declare_option(
-        "--max-intervals",
-        type=ParsedValue(values.whole_number(0), "integer"),
+    declare_input_option(
+        "max-intervals",
+        kind="integer",
         help="More intervals than this, in the environment or in prod, make it at least Review.",
     ),
-    declare_option(
-        "--max-executor-hours",
-        type=ParsedValue(values.number_parser(), "number"),
+    declare_input_option(
+        "max-executor-hours",
+        kind="number",
         help="A higher estimate than this, for the environment or for prod, makes it No-Go.",
     ),
     _PRICE,
