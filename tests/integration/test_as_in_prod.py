@@ -24,6 +24,7 @@ from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.configuration import ProjectPlace
 from ci_bot.worker.runtime.background_process import PhaseClock
 from ci_bot.worker.sqlmesh_compat.lazy_queries import leave_in_file, lists_columns
+from tests import nights
 from tests.corpus.labelled import read_cases
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
@@ -190,7 +191,20 @@ def edited(shop: Shop, names: list[str], then: Callable[[], Any]) -> Any:
             file.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", EDITS)
+# By day one of each kind of file: a model, a comment, a seed, a macro's file, the configuration.
+@pytest.mark.parametrize(
+    "name",
+    nights.cases(
+        EDITS.keys(),
+        by_day=[
+            "more columns",
+            "comment of a column",
+            "seed",
+            "file that a macro reads",
+            "default",
+        ],
+    ),
+)
 def test_plan__is_the_same_after_each_kind_of_edit(shop: Shop, tmp_path: Path, name: str) -> None:
     assert edited(shop, [name], lambda: both_ways(shop, tmp_path))
 

@@ -12,6 +12,7 @@ from ci_bot.bot.report.model.build_table import build_rows
 from ci_bot.bot.report.model.headline import make_headline
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
+from tests import nights
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.worker import Client
@@ -130,6 +131,8 @@ EXPECTED = {
     "by_update": {(1, 10), (2, 20), (3, 30), (4, 80)},
 }
 KEEPS = {"by_time", "appended"}
+# One kind that keeps old rows, one that merges, one that writes history.
+BY_DAY = ["by_time", "by_key", "by_update"]
 
 
 def write_kind(shop: Shop, kind: str) -> Path:
@@ -162,7 +165,7 @@ def empty_shop(tmp_path: Path) -> Shop:
     return write_duck_shop(tmp_path)
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", nights.cases(MODELS.keys(), by_day=BY_DAY))
 def test_sqlmesh__old_rows_after_a_forward_only_change(empty_shop: Shop, kind: str) -> None:
     """The facts behind `old_rows_sentence`: SQLMesh itself, followed through prod's next run."""
     file = write_kind(empty_shop, kind)
@@ -190,8 +193,10 @@ def test_sqlmesh__old_rows_after_a_forward_only_change(empty_shop: Shop, kind: s
     assert set(rows) == EXPECTED[kind]
 
 
-@pytest.mark.parametrize("mode", ["forward_only", "dev_only"])
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    "mode", nights.cases(["forward_only", "dev_only"], by_day=["forward_only"])
+)
+@pytest.mark.parametrize("kind", nights.cases(MODELS.keys(), by_day=BY_DAY))
 def test_old_rows__are_said_to_stay_only_where_they_do(
     empty_shop: Shop, kind: str, mode: str
 ) -> None:
@@ -234,7 +239,7 @@ def execute(context, start, end, execution_time, **kwargs):
 """
 
 
-@pytest.mark.parametrize("mode", ["forward_only", "dev_only"])
+@pytest.mark.parametrize("mode", nights.cases(["forward_only", "dev_only"], by_day=["dev_only"]))
 def test_python_full__is_computed_whole_by_prods_next_run(shop: Shop, mode: str) -> None:
     if mode == "dev_only":
         config = shop.project / "config.yaml"

@@ -28,7 +28,7 @@ from tests.maven import ICEBERG, JarMissingError, jar
 from tests.servers import free_port, hive_metastore, spark_cluster
 from tests.worker import Client
 
-pytestmark = pytest.mark.own_jvm
+pytestmark = [pytest.mark.own_jvm, pytest.mark.night]
 
 __all__ = ["server"]
 PROJECT = REPOSITORY / "examples" / "company"

@@ -201,6 +201,7 @@ def tables_of(shop: Shop) -> set[str]:
     return {row[1] for row in rows}
 
 
+@pytest.mark.night
 def test_apply_frozen_past_its_lease__leaves_nothing_that_the_next_cleanup_does_not_take(
     team_shop: tuple[Shop, str, str],
 ) -> None:
