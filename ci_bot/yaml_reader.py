@@ -247,8 +247,9 @@ def _read_plain_node(node: Node, place: YamlPlace, known: dict[YamlPlace, int]) 
         line = key.start_mark.line + 1
         if not isinstance(key, ScalarNode):
             raise UnfitYaml("a key is a list or a mapping; it must be a word", line)
-        known[(*place, key.value)] = line
-        found[key.value] = _read_plain_node(value, (*place, key.value), known)
+        inside = (*place, key.value)
+        known[inside] = line
+        found[key.value] = _read_plain_node(value, inside, known)
     return found
 
 
