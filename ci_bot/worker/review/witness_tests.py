@@ -7,13 +7,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.executions import ModelExecution, WitnessTest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.execution import FoundExample
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.sql import SENTINEL_END, SENTINEL_NOW, SENTINEL_START, plain_name
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+    from sqlmesh.core.model import Model
 
 # Of a review with more examples the first ones become tests.
 MOST_WITNESSES = 4
@@ -28,7 +32,7 @@ _HEAD = "# Generated rows. It passes with the change and fails without it.\n"
 
 
 def add_witnesses(
-    context: Any, inputs: RuleInputs, executions: Iterable[ModelExecution]
+    context: Context, inputs: RuleInputs, executions: Iterable[ModelExecution]
 ) -> list[ModelExecution]:
     """The executions, their examples as unit tests if these tell the two versions apart.
 
@@ -53,7 +57,7 @@ def add_witnesses(
 
 
 def _make_witness(
-    context: Any, inputs: RuleInputs, fqn: str, example: FoundExample
+    context: Context, inputs: RuleInputs, fqn: str, example: FoundExample
 ) -> WitnessTest | str:
     """The test, or why there is none, as a part of a sentence."""
     before, after = inputs.before.get(fqn), inputs.after.get(fqn)
@@ -74,7 +78,7 @@ def _make_witness(
     return WitnessTest(path=f"tests/{name}.yaml", text=text)
 
 
-def _write_test(name: str, model: Any, example: FoundExample, models: Mapping[str, Any]) -> str:
+def _write_test(name: str, model: Model, example: FoundExample, models: Mapping[str, Model]) -> str:
     """The test as YAML, a row of a table on a line."""
     names = {plain_name(fqn): one.name for fqn, one in models.items()}
     lines = [f"{_write_key(name)}:", f"  model: {_write_value(model.name)}", "  inputs:"]

@@ -195,7 +195,7 @@ def _run_reader(
     )
 
 
-def _render_apart(queries: ModelQueries, model: Any) -> Any:
+def _render_apart(queries: ModelQueries, model: Model) -> Any:
     query = queries.query_of(model)
     return query.rendered_apart if query is not None else None
 

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import unittest
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
+from sqlmesh.core.config.connection import BaseDuckDBConnectionConfig
 from sqlmesh.core.test.definition import ModelTest
 from sqlmesh.utils import UniqueKeyDict, yaml
 
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+    from sqlmesh.core.model import Model
 
-def tests_in_memory(context: Any) -> bool:
+
+def tests_in_memory(context: Context) -> bool:
     """Whether the project's unit tests run on a DuckDB that keeps nothing."""
     connection = context.test_connection_config
-    if connection.type_ != "duckdb":
+    if not isinstance(connection, BaseDuckDBConnectionConfig) or connection.type_ != "duckdb":
         return False
     places = [connection.database, *(connection.catalogs or {}).values()]
     return all(place in (None, ":memory:") for place in places)
 
 
-def run_test_alone(context: Any, models: Mapping[str, Any], text: str) -> str | None:
+def run_test_alone(context: Context, models: Mapping[str, Model], text: str) -> str | None:
     """Runs the one test of a YAML text on other models; its failure as a line, None if it passes.
 
     (`ModelTest.create_test`, which `Context.test` calls)
