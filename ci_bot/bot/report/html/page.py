@@ -94,7 +94,7 @@ def cleanup_page_parts(document: CleanupDocument, context: CommentContext) -> It
     return _generate_page(head_of_cleanup(document, context), list_cleanup_sections(document))
 
 
-def _generate_page(head: PageHead, sections: Iterator[dict[str, Any]]) -> Iterator[str]:
+def _generate_page(head: PageHead, sections: Iterator[dict[str, object]]) -> Iterator[str]:
     styles = [_read_source(name) for name in STYLES]
     scripts = [_read_source(name) for name in SCRIPTS]
     return (
