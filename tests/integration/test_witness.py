@@ -41,6 +41,7 @@ def sqlmesh_test(project: Path, name: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.spark  # SQLMesh's own command asks it for the catalog
+@pytest.mark.own_jvm  # in a process of its own
 @pytest.mark.slow
 def test_flights__example_is_a_test_that_the_change_passes_and_the_base_fails(
     tmp_path: Path,
