@@ -68,6 +68,7 @@ def standin_tour(standin: GitHubStandin, local: LocalGit) -> set[str]:
     assert seen.get_branch("main").name == "main"
     assert seen.get_commit("main").sha == repo.tip("main")
     assert list(seen.get_pulls(state="all"))
+    assert list(opened.get_commits())
     assert opened.as_issue().number == pull.number
     assert client.get_user("writer").login == "writer"
     made = seen.create_issue("by a client")
