@@ -42,6 +42,7 @@ def once_applying(then: Callable[[Request], bool]) -> Callable[[Request], bool]:
     return when
 
 
+@pytest.mark.night
 def test_apply__of_a_pull_request_that_closes_meanwhile__is_removed(scene: Scene) -> None:
     change = scene.open("closing", add_column("orders_of_closed"), number=31)
     plan = change.review("opened").outputs["plan-id"]

@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 NEW = {"comment": "new"}
 
 
+@pytest.mark.night
 def test_new__folds_the_comment_of_the_plan_before(scene: Scene) -> None:
     change = scene.open("add-orders", add_orders)
     first = change.review("opened", inputs=NEW)

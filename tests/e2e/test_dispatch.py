@@ -55,6 +55,7 @@ def outside(scene: Scene, file: Path) -> Change:
     return change
 
 
+@pytest.mark.night
 def test_dispatch__without_a_token__loads_nothing(scene: Scene, tmp_path: Path) -> None:
     """Nobody could say whose code it is, who asks, or whether the pull request is open."""
     loaded = tmp_path / "loaded"

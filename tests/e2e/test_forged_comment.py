@@ -132,6 +132,7 @@ def test_comment__that_names_what_is_not_there__builds_nothing(
     assert digest(built_shop.warehouse) == warehouse
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_apply__says_which_decision_counted(scene: Scene) -> None:
     """The limits of this run are stricter than the review's were: Review, not Go."""

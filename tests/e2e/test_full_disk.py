@@ -25,6 +25,7 @@ def test_review__without_space_for_the_steps_files__is_in_the_comment(scene: Sce
     assert len(warnings) == 2, "once for each file"
 
 
+@pytest.mark.night
 def test_review__without_space__ends_with_the_code_of_its_decision(scene: Scene) -> None:
     change = scene.open("untested", break_a_test)
 

@@ -62,6 +62,7 @@ def test_closed__leaves_an_environment_that_no_apply_has_made(scene: Scene, by_h
     assert digest(by_hand.warehouse) == warehouse
 
 
+@pytest.mark.night
 def test_closed__of_what_was_never_applied__is_a_quiet_success(scene: Scene) -> None:
     change = scene.open("never-applied", add_orders, number=NUMBER + 1)
     change.review("opened")

@@ -101,6 +101,7 @@ def test_policy__of_the_base_counts_and_that_of_the_head_is_a_finding(scene: Sce
     assert "policy-changed" not in text
 
 
+@pytest.mark.night
 def test_policy__of_a_branch_of_ones_own_makes_nothing_lighter(scene: Scene) -> None:
     scene.commit("lax", policy(POLICY))
     scene.push("lax")
@@ -215,6 +216,7 @@ def test_accept__by_a_comment_that_was_edited_is_refused(scene: Scene) -> None:
     assert change.review("synchronize").outputs["decision"] == "review"
 
 
+@pytest.mark.night
 def test_accept__by_whom_the_pull_request_makes_an_owner_is_refused(scene: Scene) -> None:
     owners(scene)
 
@@ -249,6 +251,7 @@ def on_load(outcome: Outcome) -> dict[str, Any]:
     return next(risk for risk in risks if risk["rule"] == CODE_ON_LOAD)
 
 
+@pytest.mark.night
 def test_trust__of_writers_counts_for_verified_commits_and_an_apply_decides_the_same(
     scene: Scene,
 ) -> None:

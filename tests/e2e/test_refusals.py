@@ -148,6 +148,7 @@ def test_apply__after_a_push__is_refused(scene: Scene) -> None:
     assert_refused(outcome, change, "head_moved", says=says)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("artifact", nights.cases(["there", "gone"], by_day=["there"]))
 def test_apply__where_the_base_changed_the_plan__shows_the_difference(
     scene: Scene, artifact: str

@@ -65,6 +65,7 @@ def test_reproduce__the_printed_command_gives_the_same_decision(
         assert "compared with the base branch" in again.stdout
 
 
+@pytest.mark.night
 @pytest.mark.spark
 def test_auto__a_state_that_cannot_be_read_is_told_first(scene: Scene, tmp_path: Path) -> None:
     broken = tmp_path / "state.duckdb"

@@ -133,6 +133,7 @@ def test_review__that_fails_shows_nothing_of_it(scene: Scene) -> None:
     assert f"{VARIABLES[f'{STATE}__PORT']}" in shown
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.slow
 def test_apply__of_a_model_with_a_secret_in_its_name_and_its_failure(scene: Scene) -> None:

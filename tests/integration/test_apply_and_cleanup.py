@@ -46,6 +46,7 @@ def worker(shop: Shop) -> Iterator[Client]:
         used.cleanup(name)
 
 
+@pytest.mark.night
 def test_views_of_all_models__can_be_built_without_a_change(shop: Shop, worker: Client) -> None:
     flags = GivenFlags(include_unmodified=True)
     report = worker.review("pr_9", flags=flags)

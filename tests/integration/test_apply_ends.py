@@ -223,6 +223,7 @@ def test_apply__of_an_environment_whose_views_are_gone__makes_them_again(
     assert jvm.apply("pr_13").reason_code == "already_applied"
 
 
+@pytest.mark.night
 def test_apply__whose_view_is_lost_before_it_was_looked_at__makes_it_again(
     jvm: OneJvm, shop: Shop
 ) -> None:
@@ -237,6 +238,7 @@ def test_apply__whose_view_is_lost_before_it_was_looked_at__makes_it_again(
     assert all(view.resolves for view in again.views)
 
 
+@pytest.mark.night
 def test_apply__of_what_another_plan_was_looked_at_for__looks_again(
     jvm: OneJvm, shop: Shop
 ) -> None:

@@ -72,6 +72,7 @@ def test_apply__the_same_results_over_all_history_are_known_to_be_the_same(
     }
 
 
+@pytest.mark.night
 def test_apply__a_part_of_the_history_is_not_complete(jvm: OneJvm, shop: Shop) -> None:
     shop.edit(
         "models/orders.sql",

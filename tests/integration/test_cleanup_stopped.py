@@ -85,6 +85,7 @@ def check_gone(shop: Shop, directory: Path, prod: object) -> None:
     assert prod_intervals(shop) == prod
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     "words",
     [
@@ -172,6 +173,7 @@ def test_cleanup__whose_spark_dies_in_the_middle__is_finished_by_the_next(
     check_gone(applied, tmp_path / "second", prod)
 
 
+@pytest.mark.night
 def test_cleanup__ends_its_spark_before_its_jvm(applied: Shop, tmp_path: Path) -> None:
     logs = tmp_path / "event-logs"
     logs.mkdir()

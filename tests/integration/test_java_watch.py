@@ -94,6 +94,7 @@ def ask(how: str) -> str | None:
         process.wait()
 
 
+@pytest.mark.night
 def test_python__whose_jvm_dies_and_leaves_a_process__is_told(java: None) -> None:
     assert ask("alone") is None, "without the watch it waits for ever: else this tests nothing"
 

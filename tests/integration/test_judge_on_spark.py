@@ -307,6 +307,7 @@ def confirm(judge: SparkJudge, example: FoundExample, before: str, after: str) -
     return ""
 
 
+@pytest.mark.night
 def test_examples__of_the_query_pairs_are_what_spark_gives(judge: SparkJudge) -> None:
     wrong, shown, missed = {}, 0, []
     for pair in load_pairs():

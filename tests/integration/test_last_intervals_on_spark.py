@@ -86,6 +86,7 @@ def rows(document: ApplyDocument) -> dict[str, int | None]:
     return {model.model: model.rows for model in document.models}
 
 
+@pytest.mark.night
 def test_whole_table__gets_its_last_interval_and_is_compared(jvm: OneJvm, shop: Shop) -> None:
     """`default_pr_start: 1 week ago` is of the project, as the bundled bot's users have it."""
     shop.edit("models/whole.sql", "SUM(amount)", "SUM(amount) + 1")
@@ -101,6 +102,7 @@ def test_whole_table__gets_its_last_interval_and_is_compared(jvm: OneJvm, shop: 
         assert (found[model].matched, found[model].full_match) == (3, 0)
 
 
+@pytest.mark.night
 def test_incremental_and_its_reader__without_an_interval_are_left_out_of_the_verdict(
     jvm: OneJvm, shop: Shop
 ) -> None:
@@ -118,6 +120,7 @@ def test_incremental_and_its_reader__without_an_interval_are_left_out_of_the_ver
     )
 
 
+@pytest.mark.night
 def test_incremental__with_one_interval_at_least_is_compared(jvm: OneJvm, shop: Shop) -> None:
     shop.edit("models/months.sql", "SUM(amount)", "SUM(amount) + 1")
 

@@ -210,6 +210,7 @@ def test_leaked_key__on_a_laptop(tmp_path: Path, files: Files) -> None:
 SLEEPING: Files = {"project/macros/late.py": "import time\ntime.sleep(400)\n"}
 
 
+@pytest.mark.night
 def test_time_limit__strikes_in_the_worker__all_that_is_known_is_told(tmp_path: Path) -> None:
     """It is not git's fault, and who makes the load slow keeps no key out of the report."""
     repository = write_repository(tmp_path)
