@@ -238,7 +238,7 @@ ROWS: tuple[Row, ...] = (
          "tests/unit/test_artifact.py::test_read_member__refuses"),
     _row(48, "Bad inputs",
          "tests/e2e/test_bad_input.py::test_bad_input__before_anything_is_done__is_one_message",
-         "tests/contract/test_action_metadata.py::test_action__every_input_reaches_its_variable"),
+         "tests/contract/test_action_metadata.py::test_action__what_its_files_repeat__is_made_of_its_inputs"),
     _row(49, "A workflow's variables bend the container",
          f"{IMAGE}test_entry__a_hostile_workflow_environment_changes_nothing"),
     _row(50, "Supply chain of the image",
