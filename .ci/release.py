@@ -227,7 +227,7 @@ def _exactly(before: re.Match[str]) -> str:
     return rf"(?<![\w.-]){re.escape(before['repository'])}(?![\w-])"
 
 
-def name(root: Path, release: Release) -> list[str]:
+def name_release(root: Path, release: Release) -> list[str]:
     """Writes the release wherever this checkout names the declared one; gives the problems."""
     if not (
         REPOSITORY.fullmatch(release.repository)
@@ -309,7 +309,7 @@ def main(root: Path, words: list[str]) -> int:
         case ["pin", image, review_image]:
             found = pin(root, image, review_image)
         case ["name", repository, version, *commit] if len(commit) <= 1:
-            found = name(root, Release(repository, version, commit[0] if commit else None))
+            found = name_release(root, Release(repository, version, commit[0] if commit else None))
         case ["tree", base]:
             sys.stdout.write(json.dumps(tree(root, base)))
             found = []

@@ -125,7 +125,7 @@ def compose_yaml(text: str) -> Node | None:
         UnfitYaml: it is none, has a key twice, or too much of anything.
     """
     with _readable_errors(text):
-        return _compose(_make_reader(_BoundedParser), text)
+        return _compose_document(_make_reader(_BoundedParser), text)
 
 
 def read_yaml(text: str) -> Any:
@@ -137,7 +137,7 @@ def read_yaml(text: str) -> Any:
     """
     with _readable_errors(text):
         reader = _make_reader(_BoundedParser)
-        root = _compose(reader, text)
+        root = _compose_document(reader, text)
         if _count_nodes(root, {}) > MOST_NODES:
             raise EndlessYaml("it is too much with its aliases written out", 1)
         return None if root is None else reader.constructor.construct_document(root)
@@ -160,7 +160,7 @@ def read_plain_yaml(text: str) -> PositionedDocument:
     """
     found = PositionedDocument(None)
     with _readable_errors(text):
-        root = _compose(_make_reader(_PlainParser), text)
+        root = _compose_document(_make_reader(_PlainParser), text)
     data = None if root is None else _read_plain_node(root, (), found.known)
     return PositionedDocument(data, found.known)
 
@@ -187,7 +187,7 @@ def _readable_errors(text: str) -> Iterator[None]:
         raise UnfitYaml("it is nested too deep", 1) from error
 
 
-def _compose(reader: YAML, text: str) -> Node | None:
+def _compose_document(reader: YAML, text: str) -> Node | None:
     root: Node | None = reader.compose(text)
     todo, seen = [root], set[int]()
     while todo:

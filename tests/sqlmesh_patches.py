@@ -60,7 +60,7 @@ class Patch:
         return _SPAN.findall(self.texts["Reaches into"])
 
     @property
-    def names(self) -> set[str]:
+    def last_words(self) -> set[str]:
         """The last word of each."""
         return {name.rpartition(".")[2] for name in self.internals}
 

@@ -198,7 +198,7 @@ MADE = "c0" * 20
 
 
 def test_name__writes_the_release_wherever_the_declared_one_stands(checkout: Path) -> None:
-    assert RELEASE.name(checkout, RELEASE.Release("Octo/Shop", "v1.2.3", COMMIT)) == []
+    assert RELEASE.name_release(checkout, RELEASE.Release("Octo/Shop", "v1.2.3", COMMIT)) == []
     assert (
         (checkout / "README.md").read_text()
         == f"""\
@@ -217,16 +217,16 @@ The other is your-org/shop-window; a third my-your-org/shop.
 
 
 def test_name__of_the_next_release_takes_the_place_of_the_last(checkout: Path) -> None:
-    RELEASE.name(checkout, RELEASE.Release("Octo/Shop", "v1.2.3", COMMIT))
+    RELEASE.name_release(checkout, RELEASE.Release("Octo/Shop", "v1.2.3", COMMIT))
     first = (checkout / "README.md").read_text()
-    assert RELEASE.name(checkout, RELEASE.Release("Octo/Shop", "v1.2.4", OTHER)) == []
+    assert RELEASE.name_release(checkout, RELEASE.Release("Octo/Shop", "v1.2.4", OTHER)) == []
     expected = first.replace(COMMIT, OTHER).replace("v1.2.3", "v1.2.4")
     assert (checkout / "README.md").read_text() == expected
 
 
 def test_name__without_a_commit_names_the_tag(checkout: Path) -> None:
     """A commit cannot name itself."""
-    assert RELEASE.name(checkout, RELEASE.Release("Octo/Shop", "v1.2.3", None)) == []
+    assert RELEASE.name_release(checkout, RELEASE.Release("Octo/Shop", "v1.2.3", None)) == []
     page = (checkout / "README.md").read_text()
     assert "- uses: Octo/Shop/review@v1.2.3\n" in page
     assert "github.com/Octo/Shop@v1.2.3" in page
@@ -255,7 +255,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (place / path).parent.mkdir(parents=True, exist_ok=True)
             (place / path).write_bytes((ROOT / path).read_bytes())
     Repository(place, new=False).commit()
-    assert RELEASE.name(place, RELEASE.Release("Octo/Shop", "v9.8.7", COMMIT)) == []
+    assert RELEASE.name_release(place, RELEASE.Release("Octo/Shop", "v9.8.7", COMMIT)) == []
     return place
 
 

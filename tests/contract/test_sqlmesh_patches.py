@@ -26,7 +26,7 @@ PATCHES = read_patches(PAGE.read_text("utf-8"))
 
 def missing_from(patches: list[Patch], path: str, source: str) -> list[str]:
     """What a module reaches for and no section about it names."""
-    known = {name for patch in patches if path in patch.modules for name in patch.names}
+    known = {name for patch in patches if path in patch.modules for name in patch.last_words}
     found = find_reaches(source)
     return [f"{path}:{line} {name}" for name, line in found.items() if name not in known]
 
@@ -82,7 +82,7 @@ def test_section__speaks_of_code_and_internals_that_are_there(patch: Patch) -> N
             assert re.search(
                 rf"^(def|class) {name}\b", texts[f"{COMPAT}/{module}.py"], re.MULTILINE
             ), place
-    for name in patch.names:
+    for name in patch.last_words:
         assert any(re.search(rf"\b{name}\b", text) for text in texts.values()), name
     oldest, newest = (parse_release(one) for one in patch.texts["Versions"].split(" to "))
     assert oldest >= OLDEST[:2]
@@ -93,7 +93,7 @@ def test_section__speaks_of_code_and_internals_that_are_there(patch: Patch) -> N
 
 
 def test_section__of_an_override_that_was_renamed__is_not_right() -> None:
-    (patch,) = (one for one in PATCHES if "DAG" in one.names)
+    (patch,) = (one for one in PATCHES if "DAG" in one.last_words)
     (path,) = patch.modules
     source = (ROOT / path).read_text("utf-8")
     renamed = source.replace("def upstream(", "def upstream_of(")

@@ -7,24 +7,18 @@ Prints what became of each changed query: an example, not told apart, or not tri
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from sqlglot import exp, parse_one
 
 from ci_bot.worker.execution import ExecutionVerdict
-from tests.corpus.labelled import read_cases
-from tests.corpus.runner import CASE_SECONDS, changed_between, request
+from tests.corpus.runner import changed_between, request, run_in_forks
 
 
 @dataclass(frozen=True)
@@ -38,38 +32,17 @@ class JudgedQueries:
 
 
 def judge_corpus(corpus: Path, only: Sequence[str] = ()) -> Iterator[JudgedQueries]:
-    """All queries that the reviews of a corpus run, each case in a fork of its own."""
-    os.environ["SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"] = "true"
-    import sqlmesh  # noqa: F401 - imported once, so that every fork has it already
-
-    work = Path(tempfile.mkdtemp(prefix="corpus-"))
-    fork = multiprocessing.get_context("fork")
-    try:
-        for case in read_cases(corpus):
-            if only and not any(case.id.startswith(prefix) for prefix in only):
-                continue
-            folder = work / case.id
-            case.write(folder)
-            given, taken = fork.Pipe(duplex=False)
-            child = fork.Process(target=_in_child, args=(case.id, folder, taken))
-            child.start()
-            taken.close()
-            with suppress(EOFError):  # a case that does not load runs nothing
-                yield from given.recv() if given.poll(CASE_SECONDS) else ()
-            child.terminate()
-            child.join()
-            shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    """All queries that the reviews of a corpus run; a case that does not load runs none."""
+    for _, judged in run_in_forks(corpus, _judge_case, only):
+        yield from judged or ()
 
 
-def _in_child(case: str, folder: Path, found: Any) -> None:
+def _judge_case(folder: Path) -> list[JudgedQueries]:
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.review import review_plan
     from ci_bot.worker.rules import executions
     from ci_bot.worker.runtime import PhaseClock
 
-    os.chdir(folder)
     for name in ("scratch", "cache"):
         (folder / name).mkdir()
     changed = changed_between(folder / "base", folder / "head")
@@ -79,16 +52,15 @@ def _in_child(case: str, folder: Path, found: Any) -> None:
 
     def note(before: str, after: str, *given: Any, **more: Any) -> ExecutionVerdict:
         verdict: ExecutionVerdict = judge(before, after, *given, **more)
-        judged.append(JudgedQueries(case, before, after, verdict))
+        judged.append(JudgedQueries(folder.name, before, after, verdict))
         return verdict
 
     vars(executions)["judge_queries"] = note  # it only listens, in this process
     ports = review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, lambda: None)
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        sqlmesh_compat.judge_macro_code()
-        with suppress(Exception):  # what it has run by then counts
-            review_plan.review_plan(asked, ports)
-    found.send(judged)
+    sqlmesh_compat.judge_macro_code()
+    with suppress(Exception):  # what it has run by then counts
+        review_plan.review_plan(asked, ports)
+    return judged
 
 
 def with_plain_tables(text: str) -> str:

@@ -21,24 +21,52 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.corpus.labelled import read_cases
 
 if TYPE_CHECKING:
     from ci_bot.protocol.messages import ReviewRequest
 
+T = TypeVar("T")
+
 CASE_SECONDS = 300
+# After its answer a fork has a list of modules to write.
+_ENDING_SECONDS = 10
 # A case's own macros and models are modules, too, and must not reach the next case.
 _SHARED_PACKAGES = ("ci_bot", "duckdb", "numpy", "pandas", "ruamel", "sqlglot", "sqlmesh")
 
 
 def run(corpus: Path, out: Path, only: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
     """Reviews the cases; yields id and decision (or the error) of each as it is done."""
+
+    def review(folder: Path) -> str:
+        try:
+            report = _review(folder)
+            place = out / folder.name
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
+            return str(report["decision"])
+        except BaseException:
+            return traceback.format_exc()[-2_000:]
+
+    for case, told in run_in_forks(corpus, review, only):
+        yield case, "no answer" if told is None else told
+
+
+def run_in_forks(
+    corpus: Path, work_on: Callable[[Path], T], only: Sequence[str] = ()
+) -> Iterator[tuple[str, T | None]]:
+    """What `work_on` gives for each case, by the case's id; None if it gives nothing in time.
+
+    Args:
+        work_on: Takes the case's directory, in a quiet fork of its own.
+        only: What the ids of the wanted cases begin with; empty: all.
+    """
     # As in the worker's environment. With analytics on, every fork waits at its end to send them.
     os.environ["SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"] = "true"
     # In forks the cases are reviewed, so one process for all of a small project's models is enough.
@@ -51,16 +79,21 @@ def run(corpus: Path, out: Path, only: Sequence[str] = ()) -> Iterator[tuple[str
         for case in read_cases(corpus):
             if only and not any(case.id.startswith(prefix) for prefix in only):
                 continue
-            folder = work / case.id
+            folder, modules = work / case.id, work / "modules"
             case.write(folder)
-            queue, modules = fork.SimpleQueue(), work / "modules"
-            child = fork.Process(target=_in_child, args=(folder, out / folder.name, queue, modules))
+            given, taken = fork.Pipe(duplex=False)
+            child = fork.Process(target=_in_child, args=(work_on, folder, taken, modules))
             child.start()
-            child.join(CASE_SECONDS)
+            taken.close()
+            found: T | None = None
+            with suppress(EOFError):  # it ended without an answer
+                # Before its end is waited for: who sends a large answer waits for its reader.
+                found = given.recv() if given.poll(CASE_SECONDS) else None
+            child.join(_ENDING_SECONDS)
             if child.is_alive():
                 child.terminate()
                 child.join()
-            yield folder.name, "no answer" if queue.empty() else queue.get()
+            yield case.id, found
             if modules.exists():
                 _import_what_a_fork_needed(modules.read_text("utf-8").split())
             shutil.rmtree(folder, ignore_errors=True)
@@ -76,19 +109,15 @@ def _import_what_a_fork_needed(names: Sequence[str]) -> None:
             importlib.import_module(name)
 
 
-def _in_child(folder: Path, out: Path, queue: Any, modules: Path) -> None:
+def _in_child(work_on: Callable[[Path], object], folder: Path, found: Any, modules: Path) -> None:
     known = set(sys.modules)
     gc.disable()  # as in the worker
     quiet = StringIO()
     os.chdir(folder)
     try:
         with redirect_stdout(quiet), redirect_stderr(quiet):
-            report = _review(folder)
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
-        queue.put(report["decision"])
-    except BaseException:
-        queue.put(traceback.format_exc()[-2_000:])
+            answer = work_on(folder)
+        found.send(answer)
     finally:
         new = [name for name in sys.modules if name not in known]
         shared = [name for name in new if name.partition(".")[0] in _SHARED_PACKAGES]

@@ -44,7 +44,7 @@ def clone(place: Path, *, umask: int, age: int) -> Path:
 def commit(place: Path) -> None:
     repository = Repository(place, new=False)
     dated = {"GIT_AUTHOR_DATE": "1764000000 +0000", "GIT_COMMITTER_DATE": "1764000000 +0000"}
-    repository.git("add", "--all", "--", ":!.venv")
+    repository.git("add", "--all")
     subprocess.run(
         [GIT, "-C", place, "commit", "--quiet", "--message", "x"],
         env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **dated},

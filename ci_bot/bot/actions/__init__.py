@@ -23,7 +23,15 @@ if TYPE_CHECKING:
         read_event,
         same_repository,
     )
-    from ci_bot.bot.actions.inputs import ALLOW_UNCAGED, Inputs, Settings, env_name, from_environ
+    from ci_bot.bot.actions.inputs import (
+        ALLOW_UNCAGED,
+        BaselineInput,
+        Inputs,
+        ReclaimInput,
+        Settings,
+        env_name,
+        from_environ,
+    )
     from ci_bot.bot.actions.process_secrecy import keep_secrets
     from ci_bot.bot.actions.step_files import StepOutputs, StepSummary
     from ci_bot.bot.actions.values import NO_CHANGES, Color, FailOn
@@ -37,11 +45,13 @@ __all__ = [
     "NO_CHANGES",
     "AcceptCommand",
     "ApplyCommand",
+    "BaselineInput",
     "CleanupCommand",
     "Color",
     "EstimateCommand",
     "FailOn",
     "Inputs",
+    "ReclaimInput",
     "Settings",
     "StepOutputs",
     "StepSummary",
@@ -79,7 +89,15 @@ __getattr__ = open_on_demand(
             "read_event",
             "same_repository",
         ],
-        "inputs": ["ALLOW_UNCAGED", "Inputs", "Settings", "env_name", "from_environ"],
+        "inputs": [
+            "ALLOW_UNCAGED",
+            "BaselineInput",
+            "Inputs",
+            "ReclaimInput",
+            "Settings",
+            "env_name",
+            "from_environ",
+        ],
         "process_secrecy": ["keep_secrets"],
         "step_files": ["StepOutputs", "StepSummary"],
         "values": ["Color", "FailOn", "NO_CHANGES"],

@@ -10,12 +10,12 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from ci_bot import __version__
-from ci_bot.bot.actions import values
+from ci_bot.bot.actions import BaselineInput, ReclaimInput, values
 from ci_bot.bot.cli import options as shared
 from ci_bot.bot.cli.command_errors import print_crash, run_guarded, run_local_command, tell_usage
 from ci_bot.bot.cli.options import (
@@ -135,7 +135,7 @@ def init(**options: Any) -> None:
 )
 @declare_option(
     "--baseline",
-    type=WordChoice("auto", "state", "base-branch"),
+    type=WordChoice(*get_args(BaselineInput)),
     default="auto",
     show_default=True,
     help="What to compare with: prod's recorded state, the base branch, or (`auto`) the state "
@@ -343,7 +343,7 @@ def prod_plan(**options: Any) -> None:
 @shared.PREFIX
 @declare_option(
     "--reclaim",
-    type=WordChoice("auto", "never", "always"),
+    type=WordChoice(*get_args(ReclaimInput)),
     default="auto",
     show_default=True,
     help="Whether to drop the physical tables that only this environment has made: after a close "

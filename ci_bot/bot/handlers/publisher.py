@@ -18,13 +18,12 @@ from ci_bot.bot.report import (
     MarkerFacts,
     RenderedText,
     ReviewSource,
-    cleanup_page_parts,
     decode_marker,
     make_check_run,
     make_sarif,
-    page_parts,
     plans_before,
     render_prose,
+    to_page,
     words,
     write_within,
 )
@@ -261,14 +260,11 @@ class Publisher:
 
     def _render_page(self, document: Contract, context: CommentContext) -> Iterator[str] | None:
         """The pieces of its page; an apply's has the review that it built."""
-        if isinstance(document, CleanupDocument):
-            return cleanup_page_parts(document, context)
-        applied = document if isinstance(document, ApplyDocument) else None
-        report = document if isinstance(document, Report) else self.own_review
-        if applied is None and not isinstance(document, Report):
+        if not isinstance(document, Report | ApplyDocument | CleanupDocument):
             return None
-        history = plans_before(self._first, report.plan_id if report else None)
-        return page_parts(report, context, applied=applied, history=history)
+        review = document if isinstance(document, Report) else self.own_review
+        history = plans_before(self._first, review.plan_id if review else None)
+        return to_page(document, context, review, history)
 
     def write_summary(self, render: Render, phase: Phase, **extra: Any) -> None:
         """The same text as the comment, with more room, in the step's summary."""

@@ -57,22 +57,22 @@ def compare_locally(
 
 
 def _read_text(path: Path, given: str) -> str:
+    # No character takes more than four bytes.
+    most_bytes = 4 * LARGEST_QUERY
     try:
         with path.open("rb") as file:
-            content = file.read(4 * LARGEST_QUERY + 1)
-        text = content.decode("utf-8-sig")
+            content = file.read(most_bytes + 1)
+        text = content.decode("utf-8-sig") if len(content) <= most_bytes else None
     except OSError as error:
-        raise _refuse(given, (error.strerror or "it cannot be opened").lower()) from error
+        raise _unfit_file(given, (error.strerror or "it cannot be opened").lower()) from error
     except UnicodeDecodeError as error:
-        if len(content) <= 4 * LARGEST_QUERY:
-            raise _refuse(given, "it is no text in UTF-8") from error
-        text = " " * len(content)  # it was cut, and is too large in any encoding
-    if len(text) > LARGEST_QUERY:
-        raise _refuse(given, f"it has more than {LARGEST_QUERY:,} characters")
+        raise _unfit_file(given, "it is no text in UTF-8") from error
+    if text is None or len(text) > LARGEST_QUERY:
+        raise _unfit_file(given, f"it has more than {LARGEST_QUERY:,} characters")
     return text
 
 
-def _refuse(given: str, why: str) -> BadInput:
+def _unfit_file(given: str, why: str) -> BadInput:
     return BadInput(
         f"{quoted_value(given)} cannot be read: {why}.",
         hint="`ci-bot same BASE.sql HEAD.sql` compares the queries of two files.",

@@ -67,12 +67,13 @@ def _find_witness(report: Report, model: str) -> WitnessTest:
     if one.witness is not None:
         return one.witness
     raise RequestRefused(
-        f"There is no unit test that tells both versions of `{model}` apart: {_explain(one)}.",
+        f"There is no unit test that tells both versions of `{model}` apart: "
+        f"{_explain_absence(one)}.",
         hint="`ci-bot review --full` shows what is known of the change.",
     )
 
 
-def _explain(one: ModelExecution) -> str:
+def _explain_absence(one: ModelExecution) -> str:
     if one.no_witness is not None:
         return one.no_witness
     if one.result == "alike":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         write_files,
         write_within,
     )
-    from ci_bot.bot.report.html.page import cleanup_page_parts, page_parts, render_page
+    from ci_bot.bot.report.html.page import render_page, to_page
     from ci_bot.bot.report.markdown import notices
     from ci_bot.bot.report.markdown.blocks import FencedBlock, split_passages
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
         Document,
         describe_error,
         to_markdown,
-        to_page,
         to_terminal,
         without_secrets,
     )
@@ -95,7 +94,6 @@ __all__ = [
     "carries_news",
     "check_output",
     "check_within",
-    "cleanup_page_parts",
     "compare_rounds",
     "compared_to_terminal",
     "compared_with",
@@ -108,7 +106,6 @@ __all__ = [
     "name_check",
     "new_page",
     "notices",
-    "page_parts",
     "plans_before",
     "render_apply",
     "render_cleanup",
@@ -147,7 +144,7 @@ __getattr__ = open_on_demand(
             "write_files",
             "write_within",
         ],
-        "html.page": ["cleanup_page_parts", "page_parts", "render_page"],
+        "html.page": ["render_page", "to_page"],
         "markdown.blocks": ["FencedBlock", "split_passages"],
         "markdown.budget": ["COMMENT_BYTES"],
         "markdown.check_run": ["make_check_run", "name_check"],
@@ -189,7 +186,6 @@ __getattr__ = open_on_demand(
         "text.report_text": [
             "Document",
             "to_markdown",
-            "to_page",
             "to_terminal",
             "describe_error",
             "without_secrets",

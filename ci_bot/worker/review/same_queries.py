@@ -20,6 +20,7 @@ from ci_bot.yaml_reader import UnfitYaml, read_yaml
 _DIALECT = "spark"
 _SPARKS = ("spark", "spark2", "databricks")
 _NAME = "compared.result"
+_QUERY_HINT = "A file has one query in Spark's SQL, alone or below a MODEL block."
 _SCHEMA_HINT = (
     "It is a list as in SQLMesh's external_models.yaml, such as "
     "`[{name: db.orders, columns: {id: int, day: date}}]`."
@@ -46,7 +47,9 @@ def _load_model(text: str, name: str, schema: MappingSchema) -> Any:
         model = create_sql_model(_NAME, query, dialect=_DIALECT, kind={"name": "FULL"})
         model.update_schema(schema)
     except Exception as error:  # SQLMesh's checks of a model raise many kinds
-        raise _refuse(name, f"SQLMesh does not take its query: {error_headline(error)}") from error
+        raise _unfit_query(
+            name, f"SQLMesh does not take its query: {error_headline(error)}"
+        ) from error
     return model
 
 
@@ -55,7 +58,7 @@ def _read_query(text: str, name: str) -> Any:
     try:
         parsed = d.parse(text, default_dialect=_DIALECT)
     except (SqlglotError, ValueError, RecursionError) as error:
-        raise _refuse(name, f"it cannot be read as SQL: {error_headline(error)}") from error
+        raise _unfit_query(name, f"it cannot be read as SQL: {error_headline(error)}") from error
     for block in parsed:
         if isinstance(block, d.Model):
             _check_dialect(block, name)
@@ -63,11 +66,11 @@ def _read_query(text: str, name: str) -> Any:
         one for one in parsed if one is not None and not isinstance(one, d.Model | exp.Semicolon)
     ]
     if not queries:
-        raise _refuse(name, "it has no SQL")
+        raise _unfit_query(name, "it has no SQL")
     if len(queries) > 1:
-        raise _refuse(name, f"it has {len(queries)} statements, and one query is compared")
+        raise _unfit_query(name, f"it has {len(queries)} statements, and one query is compared")
     if not isinstance(queries[0], exp.Query | d.JinjaQuery):
-        raise _refuse(name, "its statement is no query")
+        raise _unfit_query(name, "its statement is no query")
     return queries[0]
 
 
@@ -77,7 +80,7 @@ def _check_dialect(block: Any, name: str) -> None:
             value = item.args["value"]
             dialect = str(getattr(value, "name", value)).lower()
             if dialect not in _SPARKS:
-                raise _refuse(name, f"its dialect is {dialect}, and Spark's is compared")
+                raise _unfit_query(name, f"its dialect is {dialect}, and Spark's is compared")
 
 
 def _read_schema(request: SameRequest) -> MappingSchema:
@@ -88,13 +91,13 @@ def _read_schema(request: SameRequest) -> MappingSchema:
     try:
         tables = read_yaml(request.schema_text)
     except UnfitYaml as error:
-        raise _refuse_schema(name, "it is no YAML") from error
+        raise _unfit_schema(name, "it is no YAML") from error
     if not isinstance(tables, list):
-        raise _refuse_schema(name, "it is no list of tables")
+        raise _unfit_schema(name, "it is no list of tables")
     for number, table in enumerate(tables, 1):
         columns = table.get("columns") if isinstance(table, dict) else None
         if not isinstance(columns, dict) or not isinstance(table.get("name"), str):
-            raise _refuse_schema(name, f"table {number} has no name with columns")
+            raise _unfit_schema(name, f"table {number} has no name with columns")
         _add_table(schema, table["name"], columns, name)
     return schema
 
@@ -107,15 +110,12 @@ def _add_table(schema: MappingSchema, table: str, columns: Any, file_name: str) 
         schema.add_table(source.fqn, types, dialect=_DIALECT, normalize=False, match_depth=False)
     except Exception as error:  # pydantic, SQLGlot and SQLMesh each have their own
         told = f"table `{table}` cannot be read: {error_headline(error)}"
-        raise _refuse_schema(file_name, told) from error
+        raise _unfit_schema(file_name, told) from error
 
 
-def _refuse(name: str, why: str) -> BadInput:
+def _unfit_query(name: str, why: str) -> BadInput:
     return BadInput(f"`{name}` cannot be compared: {why.rstrip('.')}.", hint=_QUERY_HINT)
 
 
-def _refuse_schema(name: str, why: str) -> BadInput:
+def _unfit_schema(name: str, why: str) -> BadInput:
     return BadInput(f"`{name}` is no schema: {why.rstrip('.')}.", hint=_SCHEMA_HINT)
-
-
-_QUERY_HINT = "A file has one query in Spark's SQL, alone or below a MODEL block."

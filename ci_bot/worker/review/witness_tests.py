@@ -40,6 +40,7 @@ def add_witnesses(
         context: SQLMesh's, of the head; its test connection runs them.
     """
     by_name = {inputs.names.short_name(fqn): fqn for fqn in inputs.judged_models.found}
+    names: dict[str, str] = {}
     found: list[ModelExecution] = []
     made = 0
     for one in executions:
@@ -50,14 +51,20 @@ def add_witnesses(
         made += 1
         test: WitnessTest | str = "the review makes tests of its first examples only"
         if made <= MOST_WITNESSES:
-            test = _make_witness(context, inputs, by_name[one.model], verdict.example)
+            names = names or _name_tables({**inputs.before, **inputs.after})
+            test = _make_witness(context, inputs, by_name[one.model], verdict.example, names)
         key = "no_witness" if isinstance(test, str) else "witness"
         found.append(one.model_copy(update={key: test}))
     return found
 
 
+def _name_tables(models: Mapping[str, Model]) -> dict[str, str]:
+    """How each model is written as a table; the names of a large project take time."""
+    return {plain_name(fqn): one.name for fqn, one in models.items()}
+
+
 def _make_witness(
-    context: Context, inputs: RuleInputs, fqn: str, example: FoundExample
+    context: Context, inputs: RuleInputs, fqn: str, example: FoundExample, names: Mapping[str, str]
 ) -> WitnessTest | str:
     """The test, or why there is none, as a part of a sentence."""
     before, after = inputs.before.get(fqn), inputs.after.get(fqn)
@@ -69,7 +76,7 @@ def _make_witness(
         return "a table only counts with its rows"
     what = example.differing[0] if example.differing else "rows"
     name = _NO_NAME.sub("_", f"test_{after.view_name}_{what}").strip("_").lower()[:_LONGEST_NAME]
-    text = _write_test(name, after, example, {**inputs.before, **inputs.after})
+    text = _write_test(name, after, example, names)
     now = sqlmesh_compat.run_test_alone(context, inputs.after, text)
     if now is not None:
         return f"SQLMesh's unit test does not pass with the change ({now})"
@@ -78,9 +85,8 @@ def _make_witness(
     return WitnessTest(path=f"tests/{name}.yaml", text=text)
 
 
-def _write_test(name: str, model: Model, example: FoundExample, models: Mapping[str, Model]) -> str:
-    """The test as YAML, a row of a table on a line."""
-    names = {plain_name(fqn): one.name for fqn, one in models.items()}
+def _write_test(name: str, model: Model, example: FoundExample, names: Mapping[str, str]) -> str:
+    """The test as YAML, a row of a table on a line; `names` says how its tables are written."""
     lines = [f"{_write_key(name)}:", f"  model: {_write_value(model.name)}", "  inputs:"]
     for table in example.tables:
         columns = [column for column, _ in table.columns]

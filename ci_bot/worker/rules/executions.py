@@ -118,17 +118,37 @@ def _run_both_versions(
         return _make_untried_verdict(_NO_TEXT)
     before = rename_tables(with_queries(before, pair.removed), pair.new_names)
     after = with_queries(after, pair.added)
-    texts = [query.sql(dialect="spark", comments=False) for query in (before, after)]
-    if texts[0] == texts[1]:
-        return ExecutionVerdict("alike", reason=ONE_TEXT)
-    if (reason := _find_relation(before, after, {**inputs.before, **inputs.after})) is not None:
-        return _make_untried_verdict(reason)
     known = (pair.before, pair.after, *pair.removed.values(), *pair.added.values())
-    return judge_queries(
-        texts[0],
-        texts[1],
+    return _run_queries(
+        (before, after),
+        inputs,
         _read_tables(known, pair.new_names),
-        seed=f"{pair.before.data_hash} {pair.after.data_hash}",
+        seed_of=(pair.before, pair.after),
+        seconds=seconds,
+        data_sets=data_sets,
+    )
+
+
+def _run_queries(
+    queries: tuple[exp.Expr, exp.Expr],
+    inputs: RuleInputs,
+    tables: Mapping[str, Mapping[str, ValueType]],
+    *,
+    seed_of: Iterable[Model],
+    seconds: float,
+    data_sets: int,
+) -> ExecutionVerdict:
+    """What running two queries says; `seed_of` are the models whose hashes are the seed."""
+    before, after = (query.sql(dialect="spark", comments=False) for query in queries)
+    if before == after:
+        return ExecutionVerdict("alike", reason=ONE_TEXT)
+    if (reason := _find_relation(*queries, {**inputs.before, **inputs.after})) is not None:
+        return _make_untried_verdict(reason)
+    return judge_queries(
+        before,
+        after,
+        tables,
+        seed=" ".join(str(model.data_hash) for model in seed_of),
         seconds=seconds,
         data_sets=data_sets,
         is_private=is_personal,
@@ -170,32 +190,33 @@ def find_missed_changes(inputs: RuleInputs, readers: Iterable[str]) -> dict[str,
 
 def _run_reader(
     inputs: RuleInputs,
-    reader: Any,
-    edited: Mapping[str, tuple[Any, Any]],
+    reader: Model,
+    edited: Mapping[str, tuple[Model, Model]],
     queries: ModelQueries,
     seconds: float,
     data_sets: int,
 ) -> ExecutionVerdict:
     own = _render_apart(queries, reader)
-    inner = [{n: _render_apart(queries, pair[i]) for n, pair in edited.items()} for i in (0, 1)]
-    if own is None or any(tree is None for side in inner for tree in side.values()):
+    before, after = dict[str, exp.Query](), dict[str, exp.Query]()
+    for name, (old, new) in edited.items():
+        for side, model in ((before, old), (after, new)):
+            if (tree := _render_apart(queries, model)) is None:
+                return _make_untried_verdict(_NO_TEXT)
+            side[name] = tree
+    if own is None:
         return _make_untried_verdict(_NO_TEXT)
-    before, after = (put_queries(own, side) for side in inner)
-    if (reason := _find_relation(before, after, {**inputs.before, **inputs.after})) is not None:
-        return _make_untried_verdict(reason)
-    models = [model for pair in edited.values() for model in pair]
-    return judge_queries(
-        before.sql(dialect="spark", comments=False),
-        after.sql(dialect="spark", comments=False),
-        _read_tables([reader, *models], {}),
-        seed=" ".join(str(model.data_hash) for model in [reader, *models]),
+    models = [reader, *(model for pair in edited.values() for model in pair)]
+    return _run_queries(
+        (put_queries(own, before), put_queries(own, after)),
+        inputs,
+        _read_tables(models, {}),
+        seed_of=models,
         seconds=seconds,
         data_sets=data_sets,
-        is_private=is_personal,
     )
 
 
-def _render_apart(queries: ModelQueries, model: Model) -> Any:
+def _render_apart(queries: ModelQueries, model: Model) -> exp.Query | None:
     query = queries.query_of(model)
     return query.rendered_apart if query is not None else None
 

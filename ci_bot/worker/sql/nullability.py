@@ -93,7 +93,10 @@ def find_null_default(model: Model, part: exp.Expr, project: ProjectQueries) -> 
     """
     if not isinstance(part, exp.Column):
         return _read_default(
-            part, lambda value: _worst_reason(null_reason(model, c, project) for c in _names(value))
+            part,
+            lambda value: _worst_reason(
+                null_reason(model, c, project) for c in column_names([value])
+            ),
         )
     query = project.queries.query_of(model)
     if query is None or query.root is None:
@@ -104,10 +107,6 @@ def find_null_default(model: Model, part: exp.Expr, project: ProjectQueries) -> 
         if found:
             return found
     return None
-
-
-def _names(value: exp.Expr) -> list[str]:
-    return column_names([value])
 
 
 def _read_default(node: exp.Expr, reason_of: Callable[[exp.Expr], str]) -> NullDefault | None:

@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 from ci_bot.errors import RequestRefused
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.planning import BuiltPlan
-from ci_bot.worker.sql_effects import rendered, statement_sources
+from ci_bot.worker.sql_effects import render_site, rendered, statement_sources
 from ci_bot.worker.sql_effects.effects import OwnObjects
 from ci_bot.worker.sql_effects.judgement import (
     EffectKey,
@@ -24,7 +24,7 @@ from ci_bot.worker.sql_effects.judgement import (
     judge_statements,
     list_effect_keys,
 )
-from ci_bot.worker.sql_effects.statement_sources import RenderSite
+from ci_bot.worker.sql_effects.render_site import RenderSite
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -40,7 +40,7 @@ def judge_plan(context: Context, planned: BuiltPlan) -> list[JudgedEffect]:
     not executed, so they are not checked. Nothing asks the engine.
     """
     diff = planned.plan.context_diff
-    both = statement_sources.of_plan(context, planned)
+    both = render_site.of_plan(context, planned)
     found: list[JudgedEffect] = []
     for snapshot in planned.changed_snapshots:
         _, old = diff.modified_snapshots.get(snapshot.name, (None, None))
@@ -56,7 +56,7 @@ def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedE
         item
         for model, old in pairs
         for item in _of_node(
-            model, old, [statement_sources.without_plan(model, dialect or model.dialect)]
+            model, old, [render_site.without_plan(model, dialect or model.dialect)]
         )
     ]
 

@@ -18,9 +18,8 @@ from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.sql_effects.judgement import RenderedStatement
+from ci_bot.worker.sql_effects.render_site import RenderArguments, RenderSite
 from ci_bot.worker.sql_effects.statement_sources import (
-    RenderArguments,
-    RenderSite,
     StatementPlace,
     calls_nothing,
     code_of,

@@ -132,13 +132,13 @@ def _pass_models_on() -> None:
     if not hasattr(queries, "get_or_create_entry"):
         return
 
-    def entry(self: Any, name: str, model: Model) -> Any:
+    def make_entry(self: Any, name: str, model: Model) -> Any:
         return model_cache.OptimizedQueryCacheEntry(
             optimized_rendered_query=model.render_query(),
             renderer_violations=model.violated_rules_for_query,
         )
 
-    queries._put = entry
+    queries._put = make_entry
 
 
 class _CronMoment:

@@ -16,7 +16,7 @@ from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.handlers import apply, apply_evidence, cleanup, review
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
 from ci_bot.bot.laptop.local_review import open_page
-from ci_bot.bot.report.text.report_text import to_page
+from ci_bot.bot.report.html.page import to_page
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.review_report import Report

@@ -7,7 +7,7 @@ from typing import Any
 
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.html.head import HeadPoint, PageHead
+from ci_bot.bot.report.html.head import MOST_POINTS, HeadPoint, PageHead
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.protocol.cleanup_report import CleanupDocument
@@ -18,7 +18,6 @@ _RESULTS = {
     "incomplete": ("no_go", "⚠️", "Cleanup incomplete"),
     "refused": ("no_go", "⚠️", "Cleanup refused"),
 }
-_MOST_POINTS = 6
 _LEFT = cells.chip_cell("blocker", "left over", 0)
 _FOREIGN = cells.chip_cell("medium", "not ours, left alone", 1)
 _KEPT = cells.chip_cell("low", "stays", 2)
@@ -44,8 +43,8 @@ def head_of_cleanup(document: CleanupDocument, context: CommentContext) -> PageH
         sentence=failure.message if failure else "",
         asked="",
         said="",
-        points=left[:_MOST_POINTS],
-        more=max(len(left) - _MOST_POINTS, 0),
+        points=left[:MOST_POINTS],
+        more=max(len(left) - MOST_POINTS, 0),
         facts=_list_cleanup_facts(document),
         checks=(),
         warnings=(),
@@ -120,7 +119,7 @@ def list_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
 
 
 def _list_objects(document: CleanupDocument) -> Iterator[Sequence[Any]]:
-    def row(
+    def make_row(
         name: str, kind: str, result: Any, why: str = "", until: str | None = None, size: Any = None
     ) -> Sequence[Any]:
         return (
@@ -133,15 +132,15 @@ def _list_objects(document: CleanupDocument) -> Iterator[Sequence[Any]]:
         )
 
     for left in document.leftovers:
-        yield row(left.object, "object", _LEFT, left.why)
+        yield make_row(left.object, "object", _LEFT, left.why)
     for name in document.foreign:
-        yield row(name, "object", _FOREIGN, "The environment did not make it.")
+        yield make_row(name, "object", _FOREIGN, "The environment did not make it.")
     for kept in document.tables_kept:
-        yield row(kept.table, "physical table", _KEPT, kept.why, kept.until)
+        yield make_row(kept.table, "physical table", _KEPT, kept.why, kept.until)
     for name in document.schemas_dropped:
-        yield row(name, "schema", _DROPPED, "It was empty after its views.")
+        yield make_row(name, "schema", _DROPPED, "It was empty after its views.")
     for name in document.views_dropped:
-        yield row(name, "view", _DROPPED, "The environment made it.")
+        yield make_row(name, "view", _DROPPED, "The environment made it.")
     for table in document.tables_reclaimed:
         why = "The environment made it, and nothing else reads it."
-        yield row(table.table, "physical table", _RECLAIMED, why, size=table.bytes)
+        yield make_row(table.table, "physical table", _RECLAIMED, why, size=table.bytes)

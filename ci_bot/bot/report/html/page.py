@@ -89,8 +89,22 @@ def page_parts(
     return _generate_page(head_of(report, context, applied), sections)
 
 
-def cleanup_page_parts(document: CleanupDocument, context: CommentContext) -> Iterator[str]:
-    """The page of a cleanup, in pieces: the proof of what was removed and what stays."""
+def to_page(
+    document: Report | ApplyDocument | CleanupDocument,
+    context: CommentContext,
+    review: Report | None = None,
+    history: Sequence[PlanHistoryEntry] = (),
+) -> Iterator[str]:
+    """The page of a review, an apply or a cleanup, in pieces.
+
+    Args:
+        review: What an apply has built, if that is known.
+        history: as `page_parts` has it.
+    """
+    if isinstance(document, Report):
+        return page_parts(document, context, history=history)
+    if isinstance(document, ApplyDocument):
+        return page_parts(review, context, applied=document, history=history)
     return _generate_page(head_of_cleanup(document, context), list_cleanup_sections(document))
 
 

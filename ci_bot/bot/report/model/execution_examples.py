@@ -73,13 +73,12 @@ def list_unproved(report: Report) -> list[str]:
     # Only columns that both versions have can be compared.
     other_columns = {change.model for change in report.changes if change.columns}
     found = []
-    for note, alike in (
-        ("", [one for one in left if one.result == "alike" and one.model not in other_columns]),
-        (
-            " in the columns that both versions have",
-            [one for one in left if one.result == "alike" and one.model in other_columns],
-        ),
-    ):
+    for note, is_partial in (("", False), (" in the columns that both versions have", True)):
+        alike = [
+            one
+            for one in left
+            if one.result == "alike" and (one.model in other_columns) is is_partial
+        ]
         if alike:
             fewest, most = (pick(one.data_sets for one in alike) for pick in (min, max))
             sets = format_count(most, "generated data set")

@@ -18,6 +18,8 @@ WIDTH = 96
 _GAP = "  "
 
 _LEAST_COLUMN = 6
+# Characters of a cell that are measured for each column of it: some take no room at all.
+_MOST_KEPT = 8
 
 
 class TextPage:
@@ -134,7 +136,8 @@ def _keep_end(text: str, width: int) -> str:
     """A text that fits: the end of a name says more than its beginning."""
     if _count_cells(text) <= width:
         return text
-    end = text
+    # A name may be as long as somebody likes; what is far from its end is never shown.
+    end = text[-_MOST_KEPT * width :]
     while _count_cells(end) >= width:
         end = end[1:]
     return ELLIPSIS + end.lstrip(".")

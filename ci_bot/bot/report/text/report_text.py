@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ci_bot.bot.actions import env_name
-from ci_bot.bot.report.html.page import cleanup_page_parts, page_parts
 from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.context import CommentContext
@@ -42,21 +41,6 @@ def to_terminal(
 ) -> str:
     """The document as plain text, complete, ending in a newline."""
     return render_plain(to_markdown(document, context), colour=colour, width=width)
-
-
-def to_page(
-    document: Document, context: CommentContext, review: Report | None = None
-) -> Iterator[str]:
-    """The page of a review, an apply or a cleanup, in pieces.
-
-    Args:
-        review: What an apply has built, if that is known.
-    """
-    if isinstance(document, Report):
-        return page_parts(document, context)
-    if isinstance(document, ApplyDocument):
-        return page_parts(review, context, applied=document)
-    return cleanup_page_parts(document, context)
 
 
 def phase_of(document: Document) -> Phase:

@@ -181,7 +181,7 @@ def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserva
     own = validity_columns(pair.after)
     models = {plain_name(fqn): model for fqn, model in inputs.before.items()}
 
-    def supposed(name: str, kind: Any, replaced: exp.Expr) -> bool:
+    def is_supposed_only(name: str, kind: Any, replaced: exp.Expr) -> bool:
         whole = (kind.this.value, replaced.this.value) == ("BIGINT", "INT")
         return whole and column_changes.is_supposed(pair.before, name, models, pair.queries)
 
@@ -192,7 +192,7 @@ def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserva
             if name in new
             and name not in own
             and column_changes.compare_types(kind, new[name]) == how
-            and not (how == "narrower" and supposed(name, kind, new[name]))
+            and not (how == "narrower" and is_supposed_only(name, kind, new[name]))
         ]
         if not found:
             continue

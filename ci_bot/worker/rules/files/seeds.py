@@ -193,7 +193,7 @@ def find_content_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
 def _find_shape_faults(
     inputs: RuleInputs, path: str, model: SeedModel | None, rows: list[list[str]]
 ) -> Iterator[RuleObservation]:
-    def broken(
+    def make_fault(
         what: str, evidence: str, line: int, severity: Severity | None = None
     ) -> RuleObservation:
         return RuleObservation(
@@ -209,17 +209,17 @@ def _find_shape_faults(
         )
 
     if not rows:
-        yield broken("rows", "The file is empty.", 1)
+        yield make_fault("rows", "The file is empty.", 1)
         return
     header = [name.strip() for name in rows[0]]
     for number, row in enumerate(rows[1:], start=2):
         if len(row) > len(header):
-            yield broken(
+            yield make_fault(
                 "fields", f"Row {number} has {len(row)} fields, the header {len(header)}.", number
             )
             return
         if len(row) < len(header):
-            yield broken(
+            yield make_fault(
                 "fields",
                 f"Row {number} has {len(row)} fields, the header {len(header)}: the rest is NULL.",
                 number,
@@ -228,19 +228,19 @@ def _find_shape_faults(
             return
     repeated = [name for name, count in Counter(header).items() if count > 1]
     if repeated:
-        yield broken("header", f"The header repeats {quote_names(repeated)}.", 1)
+        yield make_fault("header", f"The header repeats {quote_names(repeated)}.", 1)
     declared = (getattr(model, "columns_to_types_", None) or {}) if model is not None else {}
     lowered = [name.lower() for name in header]
     gone = [name for name in declared if name.lower() not in lowered]
     if gone:
-        yield broken(
+        yield make_fault(
             "columns", f"The model declares {quote_names(gone)}, which the header does not have.", 1
         )
-    yield from _find_type_faults(declared, lowered, rows, broken)
+    yield from _find_type_faults(declared, lowered, rows, make_fault)
 
 
 def _find_type_faults(
-    declared: Any, header: list[str], rows: list[list[str]], broken: Any
+    declared: Any, header: list[str], rows: list[list[str]], make_fault: Any
 ) -> Iterator[RuleObservation]:
     for name, kind in declared.items():
         if name.lower() not in header or kind.this.value not in _NUMBER:
@@ -253,7 +253,7 @@ def _find_type_faults(
                 and value.lower() not in {"null", "nan", "na", "n/a"}
                 and (not _NUMERIC.match(value))
             ):
-                yield broken(
+                yield make_fault(
                     name, f"Row {number}: the value of `{name}` is no {kind.sql()}.", number, "high"
                 )
                 break

@@ -221,10 +221,10 @@ def _only_stamps(query: ModelQuery, calls: int, model: Model) -> bool:
         item for scope in list_outer_scopes(query.scopes) for item in scope.expression.expressions
     ]
     stamps = [item.alias_or_name.lower() for item in items if isinstance(_strip_cast(item), _CLOCK)]
-    return len(stamps) == calls and not any(_decides(name, model) for name in stamps)
+    return len(stamps) == calls and not any(_decides_rows(name, model) for name in stamps)
 
 
-def _decides(column: str, model: Model) -> bool:
+def _decides_rows(column: str, model: Model) -> bool:
     """Whether rows are stored, matched or versioned by a column of the model."""
     kind = model.kind
     keys = [*model.partitioned_by, *model.unique_key, *model.grains]
@@ -262,7 +262,9 @@ def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
     stamps: set[int] = set()
     for scope in list_outer_scopes(root):
         for item in scope.expression.expressions:
-            if item.find(exp.Column) is None and not _decides(item.alias_or_name.lower(), model):
+            if item.find(exp.Column) is None and not _decides_rows(
+                item.alias_or_name.lower(), model
+            ):
                 stamps.update(id(node) for node in item.find_all(d.MacroVar, exp.Literal))
     return [
         f"{name} in {place_of(node, query)}"
@@ -275,7 +277,9 @@ def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
 
 def _is_in_deciding_column(var: exp.Expr, query: ModelQuery, model: Model) -> bool:
     place = place_of(var, query)
-    return place.startswith("column ") and _decides(place.removeprefix("column ").lower(), model)
+    return place.startswith("column ") and _decides_rows(
+        place.removeprefix("column ").lower(), model
+    )
 
 
 def _is_upper_bound(var: exp.Expr) -> bool:

@@ -1,0 +1,267 @@
+"""The environments that statements are rendered for: the pull request's, and prod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypedDict
+
+from sqlglot import exp
+from sqlmesh.core import constants as c
+from sqlmesh.core.environment import EnvironmentNamingInfo
+from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
+from sqlmesh.core.snapshot.definition import to_view_mapping
+
+from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.planning import BuiltPlan
+from ci_bot.worker.sql_effects import effects as names
+from ci_bot.worker.sql_effects.effects import (
+    ObjectName,
+    OwnObjects,
+)
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+    from sqlmesh.core.model import Model
+    from sqlmesh.core.snapshot import Node
+
+
+class RenderArguments(TypedDict, total=False):
+    """What SQLMesh renders a statement with; what an environment or a model does not have, it is
+    not given."""
+
+    start: str | None
+    end: str | None
+    execution_time: str
+    snapshot: Snapshot
+    snapshots: dict[str, Snapshot]
+    deployability_index: DeployabilityIndex
+    table_mapping: dict[str, str]
+    environment_naming_info: EnvironmentNamingInfo
+
+
+@dataclass(frozen=True)
+class RenderSite:
+    """One environment with all that rendering for it needs.
+
+    Without a plan there are no snapshots, and names stay those of the project.
+
+    Attributes:
+        catalog: of names that do not say one; empty if there are no catalogs.
+        default_dialect: of the engine.
+        gateways: dialects of other gateways' engines, by the gateway's name.
+        naming: how the environment names its views; `prod_naming` is how prod does.
+        shown: how models are called in messages.
+    """
+
+    catalog: str
+    default_dialect: str
+    gateways: Mapping[str, str] = field(default_factory=dict)
+    naming: EnvironmentNamingInfo = field(default_factory=EnvironmentNamingInfo)
+    prod_naming: EnvironmentNamingInfo = field(default_factory=EnvironmentNamingInfo)
+    planned: BuiltPlan | None = None
+    shown: ModelNames = field(default_factory=lambda: ModelNames(None, None))
+
+    def dialect_of(self, model: Model) -> str:
+        """The dialect of the engine that runs a model's statements."""
+        return self.gateways.get(model.gateway or "", self.default_dialect)
+
+    @cached_property
+    def by_name(self) -> dict[str, Snapshot]:
+        snapshots = self.planned.plan_snapshots.values() if self.planned is not None else ()
+        return {snapshot.name: snapshot for snapshot in snapshots}
+
+    @cached_property
+    def deployability_index(self) -> DeployabilityIndex:
+        if self.planned is None or not self.naming.is_dev:
+            return DeployabilityIndex.all_deployable()
+        return self.planned.deployable
+
+    @cached_property
+    def _time_arguments(self) -> RenderArguments:
+        if self.planned is None:
+            return {}
+        window = self.planned.window
+        return {"start": window.start, "end": window.end, "execution_time": window.execution_time}
+
+    def evaluation_arguments(
+        self, name: str, others: Iterable[str] | None = None
+    ) -> RenderArguments:
+        """What SQLMesh renders the statements around a model's query with.
+
+        The engine is left out, so that no macro can ask it anything, and nothing is written.
+
+        Args:
+            others: the models besides whose names may lead to tables; None for all that it reads,
+                of which there can be many.
+        """
+        snapshot = self.by_name.get(name)
+        if snapshot is None:
+            return {}
+        read = [name, *(parent.name for parent in snapshot.parents)]
+        return {
+            **self._time_arguments,
+            "snapshot": snapshot,
+            "snapshots": self._snapshots_among(read, name, others),
+            "deployability_index": self.deployability_index,
+        }
+
+    def promotion_arguments(
+        self, name: str, others: Iterable[str] | None = None
+    ) -> RenderArguments:
+        """What SQLMesh renders the statements on a model's virtual update with; see above."""
+        if name not in self.by_name:
+            return {}
+        found = self._snapshots_among(self.by_name, name, others)
+        views = to_view_mapping(
+            found.values(),
+            self.naming,
+            default_catalog=self.catalog or None,
+            dialect=self.default_dialect,
+        )
+        return {
+            **self._time_arguments,
+            "snapshots": found,
+            "deployability_index": self.deployability_index,
+            "table_mapping": views,
+        }
+
+    def _snapshots_among(
+        self, possible: Iterable[str], name: str, others: Iterable[str] | None
+    ) -> dict[str, Snapshot]:
+        wanted = None if others is None else {name, *others}
+        return {
+            one: self.by_name[one]
+            for one in possible
+            if one in self.by_name and (wanted is None or one in wanted)
+        }
+
+    def environment_context(self) -> RenderArguments:
+        """What SQLMesh renders the statements around a plan with."""
+        return {
+            **self._time_arguments,
+            "snapshots": self.by_name,
+            "environment_naming_info": self.naming,
+        }
+
+    def view_name(self, snapshot: Snapshot) -> ObjectName:
+        """The view of a model in this environment."""
+        name, dialect = snapshot.qualified_view_name, self.default_dialect
+        parts = (
+            name.catalog_for_environment(self.naming, dialect=dialect) or self.catalog,
+            name.schema_for_environment(self.naming, dialect=dialect),
+            name.table_name_for_environment(self.naming, dialect=dialect),
+        )
+        return tuple(part.lower() for part in parts)
+
+    def table_name(self, snapshot: Snapshot) -> ObjectName:
+        """What `@this_model` stands for: of a forward-only change the preview, not prod's table."""
+        if not snapshot.is_model or not snapshot.version:
+            return self.parse_object_name(snapshot.name)
+        return self.parse_object_name(
+            snapshot.table_name(self.deployability_index.is_representative(snapshot))
+        )
+
+    def parse_object_name(self, name: str) -> ObjectName:
+        """A name in SQLMesh's own form, as ours; with its catalog, if there are any."""
+        table = exp.to_table(name)
+        found = names.of_table(table) or (name.lower(),)
+        return found if table.catalog else (self.catalog, *found)
+
+    @cached_property
+    def own_objects(self) -> OwnObjects:
+        """What statements of the project may change in this environment."""
+        if self.planned is None:
+            return OwnObjects("the environment", self.catalog)
+        models = [s for s in self.by_name.values() if s.is_model and not s.is_symbolic]
+        prod = replace(self, naming=self.prod_naming)
+        prod_views = {prod.view_name(snapshot) for snapshot in models}
+        prod_schemas = {view[:2] for view in prod_views}
+        own = OwnObjects(
+            self.naming.name, self.catalog, whose=_ObjectOwners((self, prod)).find_owner
+        )
+        tables = self._tables_of_the_plan()
+        if not self.naming.is_dev:
+            return replace(own, objects=tables, described=frozenset(prod_views | prod_schemas))
+        views = {self.view_name(snapshot) for snapshot in models}
+        return replace(
+            own,
+            # A schema that also holds prod's views is nobody's own; there, each view is.
+            schemas=frozenset({view[:2] for view in views} - prod_schemas),
+            objects=frozenset(views | tables) - prod_views,
+        )
+
+    def own_of(self, node: Node) -> OwnObjects:
+        """What the statements of one model may change: its own table and view, too."""
+        snapshot = self.by_name.get(node.fqn if node.is_model else node.name)
+        if snapshot is None:
+            return replace(self.own_objects, objects=frozenset({self.parse_object_name(node.fqn)}))
+        mine = {self.table_name(snapshot)}
+        if not self.naming.is_dev and snapshot.is_model:
+            mine.add(self.view_name(snapshot))
+        return replace(self.own_objects, objects=self.own_objects.objects | mine)
+
+    def _tables_of_the_plan(self) -> frozenset[ObjectName]:
+        """The physical tables that the plan makes, and that prod does not read."""
+        planned = self.planned
+        return frozenset(
+            self.parse_object_name(snapshot.table_name(planned.deployable.is_deployable(snapshot)))
+            for snapshot in (planned.changed_snapshots if planned is not None else ())
+            if planned is not None
+            and snapshot.is_model
+            and not snapshot.is_symbolic
+            and snapshot.version
+            and not planned.shares_prod_table(snapshot)
+        )
+
+
+class _ObjectOwners:
+    """The model of each table and view, looked up when a message asks for the first."""
+
+    def __init__(self, sites: tuple[RenderSite, ...]) -> None:
+        self._sites = sites
+
+    def find_owner(self, name: ObjectName) -> str | None:
+        return self._known_owners.get(name)
+
+    @cached_property
+    def _known_owners(self) -> dict[ObjectName, str]:
+        found = {}
+        for site in self._sites:
+            for snapshot in site.by_name.values():
+                if snapshot.is_model and not snapshot.is_symbolic:
+                    shown = site.shown.short_name(snapshot.name)
+                    found[site.view_name(snapshot)] = found[site.table_name(snapshot)] = shown
+        return found
+
+
+def of_plan(context: Context, planned: BuiltPlan) -> tuple[RenderSite, RenderSite]:
+    """The pull request's environment, and prod with the same project."""
+    here = planned.plan.environment_naming_info
+    in_prod = EnvironmentNamingInfo.from_environment_catalog_mapping(
+        context.config.environment_catalog_mapping,
+        name=c.PROD,
+        suffix_target=here.suffix_target,
+        normalize_name=here.normalize_name,
+        gateway_managed=here.gateway_managed,
+    )
+    site = RenderSite(
+        catalog=str(context.default_catalog or "").lower(),
+        default_dialect=str(context.engine_adapter.dialect),
+        gateways={
+            name: str(gateway.connection.DIALECT)
+            for name, gateway in context.config.gateways.items()
+            if gateway.connection is not None
+        },
+        naming=here,
+        prod_naming=in_prod,
+        planned=planned,
+        shown=ModelNames(context.default_catalog, context.default_dialect),
+    )
+    return site, replace(site, naming=in_prod)
+
+
+def without_plan(model: Model, dialect: str) -> RenderSite:
+    """If there is no plan: the names of the project, of which none is an environment's own."""
+    return RenderSite(catalog=str(model.default_catalog or "").lower(), default_dialect=dialect)
