@@ -23,7 +23,7 @@
         const plain = paragraph.trim();
         const heading = /^(#+) (.*)$/.exec(plain);
         if (!plain || (heading && heading[1].length === 1)) continue;
-        if (heading) made.append(el("h4", {}, prose(heading[2])));
+        if (heading) made.append(el("h3", {}, prose(heading[2])));
         else made.append(el("p", {}, prose(plain.replace(/\*\*/g, ""))));
       }
     });
@@ -56,7 +56,7 @@
         el(
           "div",
           {},
-          el("h4", {}, title),
+          el("h3", {}, title),
           items.length ? el("ul", {}, ...items.map((item) => el("li", {}, el("code", {}, item)))) : null,
         ),
       ),

@@ -30,7 +30,7 @@ def install(root: Path, env: dict[str, str]) -> bool:
     stamp.unlink(missing_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(MANIFEST / name, root / name)
-    command, path = _npm(env.get("PATH", os.defpath))
+    command, path = find_npm(env.get("PATH", os.defpath))
     # `npm ci` installs exactly the lock file and checks each package's hash.
     done = subprocess.run(
         [*command, "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
@@ -49,7 +49,7 @@ def install(root: Path, env: dict[str, str]) -> bool:
     return True
 
 
-def _npm(path: str) -> tuple[list[str], str]:
+def find_npm(path: str) -> tuple[list[str], str]:
     """The npm command, and a PATH on which it finds its own Node."""
     root = _wheel_root()
     script = root / "lib/node_modules/npm/bin/npm-cli.js" if root else None

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.github_standin.install import _npm as npm
+from tests.github_standin.install import find_npm
 
 HERE = Path(__file__).parent
 VENDOR = HERE.parents[1] / "templates" / "webpage" / "vendor"
@@ -44,7 +44,7 @@ def build(home: Path) -> dict[str, str]:
     """Each file as it belongs into the page, from packages that npm has checked by their hashes."""
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(HERE / "npm" / name, home / name)
-    command, path = npm(os.environ.get("PATH", os.defpath))
+    command, path = find_npm(os.environ.get("PATH", os.defpath))
     subprocess.run(
         [*command, "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
         cwd=home,
