@@ -21,6 +21,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, rename_tables
 from ci_bot.worker.sql import (
     ModelQueries,
+    ModelQuery,
     is_personal,
     plain_name,
     put_queries,
@@ -36,6 +37,7 @@ ONE_TEXT = "the same text"
 MOST_EXECUTIONS = 200
 LONGEST_VALUE = 60
 _NO_TEXT = "a query that takes the engine to render"
+_MANY_TEXTS = "a macro that renders another text each time"
 # Readers that are run together with what they read.
 _MOST_READERS = 8
 
@@ -112,10 +114,11 @@ def _run_both_versions(
     old, new = pair.query_before, pair.query_after
     if old is None or new is None:
         return _make_untried_verdict("a model without a query")
-    # At a start, an end and a time that differ, so that no condition is folded away.
-    before, after = old.rendered_apart, new.rendered_apart
-    if before is None or after is None:
-        return _make_untried_verdict(_NO_TEXT)
+    before, after = _render_apart(old), _render_apart(new)
+    if isinstance(before, str):
+        return _make_untried_verdict(before)
+    if isinstance(after, str):
+        return _make_untried_verdict(after)
     before = rename_tables(with_queries(before, pair.removed), pair.new_names)
     after = with_queries(after, pair.added)
     known = (pair.before, pair.after, *pair.removed.values(), *pair.added.values())
@@ -196,15 +199,15 @@ def _run_reader(
     seconds: float,
     data_sets: int,
 ) -> ExecutionVerdict:
-    own = _render_apart(queries, reader)
+    own = _render_apart(queries.query_of(reader))
     before, after = dict[str, exp.Query](), dict[str, exp.Query]()
     for name, (old, new) in edited.items():
         for side, model in ((before, old), (after, new)):
-            if (tree := _render_apart(queries, model)) is None:
-                return _make_untried_verdict(_NO_TEXT)
+            if isinstance(tree := _render_apart(queries.query_of(model)), str):
+                return _make_untried_verdict(tree)
             side[name] = tree
-    if own is None:
-        return _make_untried_verdict(_NO_TEXT)
+    if isinstance(own, str):
+        return _make_untried_verdict(own)
     models = [reader, *(model for pair in edited.values() for model in pair)]
     return _run_queries(
         (put_queries(own, before), put_queries(own, after)),
@@ -216,9 +219,14 @@ def _run_reader(
     )
 
 
-def _render_apart(queries: ModelQueries, model: Model) -> exp.Query | None:
-    query = queries.query_of(model)
-    return query.rendered_apart if query is not None else None
+def _render_apart(query: ModelQuery | None) -> exp.Query | str:
+    """The query at a start, an end and a time that differ, or why it cannot be run.
+
+    With three different times no condition is folded away.
+    """
+    if query is None or query.rendered_apart is None:
+        return _NO_TEXT
+    return query.rendered_apart if query.renders_one_text else _MANY_TEXTS
 
 
 def _make_untried_verdict(reason: str) -> ExecutionVerdict:

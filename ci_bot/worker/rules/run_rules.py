@@ -127,7 +127,11 @@ def list_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
         # Its silence would let a statement through that writes prod.
         crashed = observation.spec is CRASHED
         yield replace(observation, severity="high") if crashed else observation
-    changed = list(_safely_pairs(inputs, queries))
+    # The nearest to the edit come first: a review has time to run some of many changed models.
+    edited = frozenset(inputs.changed_files or ())
+    changed = sorted(
+        _safely_pairs(inputs, queries), key=lambda pair: inputs.path_of(pair.after) not in edited
+    )
     for pair in changed:
         for change_rule in CHANGE_RULES:
             yield from _run_safely(

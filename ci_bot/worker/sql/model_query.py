@@ -106,6 +106,13 @@ class ModelQuery:
         """As `rendered_apart`, as SQLMesh renders it for a table or view that is not there yet."""
         return self._render_apart(RuntimeStage.CREATING)
 
+    @cached_property
+    def renders_one_text(self) -> bool:
+        """Whether one run is rendered alike twice: not with chance or a clock in a macro."""
+        if not (self.hides_structure or self._model.python_env):
+            return True
+        return self._render_apart(RuntimeStage.EVALUATING) == self.rendered_apart
+
     def _render_apart(self, stage: RuntimeStage) -> exp.Query | None:
         try:
             return self._render_query(

@@ -6,6 +6,7 @@ import builtins
 import resource
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -21,7 +22,9 @@ from ci_bot.worker.execution.closed_session import (
 from ci_bot.worker.execution.generated_rows import MOST_ROWS, RowGenerator, read_constants
 from ci_bot.worker.execution.spark_text import parse_plain
 from ci_bot.worker.execution.verdict import match_rows
+from ci_bot.worker.rules import find_all
 from ci_bot.worker.rules.judged_models import JudgedModels
+from tests.unit.rules.world import change
 
 ORDERS = {"id": "int", "customer": "int", "status": "string", "amount": "decimal(10,2)"}
 TABLES = {
@@ -286,3 +289,12 @@ def test_judged_models__are_run_once_and_within_a_budget_of_numbers_and_time() -
     assert asked[-1] == (0.5, 15)
     assert verdicts[-1] == verdicts[0]
     assert {one.reason for one in verdicts[20:40]} == {"more time than a review has for it"}
+
+
+def test_models__whose_own_files_are_edited_are_run_before_those_that_a_macro_changes() -> None:
+    text = "MODEL (name mart.{0}, kind FULL);\nSELECT o.order_id FROM raw.orders AS o"
+    before = {f"models/{name}.sql": text.format(name) for name in "az"}
+    after = {path: f"{text} WHERE o.amount > 1" for path, text in before.items()}
+    inputs = replace(change(before, after), changed_files=("models/z.sql",))
+    find_all(inputs)
+    assert [name.split(".")[-1] for name in inputs.judged_models.found] == ['"z"', '"a"']

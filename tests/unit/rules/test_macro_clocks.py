@@ -14,6 +14,7 @@ import pytest
 from sqlmesh.core.macros import MacroRegistry, macro
 
 from ci_bot.protocol.plan import Finding
+from ci_bot.worker.rules import RuleInputs, find_all
 from tests.unit.rules.world import change, models, seen
 
 HEAD = "MODEL (name mart.m, kind FULL);\n"
@@ -56,8 +57,8 @@ def recent(evaluator, days):
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Finding]]:
-    """The findings on a model and its macros, each before and after."""
+def changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RuleInputs]:
+    """A model and its macros, each before and after, as rules get them."""
     monkeypatch.setattr("tests.unit.rules.world.ROOT", tmp_path)
     (tmp_path / "macros").mkdir()
 
@@ -76,9 +77,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[
         macro.set_registry(standard)
         return found
 
-    def look(
-        before: tuple[str, str] | None, after: tuple[str, str], rule: str = "current-time"
-    ) -> list[Finding]:
+    def look(before: tuple[str, str] | None, after: tuple[str, str]) -> RuleInputs:
         sides = [
             models({"models/m.sql": side[0]}, macros=registry(side[1])) if side else models({})
             for side in (before, after)
@@ -91,7 +90,19 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[
             else {},
             other_after={"models/m.sql": after[0], "macros/recent.py": after[1]},
         )
-        return seen(replace(inputs, before=sides[0], after=sides[1]), rule)
+        return replace(inputs, before=sides[0], after=sides[1])
+
+    return look
+
+
+@pytest.fixture
+def told(changed: Callable[..., RuleInputs]) -> Callable[..., list[Finding]]:
+    """The findings on a model and its macros, each before and after."""
+
+    def look(
+        before: tuple[str, str] | None, after: tuple[str, str], rule: str = "current-time"
+    ) -> list[Finding]:
+        return seen(changed(before, after), rule)
 
     return look
 
@@ -130,6 +141,24 @@ def test_macro__that_was_called_before_or_reads_nothing(
     told: Callable[..., list[Finding]], before: tuple[str, str], after: tuple[str, str]
 ) -> None:
     assert told(before, after) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        (CHANCE.replace("randint(1, 28)", "randint(1, 10**9)"), "not_tried"),
+        (FIXED, "differs"),
+    ],
+)
+def test_macro__of_chance_keeps_its_readers_from_the_judge(
+    changed: Callable[..., RuleInputs], code: str, answer: str
+) -> None:
+    """Both versions would differ in what the macro wrote, and not in what the edit changes."""
+    inputs = changed((PLAIN, code), (PLAIN + " AND o.order_id > 7", code))
+    find_all(inputs)
+    (verdict,) = inputs.judged_models.found.values()
+    assert verdict.verdict == answer
+    assert (verdict.reason == "a macro that renders another text each time") == (code != FIXED)
 
 
 def test_macro__of_chance(told: Callable[..., list[Finding]]) -> None:
