@@ -57,7 +57,7 @@ def test_flights__example_is_a_test_that_the_change_passes_and_the_base_fails(
     git("add", ".")
     git("commit", "-q", "-m", "Change it")
 
-    told = witness(tmp_path, MODEL, write=True)
+    told = witness(tmp_path, MODEL.title(), write=True)
 
     name = "test_daily_carrier_performance_late_arrivals.yaml"
     file = project / "tests" / name
@@ -89,9 +89,9 @@ def test_model_without_an_example__is_refused_with_the_reason(shop: Repository) 
     shop.commit({path: text.replace("SUM(", "0 + SUM(", 1)})
     assert shop.read(path) != text
     with pytest.raises(RequestRefused) as caught:
-        witness(shop.root, "shop.revenue")
+        witness(shop.root, "`Shop`.REVENUE")
     assert "There is no unit test that tells both versions of `shop.revenue` apart: " in (
         caught.value.message
     )
-    with pytest.raises(BadInput, match=r"of 'shop\.customers': its query is not changed"):
+    with pytest.raises(BadInput, match=r"edits no query of a model 'shop\.customers'"):
         witness(shop.root, "shop.customers")

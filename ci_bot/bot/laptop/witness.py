@@ -10,7 +10,7 @@ from ci_bot.bot.laptop.session import relative_projects
 from ci_bot.bot.worker_client import error_of
 from ci_bot.errors import EXIT_DONE, BadInput, RequestRefused
 from ci_bot.host import Machine
-from ci_bot.protocol.executions import ModelExecution, WitnessTest
+from ci_bot.protocol.executions import ModelExecution
 from ci_bot.protocol.review_report import Report
 from ci_bot.redaction import quoted_value
 
@@ -33,11 +33,23 @@ def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: boo
     report = make_local_report(machine, asked)
     if report.failure is not None:
         raise error_of(report.failure)
-    witness = _find_witness(report, model)
+    one = _find_execution(report.executions, model)
+    if one is None:
+        raise BadInput(
+            f"The change edits no query of a model {quoted_value(model)}.",
+            hint=_list_models(known.model for known in report.executions),
+        )
+    if one.witness is None:
+        raise RequestRefused(
+            f"There is no unit test that tells both versions of `{one.model}` apart: "
+            f"{_explain_absence(one)}.",
+            hint="`ci-bot review --full` shows what is known of the change.",
+        )
+    witness = one.witness
     if not write:
         print(f"# {witness.path}\n{witness.text}", file=machine.out, end="", flush=True)
         return EXIT_DONE
-    path = _project_of(report, model, asked, machine) / witness.path
+    path = _project_of(report, one.model, asked, machine) / witness.path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -56,21 +68,22 @@ def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: boo
     return EXIT_DONE
 
 
-def _find_witness(report: Report, model: str) -> WitnessTest:
-    found = {one.model: one for one in report.executions}
-    if model not in found:
-        raise BadInput(
-            f"No example was looked for of {quoted_value(model)}: its query is not changed.",
-            hint=_list_models(found),
-        )
-    one = found[model]
-    if one.witness is not None:
-        return one.witness
-    raise RequestRefused(
-        f"There is no unit test that tells both versions of `{model}` apart: "
-        f"{_explain_absence(one)}.",
-        hint="`ci-bot review --full` shows what is known of the change.",
-    )
+def _find_execution(executions: Iterable[ModelExecution], model: str) -> ModelExecution | None:
+    """That of the model: letters, quotes and the names above it may be written otherwise."""
+    wanted = _normalize_name(model)
+    by_name = {_normalize_name(one.model): one for one in executions}
+    if wanted in by_name:
+        return by_name[wanted]
+    longer = [
+        one
+        for name, one in by_name.items()
+        if name.endswith(f".{wanted}") or wanted.endswith(f".{name}")
+    ]
+    return longer[0] if len(longer) == 1 else None
+
+
+def _normalize_name(name: str) -> str:
+    return name.lower().replace("`", "").replace('"', "")
 
 
 def _explain_absence(one: ModelExecution) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,10 @@ from ci_bot.protocol.executions import (
 )
 from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker import execution
-from ci_bot.worker.execution import ExecutionVerdict, ValueType, judge_queries, read_columns
+from ci_bot.worker.execution import ExecutionVerdict, ValueType, judge_queries
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, rename_tables
+from ci_bot.worker.rules.source_tables import SourceTables
 from ci_bot.worker.sql import (
     ModelQueries,
     ModelQuery,
@@ -125,7 +126,7 @@ def _run_both_versions(
     return _run_queries(
         (before, after),
         inputs,
-        _read_tables(known, pair.new_names),
+        SourceTables(inputs, pair.queries).read_tables(known, (before, after), pair.new_names),
         seed_of=(pair.before, pair.after),
         seconds=seconds,
         data_sets=data_sets,
@@ -209,10 +210,11 @@ def _run_reader(
     if isinstance(own, str):
         return _make_untried_verdict(own)
     models = [reader, *(model for pair in edited.values() for model in pair)]
+    texts = (put_queries(own, before), put_queries(own, after))
     return _run_queries(
-        (put_queries(own, before), put_queries(own, after)),
+        texts,
         inputs,
-        _read_tables(models, {}),
+        SourceTables(inputs, queries).read_tables(models, texts, {}),
         seed_of=models,
         seconds=seconds,
         data_sets=data_sets,
@@ -231,35 +233,6 @@ def _render_apart(query: ModelQuery | None) -> exp.Query | str:
 
 def _make_untried_verdict(reason: str) -> ExecutionVerdict:
     return ExecutionVerdict("not_tried", reason=reason)
-
-
-def _read_tables(
-    models: Iterable[Model], new_names: Mapping[str, str]
-) -> Mapping[str, Mapping[str, ValueType]]:
-    """The columns of all tables that models read, as SQLMesh knows them.
-
-    A column that has one type before the change and another one after it has none here.
-    """
-    found: dict[str, dict[str, ValueType]] = {}
-    for model in models:
-        for name, columns in _iterate_tables(model.mapping_schema):
-            known = found.setdefault(new_names.get(name, name), {})
-            for column, kind in read_columns(columns).items():
-                if known.setdefault(column, kind) != kind:
-                    known[column] = ValueType(f"{known[column]} and {kind}")
-    return found
-
-
-def _iterate_tables(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(name, columns by name) in SQLMesh's mapping of catalogs, schemas and tables."""
-    for name, inner in schema.items():
-        if not isinstance(inner, Mapping):
-            continue
-        if any(isinstance(one, Mapping) for one in inner.values()):
-            for rest, columns in _iterate_tables(inner):
-                yield f"{plain_name(name)}.{rest}", columns
-        else:
-            yield plain_name(name), inner
 
 
 def _find_relation(before: exp.Expr, after: exp.Expr, models: Mapping[str, Model]) -> str | None:

@@ -1,0 +1,145 @@
+"""The tables that queries read, with the types of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from ci_bot.worker.execution import (
+    SourceTable,
+    UntriedError,
+    ValueType,
+    parse_plain,
+    read_columns,
+    write_query,
+)
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.sql import ModelQueries, plain_name
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+
+TypedColumns = Mapping[str, ValueType]
+# SQLGlot's word for a type that it cannot tell.
+_UNKNOWN = "unknown"
+# How many models above one another are read to know the type of a column.
+_MOST_FLOORS = 6
+
+
+class SourceTables:
+    """Reads the columns of tables: those that SQLMesh knows, then what their models' queries tell.
+
+    SQLGlot tells SQLMesh the types that no model declares: none of many expressions, and a wrong
+    one of some (a product of decimals has more digits in Spark). The judge knows Spark's types, so
+    a model's own query tells them, down to tables that are declared.
+    """
+
+    def __init__(self, inputs: RuleInputs, queries: ModelQueries) -> None:
+        self._inputs = inputs
+        self._queries = queries
+
+    def read_tables(
+        self,
+        models: Iterable[Model],
+        queries: Iterable[exp.Expr],
+        new_names: Mapping[str, str],
+    ) -> dict[str, TypedColumns]:
+        """The columns of all tables that models read, by the tables' names.
+
+        A column that has one type before the change and another one after it has none here.
+
+        Args:
+            models: the readers.
+            queries: theirs; only for columns that they name models are read.
+            new_names: of models that got another name.
+        """
+        wanted = {node.name.lower() for query in queries for node in query.find_all(exp.Column)}
+        return self._read_tables(models, wanted, new_names, _MOST_FLOORS)
+
+    def _read_tables(
+        self,
+        models: Iterable[Model],
+        wanted: set[str],
+        new_names: Mapping[str, str],
+        floors: int,
+    ) -> dict[str, TypedColumns]:
+        found: dict[str, dict[str, ValueType]] = {}
+        for model in models:
+            for name, columns in iterate_tables(model.mapping_schema):
+                known = found.setdefault(new_names.get(name, name), {})
+                for column, kind in read_columns(columns).items():
+                    if known.setdefault(column, kind) != kind:
+                        known[column] = ValueType(f"{known[column]} and {kind}")
+        for name, columns in found.items():
+            guessed = [one for one in wanted & columns.keys() if _may_be_guessed(columns[one])]
+            if guessed and floors:
+                told = self._read_definitions(name, set(guessed), floors - 1)
+                columns |= {one: told[one] for one in guessed if one in told}
+        return dict(found)
+
+    def _read_definitions(self, name: str, wanted: set[str], floors: int) -> dict[str, ValueType]:
+        """The columns whose types the queries of a model tell, both versions alike."""
+        sides = [
+            self._read_definition(model, wanted, floors)
+            for models in self._models_by_name
+            if (model := models.get(name)) is not None
+        ]
+        if not sides:
+            return {}
+        return {
+            column: kind
+            for column, kind in sides[0].items()
+            if all(side.get(column) == kind for side in sides)
+        }
+
+    def _read_definition(self, model: Model, wanted: set[str], floors: int) -> dict[str, ValueType]:
+        query = self._queries.query_of(model)
+        # To the types that a model declares, SQLMesh casts its columns.
+        if query is None or query.rendered_apart is None or model.columns_to_types_ is not None:
+            return {}
+        tree = _keep_columns(query.rendered_apart, wanted)
+        named = {node.name.lower() for node in tree.find_all(exp.Column)}
+        tables = self._read_tables([model], named, {}, floors)
+        sources = {name: SourceTable(name, columns) for name, columns in tables.items()}
+        try:
+            written = write_query(parse_plain(tree.sql(dialect="spark", comments=False)), sources)
+        except UntriedError:
+            # What the judge does not know in one column hides no other one.
+            alone = [{column} for column in sorted(wanted)] if len(wanted) > 1 else []
+            told = (self._read_definition(model, column, floors) for column in alone)
+            return {column: kind for columns in told for column, kind in columns.items()}
+        return {name.lower(): kind for name, kind in written.columns}
+
+    @cached_property
+    def _models_by_name(self) -> list[dict[str, Model]]:
+        """The models of the head and of the base that are not one and the same, by plain name."""
+        before, after = self._inputs.before, self._inputs.after
+        changed = {name: model for name, model in before.items() if after.get(name) is not model}
+        return [{plain_name(name): one for name, one in side.items()} for side in (after, changed)]
+
+
+def _keep_columns(query: exp.Query, wanted: set[str]) -> exp.Query:
+    """The query with these columns alone, where the others can go without another meaning."""
+    kept = [item for item in query.selects if item.alias_or_name.lower() in wanted]
+    if not isinstance(query, exp.Select) or query.args.get("distinct") or not kept:
+        return query
+    return query.select(*kept, append=False)
+
+
+def _may_be_guessed(kind: ValueType) -> bool:
+    return kind.name == _UNKNOWN or kind.is_numeric
+
+
+def iterate_tables(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(name, columns by name) in SQLMesh's mapping of catalogs, schemas and tables."""
+    for name, inner in schema.items():
+        if not isinstance(inner, Mapping):
+            continue
+        if any(isinstance(one, Mapping) for one in inner.values()):
+            for rest, columns in iterate_tables(inner):
+                yield f"{plain_name(name)}.{rest}", columns
+        else:
+            yield plain_name(name), inner

@@ -1,0 +1,75 @@
+"""Types that SQLGlot does not tell, and the queries of the models above do."""
+
+from __future__ import annotations
+
+from ci_bot.worker.rules import find_all
+from ci_bot.worker.rules.source_tables import SourceTables
+from ci_bot.worker.sql import ModelQueries
+from tests.unit.rules.world import change, models
+
+EXTERNAL = {"raw.fills": {"account": "string", "qty": "bigint", "price": "decimal(18,6)"}}
+VALUES = "MODEL (name mart.amounts, kind FULL);\nSELECT f.account, {0} AS v FROM raw.fills AS f"
+TOTALS = "MODEL (name mart.totals, kind FULL);\nSELECT t.account, {0} AS total FROM {1} AS t"
+PRODUCT = "f.qty * f.price"
+UNTOLD = "(SELECT MAX_BY(g.price, g.qty) FROM raw.fills AS g) * f.price"
+
+
+def judge(values: str, values_after: str, *, floors: int = 0) -> tuple[str, str]:
+    """The verdict on an edit of the lowest model, and its reason."""
+    sides = []
+    for text, total in ((values, "SUM(t.v)"), (values_after, "0 + SUM(t.v)")):
+        files, above = {"models/values.sql": VALUES.format(text)}, "mart.amounts"
+        for floor in range(floors):
+            files[f"models/f{floor}.sql"] = (
+                f"MODEL (name mart.f{floor}, kind FULL);\nSELECT t.account, t.v FROM {above} AS t"
+            )
+            above = f"mart.f{floor}"
+        totals = TOTALS.format(total, above) + " GROUP BY t.account"
+        sides.append({**files, "models/totals.sql": totals})
+    inputs = change(*sides, external=EXTERNAL)
+    find_all(inputs)
+    verdict = inputs.judged_models.found['"spark_catalog"."mart"."totals"']
+    return verdict.verdict, verdict.reason
+
+
+def test_type__of_a_product_of_decimals_is_told_by_the_model_above() -> None:
+    assert judge(UNTOLD, UNTOLD) == ("alike", "")
+
+
+def test_type__is_told_over_several_models() -> None:
+    assert judge(UNTOLD, UNTOLD, floors=3) == ("alike", "")
+
+
+def test_type__that_sqlglot_tells_wrong_is_told_right() -> None:
+    """SQLGlot takes the product for a `decimal(18,6)`; beside it stands what nobody can tell."""
+    both = f"MAP(f.qty, f.price)[1] AS w, {PRODUCT}"
+    inputs = change({}, {"models/m.sql": VALUES.format(both)}, external=EXTERNAL)
+    queries = ModelQueries(inputs.after)
+    totals = models(
+        {
+            "models/m.sql": VALUES.format(both),
+            "models/t.sql": TOTALS.format("MAX(t.v)", "mart.amounts") + " GROUP BY t.account",
+        },
+        external=EXTERNAL,
+    )['"spark_catalog"."mart"."totals"']
+    query = queries.query_of(totals)
+    assert query is not None
+    assert query.rendered_query is not None
+    tables = SourceTables(inputs, queries).read_tables([totals], [query.rendered_query], {})
+    assert {name: str(kind) for name, kind in tables["spark_catalog.mart.amounts"].items()} == {
+        "account": "string",
+        "w": "unknown",
+        "v": "decimal(38,6)",
+    }
+
+
+def test_type__that_changes_with_the_edit_is_not_told() -> None:
+    assert judge(UNTOLD, f"{UNTOLD} * f.price")[0] == "not_tried"
+
+
+def test_type__that_the_judge_does_not_know_stays_unknown() -> None:
+    assert judge("MAP(f.qty, f.price)[1]", "MAP(f.qty, f.price)[1]")[0] == "not_tried"
+
+
+def test_type__of_a_long_chain_is_given_up() -> None:
+    assert judge(UNTOLD, UNTOLD, floors=12) == ("not_tried", "a column of type unknown")
