@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import yaml
 
-from ci_bot.bot.policy.document import CODE_ON_LOAD, PROTECTED, UNWEIGHED
+from ci_bot.bot.policy.weighable_rules import CODE_ON_LOAD, PROTECTED, UNWEIGHED
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import (
     FACTS,

@@ -175,6 +175,10 @@ class ReviewRequest(_Planning, _Request):
     scopes: list[ModelScope] = Field(
         default_factory=list, description="Whose models the policy has to know."
     )
+    exposed: list[Line] = Field(
+        default_factory=list,
+        description="Names of models that readers outside of the project read, by the policy.",
+    )
     personal_schemas: list[Name] | None = Field(
         default=None,
         description="Schemas that may hold personal data, `*` matches; null: nobody has said.",

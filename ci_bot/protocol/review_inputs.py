@@ -118,6 +118,21 @@ class ScopedModels(Contract):
     )
 
 
+class ExposedModel(Contract):
+    """Which model the policy means by a name that a reader outside of the project reads."""
+
+    name: Line = Field(description="As it was asked.")
+    model: Name | None = Field(description="As reports call it; null: no model, or several.")
+    several: bool = False
+    near: list[Name] = Field(
+        default_factory=list, description="The models that it may be, or names like it."
+    )
+    columns: list[Name] | None = Field(
+        default=None,
+        description="Of both sides, in lower case; null: not known, or the model does not change.",
+    )
+
+
 class SelectedModel(Contract):
     """What selections and owners go by, of one model."""
 

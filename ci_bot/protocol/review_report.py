@@ -43,7 +43,7 @@ from ci_bot.protocol.plan import (
     Stage,
 )
 from ci_bot.protocol.plan_identity import PlanIdentity, PlanOption
-from ci_bot.protocol.review_inputs import ScopedModels
+from ci_bot.protocol.review_inputs import ExposedModel, ScopedModels
 
 # What a team's own policy has made of a review, as a report tells it.
 
@@ -369,6 +369,9 @@ class ReviewFacts(Contract):
     base_failures: _BaseFailures = Field(default_factory=list)
     scoped: list[ScopedModels] = Field(
         default_factory=list, description="The models of each scope that was asked for, in order."
+    )
+    exposed: list[ExposedModel] = Field(
+        default_factory=list, description="The models of the names that were asked for, in order."
     )
     acceptances: list[Acceptance] = Field(
         default_factory=list, description="What the ledger holds for this pull request."

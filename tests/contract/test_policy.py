@@ -11,8 +11,9 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.policy.document import PROTECTED, UNWEIGHED, known_rules, policy_schema
+from ci_bot.bot.policy.document import policy_schema
 from ci_bot.bot.policy.policy_file import UnfitPolicy, read_policy
+from ci_bot.bot.policy.weighable_rules import PROTECTED, UNWEIGHED, known_rules
 from tests.conftest import REPOSITORY
 from tests.unit.policy.test_policy_file import WRONG
 

@@ -21,7 +21,7 @@ import yaml
 from ci_bot.bot.decision import data_evidence  # noqa: F401 - rules register when imported
 from ci_bot.bot.decision.judgement import NOT_LISTED
 from ci_bot.bot.decision.risks import compares, judges
-from ci_bot.bot.policy.document import PROTECTED, UNWEIGHED
+from ci_bot.bot.policy.weighable_rules import PROTECTED, UNWEIGHED
 from ci_bot.protocol import rules
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import (

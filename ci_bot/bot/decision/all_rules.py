@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.decision import evidence_rules, plan_rules, removal_rules, work_rules
+from ci_bot.bot.decision import (
+    evidence_rules,
+    exposure_rules,
+    plan_rules,
+    removal_rules,
+    work_rules,
+)
 from ci_bot.bot.decision.risks import judges
 
 PLAN_RULES = judges
 
-__all__ = ["PLAN_RULES", "evidence_rules", "plan_rules", "removal_rules", "work_rules"]
+__all__ = [
+    "PLAN_RULES",
+    "evidence_rules",
+    "exposure_rules",
+    "plan_rules",
+    "removal_rules",
+    "work_rules",
+]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 
+from ci_bot.bot.decision.exposure_rules import name_readers
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.bot.report import SENTENCES
@@ -16,6 +17,7 @@ PLANNED_FROM_BASE = "prod is planned from the base branch"
 _MEANT_TO_GO = "someone confirms that all of these models are meant to go"
 
 COLUMN_DROPPED = find_rule("R04-column-dropped")
+UNKNOWN_OUTSIDE = "readers outside are not known"
 MASS_REMOVAL = find_rule("R04-mass-removal")
 MODEL_REMOVED = find_rule("R04-model-removed")
 
@@ -57,7 +59,7 @@ def find_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iter
         removed = [change for change in removed if change not in whole or change.readers]
     for change in removed:
         if change.model not in moved or change.readers:
-            yield _make_removal_risk(change)
+            yield _make_removal_risk(change, name_readers(facts, bot, change.model))
     for change in every:
         if change.from_base:
             yield _removal_by_others(change)
@@ -101,7 +103,7 @@ def _describe_readers(change: Change) -> str:
     return "reads" if len(change.readers) == 1 else "read"
 
 
-def _make_removal_risk(change: Change) -> Risk:
+def _make_removal_risk(change: Change, outside: Sequence[str]) -> Risk:
     if change.readers:
         return make_risk(
             MODEL_REMOVED,
@@ -114,8 +116,10 @@ def _make_removal_risk(change: Change) -> Risk:
         )
     return make_risk(
         MODEL_REMOVED,
-        "The model is removed. No model of the project reads it; readers outside are not known.",
-        "its owner confirms that nobody outside the project reads it",
+        f"The model is removed. No model of the project reads it; {_describe_outside(outside)}.",
+        "the readers outside of the project use it no longer, or it stays"
+        if outside
+        else "its owner confirms that nobody outside the project reads it",
         model=change.model,
         path=change.path,
     )
@@ -133,7 +137,9 @@ def find_column_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -
         if read:
             yield _dropped_and_read(change, read)
         if unread:
-            yield _make_dropped_risk(change, unread)
+            names = [column.name.lower() for column in unread]
+            outside = name_readers(facts, bot, change.model, names)
+            yield _make_dropped_risk(change, unread, outside)
         # Narrowing is told apart from widening where the types are known as types: in the worker.
         # It arrives as the finding `column-retyped`.
 
@@ -153,14 +159,23 @@ def _dropped_and_read(change: Change, read: list[ColumnChange]) -> Risk:
     )
 
 
-def _make_dropped_risk(change: Change, unread: list[ColumnChange]) -> Risk:
+def _describe_outside(readers: Sequence[str]) -> str:
+    """Who reads it outside of the project, as far as the policy's exposures say."""
+    if not readers:
+        return UNKNOWN_OUTSIDE
+    return f"outside of it, {quote_names(readers)} {'reads' if len(readers) == 1 else 'read'} it"
+
+
+def _make_dropped_risk(change: Change, unread: list[ColumnChange], outside: Sequence[str]) -> Risk:
     own, it = change.change == "direct", "it" if len(unread) == 1 else "them"
     return make_risk(
         COLUMN_DROPPED,
         # A model that only follows the one above it is judged there.
         f"Drops {quote_names(c.name for c in unread)}. "
-        f"{SENTENCES.known_readers.capitalize()} {it}; readers outside are not known.",
-        f"the owner confirms that nobody outside the project reads {it}",
+        f"{SENTENCES.known_readers.capitalize()} {it}; {_describe_outside(outside)}.",
+        f"the readers outside of the project use {it} no longer"
+        if outside
+        else f"the owner confirms that nobody outside the project reads {it}",
         severity=None if own else "low",
         subject=_list_columns(unread),
         model=change.model,

@@ -10,13 +10,19 @@ if TYPE_CHECKING:
     from ci_bot.bot.policy import severity_overrides
     from ci_bot.bot.policy.comparison import PolicyChange, list_policy_changes
     from ci_bot.bot.policy.document import (
-        UNWEIGHED,
         IgnoreEntry,
         PolicyEntry,
         PolicyFile,
         ScopedEntry,
-        known_rules,
         policy_schema,
+    )
+    from ci_bot.bot.policy.exposures import (
+        MOST_EXPOSURE_BYTES,
+        Exposure,
+        describe_stale_exposures,
+        list_exposed_names,
+        quote_text,
+        read_listed_exposures,
     )
     from ci_bot.bot.policy.model_owners import (
         MOST_CODEOWNERS_BYTES,
@@ -52,16 +58,19 @@ if TYPE_CHECKING:
         PolicyWeighing,
         describe_entry,
     )
+    from ci_bot.bot.policy.weighable_rules import UNWEIGHED, known_rules
 
 __all__ = [
     "FILE_NAME",
     "MOST_CODEOWNERS_BYTES",
+    "MOST_EXPOSURE_BYTES",
     "MOST_POLICY_BYTES",
     "PLACES",
     "UNWEIGHED",
     "Acceptances",
     "ChangeAuthors",
     "CodeOwnersFile",
+    "Exposure",
     "IgnoreComments",
     "IgnoreEntry",
     "ModelFiles",
@@ -76,16 +85,20 @@ __all__ = [
     "UnfitPolicy",
     "compare_ignore_comments",
     "describe_entry",
+    "describe_stale_exposures",
     "find_ownership",
     "in_text",
     "is_on_path",
     "known_rules",
+    "list_exposed_names",
     "list_fingerprints",
     "list_policy_changes",
     "make_unfit_policy",
     "may_be_accepted",
     "may_ignore",
     "policy_schema",
+    "quote_text",
+    "read_listed_exposures",
     "read_policy",
     "scope_key",
     "severity_overrides",
@@ -101,9 +114,15 @@ __getattr__ = open_on_demand(
             "PolicyFile",
             "IgnoreEntry",
             "ScopedEntry",
-            "UNWEIGHED",
-            "known_rules",
             "policy_schema",
+        ],
+        "exposures": [
+            "Exposure",
+            "MOST_EXPOSURE_BYTES",
+            "describe_stale_exposures",
+            "list_exposed_names",
+            "quote_text",
+            "read_listed_exposures",
         ],
         "model_owners": [
             "Acceptances",
@@ -134,6 +153,7 @@ __getattr__ = open_on_demand(
             "read_policy",
             "make_unfit_policy",
         ],
+        "weighable_rules": ["UNWEIGHED", "known_rules"],
         "severity_overrides": ["ChangeAuthors", "PolicyWeighing", "describe_entry"],
     },
 )

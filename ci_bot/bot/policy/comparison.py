@@ -69,6 +69,7 @@ def list_policy_changes(
         *_compare_tolerances(before, after),
         *_compare_owners(before, after),
         *_compare_trust(before, after),
+        *_compare_exposures(before, after),
         *_compare_words(before, after),
     ]
     return sorted(found, key=lambda item: (not item.loosens, item.path or "", item.line or 0))
@@ -278,6 +279,39 @@ def _compare_trust(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     elif old is not None and new is None:
         told = "code that runs on load would no longer be a note for people with write permission"
         yield PolicyChange(told, loosens=False, path=old.path)
+
+
+def _compare_exposures(before: Policy, after: Policy) -> Iterator[PolicyChange]:
+    """Who is asked, and about what; the line is no part of it."""
+    old, new = _map_exposures(before), _map_exposures(after)
+    for names, does, loosens in (
+        (old.keys() - new.keys(), "would go", True),
+        (
+            {n for n in old.keys() & new.keys() if old[n] != new[n]},
+            "would get other columns or owners",
+            True,
+        ),
+        (new.keys() - old.keys(), "would be new", False),
+    ):
+        if names:
+            told = severity_overrides.list_entry_names(sorted(map(_plain_name, names)))
+            one = "exposure" if len(names) == 1 else "exposures"
+            paths = {item.path for item in (*after.exposures, *before.exposures)}
+            path = next(iter(paths)) if len(paths) == 1 else _policy_path(after)
+            yield PolicyChange(f"the {one} {told} {does}", loosens, path=path)
+
+
+def _map_exposures(policy: Policy) -> dict[str, list[object]]:
+    """The meanings of all exposures of a name."""
+    found: dict[str, list[object]] = {}
+    for item in policy.exposures:
+        meaning = (item.accounts, item.contacts, {n: c and {*c} for n, c in item.reads.items()})
+        found.setdefault(item.name, []).append(meaning)
+    return found
+
+
+def _plain_name(name: str) -> str:
+    return name.replace("`", "'")
 
 
 def _change_at_entry(entry: PolicyEntry, told: str, *, loosens: bool) -> PolicyChange:

@@ -7,7 +7,6 @@ The same classes check a file and give the JSON Schema with which editors comple
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -24,31 +23,36 @@ from pydantic import (
 from typing_extensions import Self, TypeAliasType
 
 from ci_bot.bot.actions import FailOn
+from ci_bot.bot.policy.weighable_rules import UNWEIGHED, known_rules
 from ci_bot.protocol.cost import PRICE, Price
 from ci_bot.protocol.limits import MOST_INTERVALS
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import RULES
 from ci_bot.protocol.team_markdown import MOST_CHARACTERS, find_unfit_part
 
-_NO_PLAN = "there is no plan to decide on"
-
-_NO_CREDENTIALS = "it keeps credentials out of the repository"
-
 EVERY_RULE = "*"
-
-CODE_ON_LOAD = "R12-code-on-load"
 
 OFF: Literal["off"] = "off"
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
+_ADDRESS = re.compile(r"[^@\s<>]{1,200}@[^@\s<>]{1,200}")
+
 _ACCOUNT = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99})?")
+NO_ACCOUNT = "must be a login or `organization/team` of GitHub"
 # SQLMesh would run git for it, which the process that plans does not have.
 _GIT = re.compile(r"(?<![\w.])git:")
 
 
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
+
+
+def _as_columns(value: Any) -> Any:
+    if value == "all":
+        return None
+    if not isinstance(value, list):
+        raise ValueError("must be a list of columns, or `all`")
+    return value
 
 
 def _as_date(value: Any) -> Any:
@@ -75,8 +79,28 @@ def _validate_price(value: Any) -> Any:
 
 def _validate_account(text: str) -> str:
     if not _ACCOUNT.fullmatch(text):
-        raise ValueError("must be a login or `organization/team` of GitHub")
+        raise ValueError(NO_ACCOUNT)
     return text.removeprefix("@")
+
+
+def is_account(text: str) -> bool:
+    """Whether a text is a login or an organization/team of GitHub."""
+    return _ACCOUNT.fullmatch(text) is not None
+
+
+def _validate_owner(text: str) -> str:
+    if is_account(text):
+        return text.removeprefix("@")
+    if not _ADDRESS.fullmatch(text):
+        raise ValueError("must be a login, `organization/team` of GitHub, or an e-mail address")
+    return text
+
+
+def _validate_file(text: str) -> str:
+    parts = text.split("/")
+    if text.startswith("/") or "\\" in text or ":" in text or {"..", ".", ""} & {*parts}:
+        raise ValueError("must be a file of the repository, as in `models/exposures.yml`")
+    return text
 
 
 def _validate_words(text: str) -> str:
@@ -187,6 +211,20 @@ Accounts = Annotated[
     _Some,
     BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
     Field(description="Logins, and teams as organization/team."),
+]
+
+
+ReaderOwners = Annotated[
+    list[Annotated[_Word, AfterValidator(_validate_owner)]],
+    Field(min_length=1, max_length=20),
+    BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
+    Field(description="Whom to ask: logins, teams as organization/team, or e-mail addresses."),
+]
+
+# None: all of them. An empty list reads which rows there are, as COUNT(*) does.
+_ReadColumns = Annotated[
+    Annotated[list[_Word], Field(max_length=2_000)] | None,
+    BeforeValidator(_as_columns, json_schema_input_type=list[str] | Literal["all"]),
 ]
 
 
@@ -342,6 +380,49 @@ class OwnerEntry(PolicyEntry):
         return self
 
 
+class ExposureEntry(PolicyEntry):
+    """A reader outside of the project, or a file that lists some as dbt's `exposures:` do."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["name", "owner", "reads"]}, {"required": ["file"]}]
+        }
+    )
+
+    name: Annotated[_Word, Field(max_length=200)] | None = None
+    owner: ReaderOwners | None = None
+    reads: (
+        Annotated[
+            dict[_Word, _ReadColumns],
+            Field(
+                min_length=1,
+                max_length=500,
+                description="Each model with the columns that are read, or `all`.",
+            ),
+        ]
+        | None
+    ) = None
+    file: (
+        Annotated[
+            _Word,
+            AfterValidator(_validate_file),
+            Field(
+                description="A file of the repository with `exposures:`. `owner` beside it is "
+                "asked if an exposure of it names nobody on GitHub."
+            ),
+        ]
+        | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _is_reader_or_file(self) -> Self:
+        if self.file is None and None in (self.name, self.owner, self.reads):
+            raise ValueError("an exposure needs `name`, `owner` and `reads`, or else `file`")
+        if self.file is not None and (self.name or self.reads):
+            raise ValueError("`file` stands without `name` and `reads`, which the file says")
+        return self
+
+
 def _none_to_list(value: Any) -> Any:
     """A key without a value is an empty list."""
     return [] if value is None else value
@@ -364,65 +445,12 @@ class PolicyFile(_PolicyPart):
     comment: CommentSettings = CommentSettings()
     data_diff: Annotated[list[DiffEntry], _Entries] = []
     owners: Annotated[list[OwnerEntry], _Entries] = []
+    exposures: Annotated[list[ExposureEntry], _Entries] = []
     trust: TrustEntry | None = None
     messages: Annotated[list[MessageEntry], _Entries] = []
 
 
 AnyWeight = Severity | Literal["off"]
-
-
-# Which rules a policy may not weigh, or in the narrow forms only, and why.
-
-
-# No decision can be made without what these ask for, so nothing in a file can take its place.
-UNWEIGHED: Mapping[str, str] = {
-    "R01-load-failed": _NO_PLAN,
-    "R01-plan-failed": _NO_PLAN,
-    "R01-base-broken": "there is no plan to compare with",
-    "R01-uncategorized": "SQLMesh cannot apply the plan",
-    "R01-prod-plan-fails": "the merge would fail in prod",
-    "R03-conflict": "there is no merged project to plan",
-    "R05-forward-only-destructive": "SQLMesh refuses the plan; `allow-destructive` is what allows "
-    "it",
-    **dict.fromkeys(
-        (
-            "R09-duplicate-keys",
-            "R09-null-keys",
-            "R09-rows-gained",
-            "R09-rows-lost",
-            "R09-values-differ",
-        ),
-        "an apply tells it and no review; `data-diff` says how much may differ",
-    ),
-    "R10-files-not-read": "nobody has looked for credentials",
-    "R10-not-listed": "it counts for findings that are not listed",
-    CODE_ON_LOAD: "code of the pull request may have made up the rest of the report; `trust` makes "
-    "it a note for people with write permission",
-    "policy-changed": "a pull request would silence its own alarm",
-    "policy-expired": "it is about the policy itself",
-    "rule-crashed": "a rule has not looked",
-}
-
-# What these stop cannot be taken back: rows of prod, and secrets that others have read. So they are
-# never made lighter as such. For named models or files they can be ignored until a day, and what a
-# statement writes can be allowed by its target.
-PROTECTED: Mapping[str, str] = {
-    "destructive-statement": "it keeps statements from writing what is not the environment's",
-    "code-in-sql": "it keeps programs out of Spark",
-    "macro-runs-python": "it keeps SQL from running as Python beside credentials",
-    "setting-runs-code": "it keeps settings from running code beside credentials",
-    "hardcoded-secret": _NO_CREDENTIALS,
-    "env-file-tracked": _NO_CREDENTIALS,
-    "forward-only-destructive": "it keeps columns of prod's tables from being lost",
-}
-
-
-# The rules that a policy may name, with every weight that each may have by itself.
-
-
-def known_rules() -> Mapping[str, frozenset[Severity]]:
-    """By id, as the rules' pages declare them."""
-    return {id_: spec.severities for id_, spec in RULES.items()}
 
 
 # The JSON Schema with which an editor completes a policy, and finds what is wrong with it.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import get_args
 
-from ci_bot.bot.policy.document import UNWEIGHED
 from ci_bot.bot.policy.policy import Policy, ScopeMatches
+from ci_bot.bot.policy.weighable_rules import UNWEIGHED
 from ci_bot.protocol.plan import Change, Severity
 from ci_bot.protocol.review_report import Acceptance, Risk, Weighed
 

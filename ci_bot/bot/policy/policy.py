@@ -11,9 +11,8 @@ from itertools import chain, islice
 
 from ci_bot.bot.policy.document import (
     EVERY_RULE,
-    PROTECTED,
-    UNWEIGHED,
     DiffEntry,
+    ExposureEntry,
     IgnoreEntry,
     MessageEntry,
     OwnerEntry,
@@ -25,6 +24,8 @@ from ci_bot.bot.policy.document import (
     StatementEntry,
     TrustEntry,
 )
+from ci_bot.bot.policy.exposures import Exposure, list_entries, list_entry_exposures
+from ci_bot.bot.policy.weighable_rules import PROTECTED, UNWEIGHED
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.reasons import OF_THE_BOT
 from ci_bot.protocol.review_inputs import ModelScope, ScopedModels
@@ -34,9 +35,14 @@ ScopeKey = tuple[tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Policy:
-    """All entries, in the order of the files and of the lines in them."""
+    """All entries, in the order of the files and of the lines in them.
+
+    Attributes:
+        listed: the exposures of the files that `exposures` names.
+    """
 
     files: tuple[PolicyFile, ...] = ()
+    listed: tuple[Exposure, ...] = ()
 
     @cached_property
     def severity(self) -> list[SeverityEntry]:
@@ -73,6 +79,11 @@ class Policy:
         return list(chain.from_iterable(file.owners for file in self.files))
 
     @cached_property
+    def exposures(self) -> list[Exposure]:
+        """The readers outside of the project."""
+        return [*list_entry_exposures(self.files), *self.listed]
+
+    @cached_property
     def trust(self) -> list[TrustEntry]:
         return [file.trust for file in self.files if file.trust is not None]
 
@@ -93,6 +104,7 @@ class Policy:
             *self.owners,
             *self.trust,
             *self.messages,
+            *list_entries(self.files),
         ]
 
     @property
@@ -130,6 +142,8 @@ def _list_set_limits(limits: Iterable[PolicyLimits]) -> dict[str, object]:
 
 def scope_key(entry: PolicyEntry) -> ScopeKey:
     """The models and owners of an entry; two entries with the same ask the same."""
+    if isinstance(entry, ExposureEntry):
+        return (), ()  # whose `owner` is whom to ask
     models = getattr(entry, "models", None) or ()
     owners = getattr(entry, "owner", None) or ()
     return tuple(models), tuple(owners)

@@ -13,14 +13,13 @@ from pydantic import BaseModel, ValidationError
 
 from ci_bot.bot.policy.document import (
     EVERY_RULE,
-    PROTECTED,
-    UNWEIGHED,
     IgnoreEntry,
     MessageEntry,
     PolicyEntry,
     PolicyFile,
     SeverityEntry,
 )
+from ci_bot.bot.policy.weighable_rules import PROTECTED, UNWEIGHED
 from ci_bot.errors import BadInput
 from ci_bot.yaml_reader import PositionedDocument, UnfitYaml, YamlPlace, read_plain_yaml
 
@@ -47,6 +46,8 @@ _EXPECTED = {
     "string_too_long": "at most {max_length} characters long",
 }
 
+_LISTS = ("severity", "ignore", "statements", "data_diff", "owners", "messages", "exposures")
+
 Problem = tuple[int, str]
 
 
@@ -66,7 +67,7 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
     Raises:
         UnfitPolicy: it cannot be read, or says something that nothing here understands.
     """
-    text = _decode_content(content, path)
+    text = decode_content(content, path)
     try:
         lines = read_plain_yaml(text)
     except UnfitYaml as error:
@@ -77,8 +78,16 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
     try:
         found = PolicyFile.model_validate(data)
     except ValidationError as error:
-        raise make_unfit_policy(path, _list_problems(error, lines)) from error
-    for name in ("severity", "ignore", "statements", "data_diff", "owners", "messages"):
+        raise make_unfit_policy(path, list_problems(error, lines)) from error
+    for name in (
+        "severity",
+        "ignore",
+        "statements",
+        "data_diff",
+        "owners",
+        "messages",
+        "exposures",
+    ):
         for position, entry in enumerate(getattr(found, name)):
             entry.found_at(path, lines.line_of_part((name.replace("_", "-"), position)))
     if found.trust is not None:
@@ -105,9 +114,14 @@ def make_unfit_policy(path: str, problems: Iterable[Problem]) -> UnfitPolicy:
     )
 
 
-def _decode_content(content: bytes, path: str) -> str:
-    if len(content) > MOST_POLICY_BYTES:
-        told = f"it has more than {MOST_POLICY_BYTES // 1024} KiB, which no policy needs"
+def decode_content(content: bytes, path: str, *, at_most: int = MOST_POLICY_BYTES) -> str:
+    """A file as text.
+
+    Raises:
+        UnfitPolicy: it is too large, or no UTF-8.
+    """
+    if len(content) > at_most:
+        told = f"it has more than {at_most // 1024:,} KiB, which no policy needs"
         raise make_unfit_policy(path, [(1, told)])
     try:
         return content.decode("utf-8-sig")
@@ -116,7 +130,8 @@ def _decode_content(content: bytes, path: str) -> str:
         raise make_unfit_policy(path, [(line, "it is not UTF-8")]) from error
 
 
-def _list_problems(error: ValidationError, lines: PositionedDocument) -> Iterator[Problem]:
+def list_problems(error: ValidationError, lines: PositionedDocument) -> Iterator[Problem]:
+    """What does not fit, each with its line."""
     for item in error.errors(include_url=False):
         place: YamlPlace = tuple(item["loc"])
         yield lines.line_of_part(place), _describe_problem(item, place)

@@ -12,11 +12,9 @@ from datetime import date
 from typing import get_args
 
 from ci_bot.bot.policy.document import (
-    CODE_ON_LOAD,
     EVERY_RULE,
-    PROTECTED,
-    UNWEIGHED,
     DiffEntry,
+    ExposureEntry,
     IgnoreEntry,
     MessageEntry,
     OwnerEntry,
@@ -26,6 +24,7 @@ from ci_bot.bot.policy.document import (
     StatementEntry,
     TrustEntry,
 )
+from ci_bot.bot.policy.exposures import quote_text
 from ci_bot.bot.policy.model_owners import Acceptances, ModelFiles, mark_accepted
 from ci_bot.bot.policy.policy import (
     IgnoreComments,
@@ -35,6 +34,7 @@ from ci_bot.bot.policy.policy import (
     is_target,
     names_rule,
 )
+from ci_bot.bot.policy.weighable_rules import CODE_ON_LOAD, PROTECTED, UNWEIGHED
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.review_report import Risk, Weighed
 
@@ -255,6 +255,8 @@ def describe_entry(entry: PolicyEntry) -> str:  # noqa: PLR0911 - one return per
         return describe_trust(entry)
     if isinstance(entry, MessageEntry):
         return f"the team says of {describe_entry_findings(entry)}: {entry.message}"
+    if isinstance(entry, ExposureEntry):
+        return describe_exposure_entry(entry)
     raise TypeError(f"no words for {type(entry).__name__}")
 
 
@@ -297,6 +299,16 @@ def describe_trust(entry: TrustEntry) -> str:
         "code that runs on load is trusted, if people with write permission wrote it in commits "
         "that GitHub has verified"
     )
+
+
+def describe_exposure_entry(entry: ExposureEntry) -> str:
+    """Who reads which models, or which file says so."""
+    owners = " and ".join(quote_text(name) for name in entry.owner or ())
+    if entry.file is not None:
+        asked = f", and asks {owners} where it names nobody on GitHub" if owners else ""
+        return f"{quote_text(entry.file)} lists readers outside of the project{asked}"
+    models = list_entry_names(entry.reads)
+    return f"{quote_text(entry.name or '')} of {owners} reads {models} from outside of the project"
 
 
 def describe_authors(authors: ChangeAuthors) -> str:

@@ -17,10 +17,12 @@ from pathlib import Path
 from ci_bot.bot.decision import ChangedFile
 from ci_bot.bot.policy import (
     FILE_NAME,
+    MOST_EXPOSURE_BYTES,
     MOST_POLICY_BYTES,
     Policy,
     known_rules,
     make_unfit_policy,
+    read_listed_exposures,
     read_policy,
 )
 from ci_bot.bot.sandbox import GitBlob, GitFile, GitRepository
@@ -190,26 +192,45 @@ def file_content(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
         raise make_unfit_policy(path.name, [(1, told)]) from error
 
 
-def contents_of(git: GitRepository, commit: str, paths: Sequence[str]) -> list[bytes | None]:
+def contents_of(
+    git: GitRepository, commit: str, paths: Sequence[str], at_most: int = MOST_POLICY_BYTES
+) -> list[bytes | None]:
     """The same of a commit's files."""
-    with git.objects.files_of(commit, at_most=MOST_POLICY_BYTES) as read:
+    with git.objects.files_of(commit, at_most=at_most) as read:
         return [read(path) for path in paths]
 
 
-def policy_of(paths: Sequence[str], contents: Sequence[bytes | None], today: date) -> Policy:
-    """The policy of the files that are there.
+ReadExposures = Callable[[Sequence[str]], Sequence[bytes | None]]
+
+
+def read_committed_exposures(git: GitRepository, commit: str) -> ReadExposures:
+    """Reads files of exposures of a commit."""
+    return lambda paths: contents_of(git, commit, paths, MOST_EXPOSURE_BYTES)
+
+
+def read_exposures_below(checkout: Path) -> ReadExposures:
+    """Reads files of exposures as they are in a checkout."""
+    return lambda paths: [file_content(checkout / path, MOST_EXPOSURE_BYTES) for path in paths]
+
+
+def policy_of(
+    paths: Sequence[str],
+    contents: Sequence[bytes | None],
+    today: date,
+    read_exposures: ReadExposures,
+) -> Policy:
+    """The policy of the files that are there, with the files of exposures that they name.
 
     Raises:
         UnfitPolicy: one of them cannot be used.
     """
     rules = known_rules()
-    return Policy(
-        tuple(
-            read_policy(content, path=path, rules=rules, today=today)
-            for path, content in zip(paths, contents, strict=True)
-            if content is not None
-        )
+    files = tuple(
+        read_policy(content, path=path, rules=rules, today=today)
+        for path, content in zip(paths, contents, strict=True)
+        if content is not None
     )
+    return Policy(files, read_listed_exposures(files, read_exposures))
 
 
 def is_sql(path: str) -> bool:

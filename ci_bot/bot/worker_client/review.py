@@ -13,7 +13,7 @@ from ci_bot.bot.decision import (
     could_run_on_load,
     judge_review,
 )
-from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing
+from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_exposures
 from ci_bot.bot.report import SENTENCES
 from ci_bot.bot.sandbox import GitFile, MissingFiles
 from ci_bot.bot.worker_client.base_branch import compared_with_base
@@ -155,6 +155,7 @@ def _make_report(
                 *report.notes,
                 *(client.git.exports.notes if found.baseline == "base-branch" else ()),
                 *describe_fallen_acceptances(weighing, report.risks),
+                *describe_stale_exposures(team.policy.exposures, facts.exposed),
             ],
         }
     )

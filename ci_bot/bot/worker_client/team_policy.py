@@ -44,6 +44,8 @@ from ci_bot.bot.worker_client.changed_files import (
     is_sql,
     paths_of,
     policy_of,
+    read_committed_exposures,
+    read_exposures_below,
     text_of,
 )
 from ci_bot.bot.worker_client.client import WorkerClient
@@ -305,16 +307,26 @@ def of_base(
     paths = paths_of(projects)
     before = contents_of(git, base, paths)
     after = before if new is None else contents_of(git, new, paths)
-    proposed = policy_of(paths, after, today) if after != before else None
+
+    def read_proposed() -> Policy | None:
+        if new is None:
+            return None
+        return policy_of(paths, after, today, read_committed_exposures(git, new))
+
+    proposed = read_proposed() if after != before else None
     found: list[PolicyChange] = []
     try:
-        policy = policy_of(paths, before, today)
+        policy = policy_of(paths, before, today, read_committed_exposures(git, base))
     except UnfitPolicy as error:
+        # If what is wrong is a file of exposures, the policy's own files are the same.
+        proposed = proposed or read_proposed()
         if proposed is None:
             raise
         policy = Policy()
         told = f"the base branch's cannot be used, so nothing of it counts here: {error.message}"
         found.append(PolicyChange(told.removesuffix("."), loosens=True, path=error.path))
+    if proposed is None and policy.listed:
+        proposed = read_proposed()
     if proposed is not None:
         found += list_policy_changes(policy, proposed, weights=known_rules(), today=today)
     files = [path for path, content in zip(paths, before, strict=True) if content is not None]
@@ -346,7 +358,7 @@ def of_working_tree(checkout: Path, projects: Sequence[str], *, today: date) -> 
     """
     paths = paths_of(projects)
     contents = [file_content(checkout / path) for path in paths]
-    policy = policy_of(paths, contents, today)
+    policy = policy_of(paths, contents, today, read_exposures_below(checkout))
     files = [path for path, content in zip(paths, contents, strict=True) if content is not None]
     return TeamPolicy(
         policy=policy,

@@ -27,6 +27,7 @@ from ci_bot.worker.project import (
     validation,
     versions_of,
 )
+from ci_bot.worker.review.exposed_models import find_exposed_models
 from ci_bot.worker.review.lineage_inputs import column_impact
 from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.review.policy_scopes import scopes_of_told
@@ -103,6 +104,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         executions = add_witnesses(context, inputs, list_executions(inputs))
         told = (*parts.changes, *found, *checked.lint.findings)
         scoped = scopes_of_told(context, request.scopes, inputs, told)
+        exposed = find_exposed_models(request.exposed, inputs)
     ports.progress("impact", "following the changed columns")
     with clock.time_phase("impact"):
         impact = column_impact(
@@ -146,6 +148,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         timings=dict(clock.phases),
         base_failures=list(opened.base_failures),
         scoped=scoped,
+        exposed=exposed,
         acceptances=facts.list_acceptances(),
         prod_not_found=opened.prod_not_found,
         base_models=opened.base_models,

@@ -1,0 +1,249 @@
+"""What a change takes from readers outside of the project, and whom to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
+from ci_bot.bot.decision.risks import judges, make_risk
+from ci_bot.bot.policy import Exposure, quote_text
+from ci_bot.protocol.changed_rows import judge_past_numbers
+from ci_bot.protocol.plan import Change
+from ci_bot.protocol.review_report import ChangedPart, ReviewFacts, Risk
+from ci_bot.protocol.rules import find_rule
+
+EXPOSURE_AFFECTED = find_rule("exposure-affected")
+
+Effect = Literal["dropped", "retyped", "computed"]
+
+_COLUMNS_SHOWN = 5
+# The heaviest first: what a column loses by one of them is not said by the next.
+_EFFECTS: tuple[Effect, ...] = ("dropped", "retyped", "computed")
+
+
+@dataclass
+class ChangedModel:
+    """What a change does to one model, by its columns.
+
+    Attributes:
+        columns: changed ones, each with the heaviest effect.
+        types: of retyped ones, before and after.
+        replaced_by: a new column of the type of the only one that is dropped.
+        removed: the model goes away.
+        rows: which rows it has changes, so all of its columns do.
+        reordered: its columns change their order.
+        unknown: it is not known what of it changes.
+    """
+
+    columns: dict[str, Effect] = field(default_factory=dict)
+    types: dict[str, tuple[str, str]] = field(default_factory=dict)
+    replaced_by: str | None = None
+    removed: bool = False
+    rows: bool = False
+    reordered: bool = False
+    unknown: bool = False
+
+    def add_effect(self, column: str, effect: Effect) -> None:
+        """Notes an effect, if none is known that is heavier."""
+        known = self.columns.get(column)
+        if known is None or _EFFECTS.index(effect) < _EFFECTS.index(known):
+            self.columns[column] = effect
+
+    def restrict_to(self, columns: Sequence[str] | None) -> dict[str, Effect]:
+        """The effects on some columns; None: on all."""
+        return {
+            name: effect
+            for name, effect in self.columns.items()
+            if columns is None or name in columns
+        }
+
+
+def map_changed_models(facts: ReviewFacts) -> dict[str, ChangedModel]:
+    """What the pull request's own changes do to each model that they change or reach.
+
+    The verdicts are the column impact's. A model that it has proved to read no change is missing.
+    """
+    found: dict[str, ChangedModel] = {}
+    drift = {change.model for change in facts.changes if change.from_base}
+    # A declaration of a table of somebody else's changes nothing of that table.
+    declared = {change.model for change in facts.changes if change.kind == "EXTERNAL"}
+    for part in facts.impact.changed:
+        if part.model in drift:
+            continue
+        if part.model not in declared:
+            _add_part(found.setdefault(part.model, ChangedModel()), part)
+        for reached in part.reached:
+            model = found.setdefault(reached.model, ChangedModel())
+            if part.how == "unknown":
+                model.unknown = True
+                continue
+            model.rows |= reached.rows
+            model.unknown |= bool(reached.more_columns)
+            for name in reached.columns:
+                if part.how != "added" or name != part.column:
+                    model.add_effect(name, "computed")
+    for change in facts.changes:
+        if change.model not in drift | declared:
+            _add_columns(found, change)
+    _add_unknown(found, facts, drift | declared)
+    return found
+
+
+def _add_part(model: ChangedModel, part: ChangedPart) -> None:
+    if part.column is None:
+        model.rows |= part.how == "rows"
+        model.unknown |= part.how == "unknown"
+    elif part.how == "reordered":
+        model.reordered = True
+    elif part.how in ("dropped", "retyped", "computed"):
+        model.add_effect(part.column.lower(), part.how)
+    model.reordered |= part.how == "reordered"
+
+
+def _add_columns(found: dict[str, ChangedModel], change: Change) -> None:
+    """What the definitions of both sides say of the columns, also of a model that only follows."""
+    if change.change == "removed":
+        found.setdefault(change.model, ChangedModel()).removed = True
+        return
+    lost = [column for column in change.columns if column.before is not None]
+    if not lost:
+        return
+    model = found.setdefault(change.model, ChangedModel())
+    for column in lost:
+        model.add_effect(column.name.lower(), "dropped" if column.after is None else "retyped")
+        if column.before is not None and column.after is not None:
+            model.types[column.name.lower()] = (column.before, column.after)
+    dropped = [column.before for column in lost if column.after is None]
+    new = [column for column in change.columns if column.before is None]
+    if len(dropped) == 1 and len(new) == 1 and new[0].after == dropped[0]:
+        model.replaced_by = new[0].name
+
+
+def _add_unknown(found: dict[str, ChangedModel], facts: ReviewFacts, left_out: set[str]) -> None:
+    names = {item.model for item in facts.impact.indirect if item.reached == "unknown"}
+    names |= {item.model for item in judge_past_numbers(facts).changed if item.model not in found}
+    cut = facts.impact.more_changed or any(part.more_models for part in facts.impact.changed)
+    if cut or facts.impact.more_indirect:
+        proved = {item.model for item in facts.impact.indirect if item.reached == "no"}
+        changed = {c.model for c in facts.changes if c.change in ("direct", "indirect")}
+        names |= changed - proved - found.keys()
+    for name in names - left_out:
+        model = found.setdefault(name, ChangedModel())
+        model.unknown |= not (model.columns or model.rows)
+
+
+@dataclass(frozen=True)
+class AffectedReader:
+    """An exposure that reads a changed model, and the columns of it that it reads."""
+
+    exposure: Exposure
+    model: str
+    columns: tuple[str, ...] | None
+
+    def loses(self, changed: ChangedModel) -> bool:
+        """Whether anything is known to change of what it reads."""
+        return bool(changed.removed or changed.rows or changed.restrict_to(self.columns))
+
+    def may_lose(self, changed: ChangedModel) -> bool:
+        """Whether anything may change of it: what nobody can read, or the order of all columns."""
+        return changed.unknown or (changed.reordered and self.columns is None)
+
+
+def list_readers(facts: ReviewFacts, bot: BotFacts) -> list[AffectedReader]:
+    """Who reads which model from outside of the project, by the policy of the base commit."""
+    models = {answer.name: answer.model for answer in facts.exposed}
+    return [
+        AffectedReader(exposure, model, columns)
+        for exposure in bot.weighing.policy.exposures
+        for name, columns in exposure.reads.items()
+        if (model := models.get(name)) is not None
+    ]
+
+
+def name_readers(
+    facts: ReviewFacts, bot: BotFacts, model: str, columns: Sequence[str] = ()
+) -> list[str]:
+    """The exposures that read a model, or any of some columns of it."""
+    return sorted(
+        {
+            reader.exposure.name.replace("`", "'")
+            for reader in list_readers(facts, bot)
+            if reader.model == model
+            and (not columns or reader.columns is None or {*columns} & {*reader.columns})
+        }
+    )
+
+
+@judges(EXPOSURE_AFFECTED)
+def find_affected_exposures(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
+    """Readers outside of the project whose columns go, change, or may change."""
+    readers = list_readers(facts, bot)
+    if not readers:
+        return
+    changed = map_changed_models(facts)
+    paths = {change.model: change.path for change in facts.changes}
+    for reader in readers:
+        model = changed.get(reader.model)
+        if model is None or not (reader.loses(model) or reader.may_lose(model)):
+            continue
+        yield make_risk(
+            EXPOSURE_AFFECTED,
+            f"{quote_text(reader.exposure.name)} of {reader.exposure.owners or 'nobody'} "
+            f"{_describe_reading(reader)}: {_describe_effects(reader, model)}.",
+            f"{reader.exposure.owners or 'whoever answers for the reader'} has agreed, or what is "
+            "read stays as it is",
+            severity=None if reader.loses(model) else "medium",
+            subject=reader.exposure.name,
+            model=reader.model,
+            path=paths.get(reader.model),
+        )
+
+
+def _describe_reading(reader: AffectedReader) -> str:
+    if reader.columns is None:
+        return "reads all columns"
+    if not reader.columns:
+        return "reads which rows there are"
+    return f"reads {_name_columns(reader.columns)}"
+
+
+def _describe_effects(reader: AffectedReader, changed: ChangedModel) -> str:
+    if changed.removed:
+        return "the model goes away"
+    effects = changed.restrict_to(reader.columns)
+    told = [
+        _describe_effect(effect, names, changed)
+        for effect in _EFFECTS
+        if (names := sorted(name for name, found in effects.items() if found == effect))
+    ]
+    if changed.rows:
+        told.append("the model has other rows")
+    if changed.unknown:
+        told.append("what of the model changes cannot be read from its code")
+    if changed.reordered and reader.columns is None:
+        told.append("the columns change their order")
+    return ", ".join(told)
+
+
+def _describe_effect(effect: Effect, names: Sequence[str], changed: ChangedModel) -> str:
+    one = len(names) == 1
+    shown = _name_columns(names)
+    if effect == "dropped":
+        new = changed.replaced_by
+        instead = f" ({quote_text(new)} of the same type is new)" if one and new else ""
+        return f"{shown} {'goes' if one else 'go'} away{instead}"
+    if effect == "retyped":
+        before, after = changed.types.get(names[0], ("", ""))
+        types = f" ({quote_text(before)} to {quote_text(after)})" if one and before else ""
+        return f"{shown} {'gets another type' if one else 'get other types'}{types}"
+    return f"{shown} {'has' if one else 'have'} other values"
+
+
+def _name_columns(names: Sequence[str]) -> str:
+    shown = ", ".join(map(quote_text, names[:_COLUMNS_SHOWN]))
+    rest = len(names) - _COLUMNS_SHOWN
+    return f"{shown} and {rest} more" if rest > 0 else shown
