@@ -22,7 +22,7 @@ from ci_bot.worker.sql import ModelQueries, plain_name
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
-TypedColumns = Mapping[str, ValueType]
+TypesByColumn = Mapping[str, ValueType]
 # SQLGlot's word for a type that it cannot tell.
 _UNKNOWN = "unknown"
 # How many models above one another are read to know the type of a column.
@@ -46,7 +46,7 @@ class SourceTables:
         models: Iterable[Model],
         queries: Iterable[exp.Expr],
         new_names: Mapping[str, str],
-    ) -> dict[str, TypedColumns]:
+    ) -> dict[str, TypesByColumn]:
         """The columns of all tables that models read, by the tables' names.
 
         A column that has one type before the change and another one after it has none here.
@@ -65,7 +65,7 @@ class SourceTables:
         wanted: set[str],
         new_names: Mapping[str, str],
         floors: int,
-    ) -> dict[str, TypedColumns]:
+    ) -> dict[str, TypesByColumn]:
         found: dict[str, dict[str, ValueType]] = {}
         for model in models:
             for name, columns in iterate_tables(model.mapping_schema):
